@@ -13,9 +13,8 @@ import spacy
 from pipelines import real_data
 
 from spacy_sbert.evaluation import Settings
-from spacy_sbert.evaluation.protocols.arguments import connected, split_sentences
+from spacy_sbert.evaluation.protocols.graded import GradedPairs
 from spacy_sbert.evaluation.protocols.learned_arguments import score_held_out
-from spacy_sbert.evaluation.scoring import GradedPairs
 from spacy_sbert.evaluation.task import Run
 from spacy_sbert.readers.arguments import read_arguments
 
@@ -49,15 +48,16 @@ def check_splits(rows, splits, apart):
         assert all(apart(rows, [i]) & scored for i in left_out), "nothing is left out in vain"
 
 
-def test_folds_that_keep_sentences_apart():
+def test_folds_that_keep_sentences_apart(load):
     """Pairs are linked by sentences, also through others: a-b, b-c and e-c are one group."""
+    splitting = load("argument_splits")
     members = [tuple(pair) for pair in ("ab", "pq", "bc", "rs", "ec", "tq")]
-    assert sorted(connected(members)) == [[0, 2, 4], [1, 5], [3]]
-    splits = split_sentences(members, 2)
+    assert sorted(splitting.connected(members)) == [[0, 2, 4], [1, 5], [3]]
+    splits = splitting.split_sentences(members, 2)
     assert [split.test for split in splits] == [(0, 2, 4), (1, 3, 5)]
     assert [split.train for split in splits] == [(1, 3, 5), (0, 2, 4)], "nothing is lost"
     with pytest.raises(ValueError, match="4 folds of 3 groups of pairs that share sentences: expected 2 to 3"):
-        split_sentences(members, 4)
+        splitting.split_sentences(members, 4)
 
 
 def test_folds_of_the_sample(load):
@@ -95,7 +95,7 @@ def test_folds_of_the_aspect_corpus(load):
     assert [len({rows[i].topic for i in split.test}) for split in topic_folds] == [7] * 4
     met = [sentences(rows, split.train) & {*rows[i].members} for split in folds for i in split.test]
     assert [len(rows), sum(map(bool, met)), sum(len(texts) == 2 for texts in met)] == [3595, 3248, 3018]
-    assert len(connected([row.members for row in rows])) == 361
+    assert len(load("argument_splits").connected([row.members for row in rows])) == 361
     assert {len(split.train) + len(split.test) for split in apart} == {3595}
     assert {len(split.test) for split in apart} == {359, 360}
 

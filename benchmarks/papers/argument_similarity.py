@@ -26,6 +26,7 @@ from pathlib import Path
 
 import numpy
 import spacy
+from argument_splits import TOPIC_FOLDS, split_sentences, split_topic_folds
 from runs import (
     ASSETS,
     RERANKER,
@@ -53,17 +54,9 @@ from spacy.util import load_config
 from spacy_sbert.evaluation import PipelineSource
 from spacy_sbert.evaluation.baselines import make_baseline
 from spacy_sbert.evaluation.encoders import Source
-from spacy_sbert.evaluation.protocols.arguments import (
-    N_FOLDS,
-    TOPIC_FOLDS,
-    Split,
-    split_folds,
-    split_sentences,
-    split_topic_folds,
-    split_topics,
-)
+from spacy_sbert.evaluation.protocols.arguments import N_FOLDS, Split, split_folds, split_topics
+from spacy_sbert.evaluation.protocols.graded import CORRELATIONS
 from spacy_sbert.evaluation.protocols.learned_arguments import fit_support_vectors
-from spacy_sbert.evaluation.scoring import CORRELATIONS
 from spacy_sbert.evaluation.task import VectorStore
 from spacy_sbert.losses.pair_features import SYMMETRIC, concatenated
 from spacy_sbert.readers.arguments import LAYOUTS, ArgumentRow, read_arguments

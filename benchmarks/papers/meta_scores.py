@@ -10,6 +10,7 @@ from spacy.language import Language
 
 from spacy_sbert.evaluation import Settings, evaluate_suites
 from spacy_sbert.evaluation.bootstrap import interval, resample, spearman_of
+from spacy_sbert.evaluation.encoders import Source
 from spacy_sbert.evaluation.results import mean
 from spacy_sbert.evaluation.suite import tasks_of
 from spacy_sbert.evaluation.task import MissingData, digests, indices_by_name
@@ -52,10 +53,10 @@ class Members:
         return [self.rows[i][places] for i in chosen]
 
 
-class Combined:
+class Combined(Source):
     """A source of vectors for evaluation: one member, or several of them combined."""
 
-    learns, nlp, digest = False, None, ""
+    digest = ""
 
     def __init__(self, members: Members, chosen: Sequence[int], estimator: MetaEmbedding | None = None):
         self.members, self.chosen, self.estimator = members, list(chosen), estimator

@@ -2,7 +2,7 @@
 
 import hashlib
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -16,15 +16,15 @@ from ..files.text_lines import read_counts
 from ..models.digests import pipeline_digest
 from ..models.static_vectors import SMOOTHING, first_component, sif_weights, token_vectors, weighted_mean
 from ..validation import NonNegative, Width, check
-from .encoders import HasName, PipelineSource, Source
-from .protocols.classifiers import sklearn_module
+from .encoders import PipelineSource, Source
+from .task import sklearn_module
 
 
-class StaticVectors(HasName):
-    """Looks up the static vectors of the tokens of texts; tokens without one are left out."""
+class _StaticVectors:
+    """The static vectors of the tokens of texts; tokens without one are left out."""
 
     def __init__(self, nlp: Language):
-        """nlp (Language): a pipeline with static vectors; its components do not run.
+        """Take the vectors of a pipeline, nlp (Language); its components do not run.
 
         RAISES (ValueError): if it has none.
         """
@@ -39,12 +39,13 @@ class StaticVectors(HasName):
         self.width = nlp.vocab.vectors_length
         self.digest = pipeline_digest(nlp)
 
-    def __call__(self, text: str) -> tuple[list[str], numpy.ndarray]:
-        """text (str). RETURNS (n str, float32 (n, width)): the lower-cased tokens that have a vector, and those."""
-        return token_vectors(self.pipeline.make_doc(text))
+    def means(self, texts: Sequence[str], weights: Mapping[str, float]) -> numpy.ndarray:
+        """Return the weighted means of the vectors of the tokens of each text, float (n, width)."""
+        rows = [weighted_mean(self.pipeline.make_doc(text), weights) for text in texts]
+        return numpy.stack(rows) if rows else numpy.zeros((0, self.width))
 
 
-class AverageStaticVectors(HasName):
+class _AverageStaticVectors(Source):
     """The mean of the static vectors of the tokens that have one.
 
     v(s) = 1 / |s| sum_{w in s} v_w, and 0 where no token has a vector.
@@ -52,36 +53,31 @@ class AverageStaticVectors(HasName):
     SOURCE: Reimers and Gurevych 2019, section 4.1 (average of GloVe embeddings).
     """
 
-    learns = False
-    nlp: Language | None = None
-
     def __init__(self, nlp: Language):
-        """nlp (Language): a pipeline with static vectors. RAISES (ValueError): if it has none."""
-        self.vectors = StaticVectors(nlp)
+        """Take the vectors of a pipeline, nlp (Language). RAISES (ValueError): if it has none."""
+        self.vectors = _StaticVectors(nlp)
         self.name = f"static ({self.vectors.name})"
         self.digest = digest_of_parts("static", self.vectors.digest)
 
     def encode(self, texts: Sequence[str], fit_on: Sequence[str] = ()) -> numpy.ndarray:
-        """texts (n strings); fit_on is not looked at. RETURNS (float32 (n, width))."""
-        rows = [weighted_mean(self.vectors.pipeline.make_doc(text), {}) for text in texts]
-        return numpy.stack(rows).astype("float32", copy=False)
+        """Return the vectors of n texts, float32 (n, width); fit_on is ignored."""
+        return self.vectors.means(texts, {}).astype("float32", copy=False)
 
 
-BERT = "google-bert/bert-base-uncased"  # the paper's
+_BERT = "google-bert/bert-base-uncased"  # the paper's
 
 
-class UntunedTransformer(HasName):
+class _UntunedTransformer(Source):
     """The mean of the states of a transformer's last layer, or the state of its CLS token; not scaled.
 
     SOURCE: Reimers and Gurevych 2019, section 4.1 (average of BERT embeddings, BERT CLS-vector).
     """
 
-    learns = False
-    nlp: Language | None = None
+    def __init__(self, name: str = _BERT, pooling: str = "mean", batch_size: int = 64):
+        """Make a pipeline of the encoder.
 
-    def __init__(self, name: str = BERT, pooling: str = "mean", batch_size: int = 64):
-        """name (str): any encoder: a folder, or a name as spacy-sbert.SentenceEncoder.v1 takes it. pooling (str):
-        "mean", "cls" or "max". batch_size (int): texts in a batch.
+        name (str): any encoder: a folder, or a name as spacy-sbert.SentenceEncoder.v1 takes it. pooling (str): "mean",
+            "cls" or "max". batch_size (int): texts in a batch.
 
         RAISES (OSError): if the encoder is not found. RAISES (ValueError): for an unknown pooling.
         """
@@ -93,32 +89,32 @@ class UntunedTransformer(HasName):
         self.digest = self.source.digest
 
     def encode(self, texts: Sequence[str], fit_on: Sequence[str] = ()) -> numpy.ndarray:
-        """texts (n strings); fit_on is not looked at. RETURNS (float32 (n, width))."""
+        """Return the vectors of n texts, float32 (n, width); fit_on is ignored."""
         return self.source.encode(texts)
 
 
-class Words:
-    """Splits texts into lower-cased words with a pipeline's tokenizer; white space is left out."""
+class _Words:
+    """The lower-cased words of texts, by a pipeline's tokenizer; white space is left out."""
 
     def __init__(self, nlp: Language | None = None):
-        """nlp (Language): whose tokenizer; by default the English one."""
+        """Use the tokenizer of nlp (Language), by default the English one."""
         self.pipeline = spacy.blank("en") if nlp is None else nlp
 
     def __call__(self, text: str) -> list[str]:
-        """The words of a text, in order."""
+        """Return the words of a text, in order."""
         return [token.lower_ for token in self.pipeline.make_doc(text) if not token.is_space]
 
     @property
     def digest(self) -> str:
-        """The SHA-256 of the tokenizer's rules."""
+        """Return the SHA-256 of the tokenizer's rules."""
         rules = self.pipeline.tokenizer.to_bytes(exclude=["vocab"])  # type: ignore[union-attr]
         return hashlib.sha256(str(self.pipeline.lang).encode("utf8") + rules).hexdigest()
 
 
-POWERS = (-math.inf, 1, math.inf)
+_POWERS = (-math.inf, 1, math.inf)
 
 
-class PowerMeans(HasName):
+class _PowerMeans(Source):
     """Several power means of the static vectors of the tokens that have one, one after the other.
 
     H_p(x_1, ..., x_n) = (1/n sum_i x_i^p)^(1/p), number by number; the minimum for p = -inf, the mean for p = 1, the
@@ -128,12 +124,11 @@ class PowerMeans(HasName):
         Representations, section 3.
     """
 
-    learns = False
-    nlp: Language | None = None
+    def __init__(self, nlp: Language, powers: Sequence[float] = _POWERS):
+        """Take the vectors of a pipeline.
 
-    def __init__(self, nlp: Language, powers: Sequence[float] = POWERS):
-        """nlp (Language): a pipeline with static vectors. powers (Sequence[float]): whole numbers above 0, and -inf and
-        inf: only these have a real mean of numbers of either sign.
+        nlp (Language): with static vectors. powers (Sequence[float]): whole numbers above 0, and -inf and inf: only
+            these have a real mean of numbers of either sign.
 
         RAISES (ValueError): if the pipeline has no static vectors, or for other powers, or none.
         """
@@ -143,28 +138,29 @@ class PowerMeans(HasName):
         if not powers:
             raise ValueError(Errors.BAD_POWER.format(given="none"))
         self.powers = tuple(float(power) for power in powers)
-        self.vectors = StaticVectors(nlp)
-        given = "" if self.powers == POWERS else " " + ", ".join(f"{power:g}" for power in powers)
-        self.name = f"power-means{given} ({self.vectors.name})"
+        self.vectors = _StaticVectors(nlp)
+        listed = "" if self.powers == _POWERS else " " + ", ".join(f"{power:g}" for power in powers)
+        self.name = f"power-means{listed} ({self.vectors.name})"
         self.digest = digest_of_parts("power-means", self.powers, self.vectors.digest)
 
     def encode(self, texts: Sequence[str], fit_on: Sequence[str] = ()) -> numpy.ndarray:
-        """texts (n strings); fit_on is not looked at. RETURNS (float32 (n, powers x width))."""
-        return numpy.stack([self._means(self.vectors(text)[1]) for text in texts]).astype("float32")
+        """Return the vectors of n texts, float32 (n, powers x width); fit_on is ignored."""
+        docs = map(self.vectors.pipeline.make_doc, texts)
+        return numpy.stack([self._means(token_vectors(doc)[1]) for doc in docs]).astype("float32")
 
     def _means(self, rows: numpy.ndarray) -> numpy.ndarray:
         if not len(rows):
             return numpy.zeros(len(self.powers) * self.vectors.width)
-        return numpy.concatenate([power_mean(rows.astype("float64"), power) for power in self.powers])
+        return numpy.concatenate([_power_mean(rows.astype("float64"), power) for power in self.powers])
 
 
-def power_mean(rows: numpy.ndarray, power: float) -> numpy.ndarray:
-    """One power mean, see PowerMeans.
+def _power_mean(rows: numpy.ndarray, power: float) -> numpy.ndarray:
+    """Return one power mean, see _PowerMeans.
 
     The root of a negative mean, which odd powers have, is the real one: -|m|^(1/p). (A complex power, as of NumPy's
     complex numbers, has another principal root, whose real part is positive for p = 3.)
 
-    rows (float64 (n, width)): one or more. power (float): see PowerMeans.
+    rows (float64 (n, width)): one or more. power (float): see _PowerMeans.
     RETURNS (float64 (width,)).
     """
     if math.isinf(power):
@@ -173,10 +169,10 @@ def power_mean(rows: numpy.ndarray, power: float) -> numpy.ndarray:
     return numpy.sign(mean) * numpy.abs(mean) ** (1 / power)
 
 
-WIDTH = 2048  # inner products of unit vectors are off by sqrt(2 / WIDTH) = 0.03 at most (one standard deviation)
+_WIDTH = 2048  # inner products of unit vectors are off by sqrt(2 / width) = 0.03 at most (one standard deviation)
 
 
-class RandomProjection(HasName):
+class _RandomProjection(Source):
     """Counts of words, each word a random direction.
 
     v(s) = sum_{w in s} r_w, where the numbers of r_w are 1 / sqrt(width) or -1 / sqrt(width), so that u . v is on
@@ -187,47 +183,44 @@ class RandomProjection(HasName):
         instead of words.
     """
 
-    learns = False
-    nlp: Language | None = None
-
-    def __init__(self, nlp: Language | None = None, width: int = WIDTH, seed: int = 0):
-        """nlp (Language): whose tokenizer, by default the English one. width, seed (int): of the projection.
+    def __init__(self, nlp: Language | None = None, width: int = _WIDTH, seed: int = 0):
+        """Use the tokenizer of nlp (Language), by default the English one; width, seed (int): of the projection.
 
         RAISES (ValueError): if width is below 1.
         """
         check("width", width, Width)
-        self.words, self.width, self.seed = Words(nlp), width, seed
+        self.words, self.width, self.seed = _Words(nlp), width, seed
         self.name = f"random-projection ({width}, seed {seed})"
         self.digest = digest_of_parts("random-projection", width, seed, self.words.digest)
 
     def encode(self, texts: Sequence[str], fit_on: Sequence[str] = ()) -> numpy.ndarray:
-        """texts (n strings); fit_on is not looked at. RETURNS (float32 (n, width))."""
-        found = numpy.zeros((len(texts), self.width), dtype="float32")
+        """Return the vectors of n texts, float32 (n, width); fit_on is ignored."""
+        rows = numpy.zeros((len(texts), self.width), dtype="float32")
         signs: dict[str, numpy.ndarray] = {}
-        for row, text in zip(found, texts, strict=True):
+        for row, text in zip(rows, texts, strict=True):
             for word in self.words(text):
                 if word not in signs:
-                    signs[word] = word_signs(word, self.width, self.seed)
+                    signs[word] = _word_signs(word, self.width, self.seed)
                 row += signs[word]
-        return found * numpy.float32(self.width**-0.5)
+        return rows * numpy.float32(self.width**-0.5)
 
 
-def projection(words: Iterable[str], width: int, seed: int) -> numpy.ndarray:
-    """The matrix whose rows are the r_w of RandomProjection. RETURNS (float32 (words, width))."""
-    return numpy.stack([word_signs(word, width, seed) for word in words]) * numpy.float32(width**-0.5)
+def _projection(words: Iterable[str], width: int, seed: int) -> numpy.ndarray:
+    """Return the matrix whose rows are the r_w of _RandomProjection, float32 (words, width)."""
+    return numpy.stack([_word_signs(word, width, seed) for word in words]) * numpy.float32(width**-0.5)
 
 
-def word_signs(word: str, width: int, seed: int) -> numpy.ndarray:
-    """1 and -1, by the bits of SHAKE-256 of seed and word: the same on every machine, with every version of NumPy.
+def _word_signs(word: str, width: int, seed: int) -> numpy.ndarray:
+    """Return 1 and -1 by the bits of SHAKE-256 of seed and word, int8 (width,).
 
-    RETURNS (int8 (width,)).
+    They are the same on every machine and with every version of NumPy.
     """
     stream = hashlib.shake_256(f"{seed} {word}".encode("utf8", "surrogatepass")).digest((width + 7) // 8)
     bits = numpy.unpackbits(numpy.frombuffer(stream, dtype="uint8"), count=width)
     return (2 * bits.astype("int8") - 1).astype("int8", copy=False)
 
 
-class SmoothInverseFrequency(HasName):
+class _SmoothInverseFrequency(Source):
     """Smooth inverse frequency (SIF): a weighted mean of static vectors, without its first principal component.
 
     v(s) = 1 / |s| sum_{w in s} a / (a + p(w)) v_w; then v(s) - u u^T v(s), where u is the first singular vector of the
@@ -238,39 +231,33 @@ class SmoothInverseFrequency(HasName):
     """
 
     learns = True
-    nlp: Language | None = None
 
     def __init__(self, nlp: Language, counts: Path, a: float = SMOOTHING):
-        """nlp (Language): a pipeline with static vectors. counts (Path): see read_counts. a (float): the smoothing.
+        """Take the vectors of nlp (Language), a pipeline. counts (Path): see read_counts. a (float): the smoothing.
 
         RAISES (ValueError): if the pipeline has no static vectors, the file is not what it should be, or a is not above
             0.
         """
-        self.vectors = StaticVectors(nlp)
+        self.vectors = _StaticVectors(nlp)
         self.weights = sif_weights(read_counts(counts), a)
         self.name = f"sif ({self.vectors.name})"
         self.digest = digest_of_parts("sif", a, file_digest(counts), self.vectors.digest)
 
     def encode(self, texts: Sequence[str], fit_on: Sequence[str]) -> numpy.ndarray:
-        """texts (n strings); fit_on: the corpus whose principal component is removed. RETURNS (float32 (n, width))."""
-        rows = self._means(texts)
-        corpus = rows if list(fit_on) == list(texts) else self._means(fit_on)
+        """Return the vectors of n texts, float32 (n, width), without the principal component of the corpus, fit_on."""
+        rows = self.vectors.means(texts, self.weights)
+        corpus = rows if list(fit_on) == list(texts) else self.vectors.means(fit_on, self.weights)
         u = first_component(corpus)
         return (rows - numpy.outer(rows @ u, u)).astype("float32")
 
-    def _means(self, texts: Sequence[str]) -> numpy.ndarray:
-        docs = (self.vectors.pipeline.make_doc(text) for text in texts)
-        rows = [weighted_mean(doc, self.weights) for doc in docs]
-        return numpy.stack(rows) if rows else numpy.zeros((0, self.vectors.width))
 
-
-class TfIdf(HasName):
+class _TfIdf(Source):
     """Term frequency times inverse document frequency, as scikit-learn's TfidfVectorizer has it, with spaCy's words.
 
     v(s)_w = tf(w, s) (ln((1 + n) / (1 + df(w))) + 1), scaled to unit length; n texts in the corpus, df(w) of them with
     w. Words that are not in the corpus do not count; 0 where none is.
 
-    Where the corpus has more than `width` words, the vectors are projected to `width` numbers as RandomProjection does,
+    Where the corpus has more than `width` words, vectors are projected to `width` numbers as _RandomProjection does,
     which keeps their inner products on average: a matrix with all words would not fit into memory, and leaving the rare
     words out costs far more.
 
@@ -278,23 +265,25 @@ class TfIdf(HasName):
     """
 
     learns = True
-    nlp: Language | None = None
 
-    def __init__(self, nlp: Language | None = None, width: int = WIDTH, seed: int = 0):
-        """nlp (Language): whose tokenizer, by default the English one. width (int): of the vectors, at most; seed
-        (int): of the projection.
+    def __init__(self, nlp: Language | None = None, width: int = _WIDTH, seed: int = 0):
+        """Use the tokenizer of a pipeline.
+
+        nlp (Language): by default the English one. width (int): of the vectors, at most. seed (int): of the projection.
 
         RAISES (ImportError): without scikit-learn. RAISES (ValueError): if width is below 1.
         """
         check("width", width, Width)
         self._vectorizer = sklearn_module("sklearn.feature_extraction.text", "The baseline 'tf-idf'").TfidfVectorizer
-        self.words, self.width, self.seed = Words(nlp), width, seed
+        self.words, self.width, self.seed = _Words(nlp), width, seed
         self.name = f"tf-idf (at most {width}, seed {seed})"
         self.digest = digest_of_parts("tf-idf", width, seed, self.words.digest)
 
     def encode(self, texts: Sequence[str], fit_on: Sequence[str]) -> numpy.ndarray:
-        """texts (n strings); fit_on: the corpus. RETURNS (float32 (n, size)): size is the number of words of
-        the corpus, or width if that is smaller."""
+        """Return the vectors of n texts, float32 (n, size).
+
+        fit_on: the corpus; size is the number of its words, or width if that is smaller.
+        """
         words = {text: self.words(text) for text in dict.fromkeys((*texts, *fit_on))}
         if not any(words[text] for text in fit_on):
             return numpy.zeros((len(texts), 1), dtype="float32")
@@ -303,27 +292,16 @@ class TfIdf(HasName):
         vocabulary = vectorizer.get_feature_names_out()
         if len(vocabulary) <= self.width:
             return vectors.toarray()
-        return vectors @ projection(vocabulary, self.width, self.seed)
+        return vectors @ _projection(vocabulary, self.width, self.seed)
 
 
-__all__ = [
-    "BASELINES",
-    "AverageStaticVectors",
-    "PowerMeans",
-    "RandomProjection",
-    "SmoothInverseFrequency",
-    "TfIdf",
-    "UntunedTransformer",
-    "make_baseline",
-]
-
-BASELINES = ("static", "sif", "power-means", "tf-idf", "untuned-mean", "untuned-cls", "random-projection")
-VECTORS = "a pipeline with static vectors (nlp), such as en_core_web_md"
-COUNTS = (
+_BASELINES = ("static", "sif", "power-means", "tf-idf", "untuned-mean", "untuned-cls", "random-projection")
+_VECTORS = "a pipeline with static vectors (nlp), such as en_core_web_md"
+_COUNTS = (
     "word counts (counts): a file with a word and its count on each line, such as enwiki_vocab_min200.txt of "
     "https://github.com/PrincetonML/SIF"
 )
-GivenT = TypeVar("GivenT")
+_T = TypeVar("_T")
 
 
 def make_baseline(
@@ -332,13 +310,13 @@ def make_baseline(
     nlp: Language | None = None,
     counts: Path | None = None,
     encoder: str | None = None,
-    powers: Sequence[Any] = POWERS,
-    width: Width = WIDTH,
+    powers: Sequence[Any] = _POWERS,
+    width: Width = _WIDTH,
     seed: NonNegative = 0,
 ) -> Source:
     """Make a baseline by its name.
 
-    name (str): one of BASELINES.
+    name (str): one of _BASELINES.
     nlp (Language): the pipeline with static vectors of "static", "sif" and "power-means"; whose tokenizer "tf-idf" and
         "random-projection" use, by default the English one.
     counts (Path): the word counts of "sif", see read_counts.
@@ -347,19 +325,19 @@ def make_baseline(
     RAISES (ValueError): for an unknown name, or if something is missing that the baseline needs; (ImportError): if a
         package is.
     """
-    if name not in BASELINES:
-        raise ValueError(f"Unknown baseline '{name}': expected one of {', '.join(BASELINES)}.")
+    if name not in _BASELINES:
+        raise ValueError(f"Unknown baseline '{name}': expected one of {', '.join(_BASELINES)}.")
     if name.startswith("untuned"):
-        return UntunedTransformer(encoder or BERT, name.removeprefix("untuned-"))
+        return _UntunedTransformer(encoder or _BERT, name.removeprefix("untuned-"))
     if name in ("tf-idf", "random-projection"):
-        return (TfIdf if name == "tf-idf" else RandomProjection)(nlp, width, seed)
-    nlp = _needed(nlp, name, VECTORS)
+        return (_TfIdf if name == "tf-idf" else _RandomProjection)(nlp, width, seed)
+    nlp = _needed(nlp, name, _VECTORS)
     if name == "sif":
-        return SmoothInverseFrequency(nlp, _needed(counts, name, COUNTS))
-    return AverageStaticVectors(nlp) if name == "static" else PowerMeans(nlp, powers)
+        return _SmoothInverseFrequency(nlp, _needed(counts, name, _COUNTS))
+    return _AverageStaticVectors(nlp) if name == "static" else _PowerMeans(nlp, powers)
 
 
-def _needed(given: GivenT | None, name: str, needs: str) -> GivenT:
-    if given is None:
+def _needed(value: _T | None, name: str, needs: str) -> _T:
+    if value is None:
         raise ValueError(f"The baseline '{name}' needs {needs}.")
-    return given
+    return value

@@ -1,21 +1,16 @@
-"""The parts of a report that compares models."""
+"""Contents of the report that compares models."""
 
 from collections.abc import Iterator, Sequence
 
 from ..render.document import Cell, Document, Notes, Row, Table
 from ..render.plots import Bar, Plot, bars
 from .paper_report import RATES, ResultsByName, paper_tables, percent, rate
+from .rank_stability import RANK_KINDS
 from .results import ABSENT, by_suite
-
-KINDS = {
-    "variants": "normalisation and size",
-    "classifiers": "logistic regression and MLP",
-    "similarities": "cosine and learned similarity",
-}
 
 
 def contents(results: Sequence[ResultsByName], comparison: ResultsByName) -> Document:
-    """The report on several models.
+    """Return the contents of the report on several models.
 
     results (Sequence of dict): see evaluate_suites. comparison (dict): see compare.
     RETURNS (Document): the paper's tables with a row for each model, tests, ranks, correlations of tasks.
@@ -25,20 +20,17 @@ def contents(results: Sequence[ResultsByName], comparison: ResultsByName) -> Doc
     tables = [*paper_tables(models, notes), *_primary_tables(results, comparison, notes)]
     tables += [_tests(comparison), _ranks(comparison), _correlations(comparison), _not_shared(comparison)]
     remarks = ["undefined: the score is not defined. -: not measured. Numbers in brackets are notes."]
-    paragraphs = [
-        *(f"Warning: {warning}" for warning in comparison["warnings"]),
-        *_summary(comparison),
-    ]
-    shown = [table for table in tables if table.rows]
+    paragraphs = [*(f"Warning: {warning}" for warning in comparison["warnings"]), *_summary(comparison)]
+    tables = [table for table in tables if table.rows]
     title, how = "Comparison of " + ", ".join(names), [_models(results, comparison)]
-    return Document(title, paragraphs, shown, list(notes.numbers), remarks, how)
+    return Document(title, paragraphs, tables, list(notes.numbers), remarks, how)
 
 
 def plots(comparison: ResultsByName) -> Iterator[Plot]:
-    """For each model but the first, its differences from the first."""
+    """Return a plot for each model but the first, of its differences from the first."""
     first, *others = _names(comparison)
     for place, name in enumerate(others):
-        tests = ((task, found["tests"][place]) for task, found in comparison["tasks"].items())
+        tests = ((task, compared["tests"][place]) for task, compared in comparison["tasks"].items())
         done = [(task, test) for task, test in tests if "difference" in test]
         rows = [Bar(task, test["difference"], (test["low"], test["high"])) for task, test in done]
         if rows:
@@ -58,7 +50,7 @@ def _models(results: Sequence[ResultsByName], comparison: ResultsByName) -> Tabl
 
 
 def _primary_tables(results: Sequence[ResultsByName], comparison: ResultsByName, notes: Notes) -> list[Table]:
-    """The primary figure of each shared task; a table for each suite."""
+    """Return the primary figure of each shared task; a table for each suite."""
     tables = []
     for suite, tasks in by_suite(comparison["tasks"]).items():
         text_of = rate if suite in RATES else percent
@@ -75,13 +67,13 @@ def _primary_tables(results: Sequence[ResultsByName], comparison: ResultsByName,
 def _tests(comparison: ResultsByName) -> Table:
     first, *others = _names(comparison)
     rows: list[Row] = []
-    for task, found in comparison["tasks"].items():
-        for name, test in zip(others, found["tests"], strict=True):
+    for task, compared in comparison["tasks"].items():
+        for name, test in zip(others, compared["tests"], strict=True):
             if "reason" in test:
                 rows.append((task, name, f"no test: {test['reason']}", ABSENT, ABSENT, ABSENT))
                 continue
             ends = f"{_signed(test['low'])} to {_signed(test['high'])}"
-            rows.append((task, name, found["primary"], _signed(test["difference"]), ends, f"{test['p']:.3f}"))
+            rows.append((task, name, compared["primary"], _signed(test["difference"]), ends, f"{test['p']:.3f}"))
     caption = (
         f"Difference x 100: the model less {first}, on the same examples; p: two-sided, by the paired bootstrap with "
         f"{comparison['resamples']} resamples, seed {comparison['seed']}, of the predictions that were kept: those of "
@@ -93,7 +85,7 @@ def _tests(comparison: ResultsByName) -> Table:
 
 def _ranks(comparison: ResultsByName) -> Table:
     rows: list[Row] = []
-    for kind in KINDS:
+    for kind in RANK_KINDS:
         for change in comparison["rank_changes"][kind]["changes"]:
             pairs = zip(change["before"], change["after"], strict=True)
             ranks = (str(old) if old == new else f"{old} to {new}" for old, new in pairs)
@@ -103,8 +95,8 @@ def _ranks(comparison: ResultsByName) -> Table:
 
 
 def _correlations(comparison: ResultsByName) -> Table:
-    found = comparison["transfer_probing"]
-    correlations, intervals = found.get("correlations", {}), found.get("intervals", {})
+    result = comparison["transfer_probing"]
+    correlations, intervals = result.get("correlations", {}), result.get("intervals", {})
     columns = list(next(iter(correlations.values()), {}))
 
     def cell(name: str, column: str) -> str:
@@ -115,9 +107,9 @@ def _correlations(comparison: ResultsByName) -> Table:
     rows = [(name, *(cell(name, column) for column in columns)) for name in correlations]
     caption = (
         f"Spearman's rank correlation x 100 over {len(_names(comparison))} models: transfer tasks down, probing "
-        f"across. In brackets: {found.get('interval', 'not given')}."
+        f"across. In brackets: {result.get('interval', 'not given')}."
     )
-    caption += f" Left out: {', '.join(found['left_out'])}." if found.get("left_out") else ""
+    caption += f" Left out: {', '.join(result['left_out'])}." if result.get("left_out") else ""
     return Table("Transfer and probing", ("Transfer", *columns), rows, caption)
 
 
@@ -128,11 +120,11 @@ def _not_shared(comparison: ResultsByName) -> Table:
 
 def _summary(comparison: ResultsByName) -> list[str]:
     lines = []
-    for kind, words in KINDS.items():
-        found = comparison["rank_changes"][kind]
-        if found["compared"]:
-            changed = len(found["changes"])
-            lines.append(f"Between {words}, {changed} of {found['compared']} rankings of the models change.")
+    for kind, words in RANK_KINDS.items():
+        changes = comparison["rank_changes"][kind]
+        if changes["compared"]:
+            changed = len(changes["changes"])
+            lines.append(f"Between {words}, {changed} of {changes['compared']} rankings of the models change.")
     if "reason" in comparison["transfer_probing"]:
         lines.append(f"Rank correlation of transfer and probing results: {comparison['transfer_probing']['reason']}.")
     return lines

@@ -1,7 +1,6 @@
-"""Encoders under evaluation."""
+"""Sources of sentence vectors under evaluation."""
 
 from collections.abc import Iterator, Sequence
-from typing import Protocol, runtime_checkable
 
 import numpy
 from spacy.language import Language
@@ -11,60 +10,45 @@ from ..errors import Errors
 from ..models.digests import pipeline_digest
 
 
-class HasName:
-    """Something with a name, which stands for it where it is shown."""
+class Source:
+    """Vectors of texts: of a pipeline, or of a baseline.
+
+    name (str): in results. digest (str): of everything that the vectors depend on, except the corpus.
+    learns (bool): whether they also depend on a corpus, such as the idf of its words.
+    nlp (Language): the pipeline that is evaluated, None for a baseline.
+    """
 
     name: str
+    digest: str
+    learns: bool = False
+    nlp: Language | None = None
+
+    def encode(self, texts: Sequence[str], fit_on: Sequence[str]) -> numpy.ndarray:
+        """Return the vectors of n texts, one or more, float32 (n, width).
+
+        fit_on: the corpus, ignored if `learns` is False.
+        """
+        raise NotImplementedError
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.name})"
 
 
-class Source(Protocol):
-    """Something that gives vectors for texts: a pipeline, or a baseline.
-
-    name: in results. digest: of everything its vectors depend on, but the corpus. learns: whether they also depend on a
-        corpus, such as the idf of its words. nlp: the pipeline, where it is one.
-    """
-
-    @property
-    def name(self) -> str: ...
-
-    @property
-    def digest(self) -> str: ...
-
-    @property
-    def learns(self) -> bool: ...
-
-    @property
-    def nlp(self) -> Language | None: ...
-
-    def encode(self, texts: Sequence[str], fit_on: Sequence[str]) -> numpy.ndarray:
-        """texts (n strings, one or more); fit_on: the corpus. RETURNS (float32 (n, width))."""
-
-
-@runtime_checkable
-class OfPipeline(Protocol):
-    """A source whose vectors are those that a pipeline gives its Docs."""
-
-    pipeline: Language
-
-
-class PipelineSource(HasName):
+class PipelineSource(Source):
     """The vectors that a pipeline gives its Docs, whichever component makes them."""
 
-    learns = False
-
     def __init__(self, nlp: Language, *, name: str | None = None, batch_size: int = 64):
-        """nlp (Language): the pipeline. name (str): its name in results, by default that of its meta. batch_size (int):
-        Docs in a batch."""
+        """Take the vectors of a pipeline.
+
+        name (str): its name in results, by default that of its meta. batch_size (int): Docs in a batch.
+        """
         self.nlp = self.pipeline = nlp
         self.name = name or "{lang}_{name}".format(**nlp.meta)
         self.batch_size = batch_size
         self.digest = pipeline_digest(nlp)
 
     def encode(self, texts: Sequence[str], fit_on: Sequence[str] = ()) -> numpy.ndarray:
-        """The vectors of texts; fit_on is not looked at.
+        """Return the vectors of texts, float32 (n, width); fit_on is ignored.
 
         RAISES (ValueError): if the pipeline has no vectors, or one is not finite.
         """
@@ -75,12 +59,12 @@ class PipelineSource(HasName):
         return numpy.stack(rows)
 
     def _vectors(self, texts: Sequence[str]) -> Iterator[numpy.ndarray]:
-        for doc in self.nlp.pipe(texts, batch_size=self.batch_size):
+        for doc in self.pipeline.pipe(texts, batch_size=self.batch_size):
             vector = to_numpy(doc.vector).astype("float32", copy=False)
             if not vector.size:
                 raise ValueError(
                     f"The pipeline {self.name} gives no vectors: doc.vector is empty. It has the pipes "
-                    f'{self.nlp.pipe_names}: add one that sets doc.vector, such as nlp.add_pipe("sbert"), or '
+                    f'{self.pipeline.pipe_names}: add one that sets doc.vector, such as nlp.add_pipe("sbert"), or '
                     "static vectors."
                 )
             if not numpy.isfinite(vector).all():

@@ -1,4 +1,4 @@
-"""A pipeline as an encoder of mteb, version 2, so that its tasks run on it."""
+"""The adapter that makes a pipeline an encoder of mteb, version 2."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
@@ -8,24 +8,24 @@ import numpy
 from spacy.language import Language
 
 from ..similarity import cosine, unit_length
-from .encoders import HasName, PipelineSource
+from .encoders import PipelineSource
 
 if TYPE_CHECKING:
     import torch
     from mteb.models import ModelMeta
 
-Vectors = Union[numpy.ndarray, "torch.Tensor"]
+_Vectors = Union[numpy.ndarray, "torch.Tensor"]
 
-TEXT = "text"
-UNKNOWN = (
+_TEXT = "text"
+_UNKNOWN = (
     "release_date languages n_parameters memory_usage_mb max_tokens license open_weights public_training_code "
     "public_training_data training_datasets"
 )  # what a pipeline does not say of itself
-REVISION = 40  # characters of the digest, as many as a commit has
+_REVISION = 40  # characters of the digest, as many as a commit has
 
 
-class MtebEncoder(HasName):
-    """Gives the vectors of a pipeline to mteb: `mteb.evaluate(MtebEncoder(nlp), tasks)`.
+class MtebEncoder:
+    """The vectors of a pipeline for mteb: `mteb.evaluate(MtebEncoder(nlp), tasks)`.
 
     It has what mteb's EncoderProtocol asks for. Texts are encoded as they are, without prompts, whatever the task.
     Its revision is the digest of the pipeline, so that results that mteb keeps are never those of another one.
@@ -34,10 +34,16 @@ class MtebEncoder(HasName):
     """
 
     def __init__(self, nlp: Language, *, name: str | None = None):
-        """nlp (Language): a pipeline that gives its Docs vectors. name (str): "organisation/model", in mteb's results;
-        by default "spacy/" and the name in the pipeline's meta."""
+        """Take the vectors of a pipeline, nlp (Language).
+
+        name (str): "organisation/model", in mteb's results;
+        by default "spacy/" and the name in the pipeline's meta.
+        """
         self.source = PipelineSource(nlp)
         self.name = name or f"spacy/{self.source.name}"
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.name})"
 
     def encode(
         self,
@@ -63,36 +69,36 @@ class MtebEncoder(HasName):
         self.source.batch_size = batch_size or self.source.batch_size
         order = sorted(range(len(texts)), key=lambda i: len(texts[i]), reverse=True)  # wastes no work on padding
         rows = self.source.encode([texts[i] for i in order])
-        found = numpy.empty_like(rows)
-        found[order] = rows
-        return found
+        in_order = numpy.empty_like(rows)
+        in_order[order] = rows
+        return in_order
 
-    def similarity(self, embeddings1: Vectors, embeddings2: Vectors) -> "torch.Tensor":
-        """The cosine of every vector of one side with every one of the other.
+    def similarity(self, embeddings1: _Vectors, embeddings2: _Vectors) -> "torch.Tensor":
+        """Return the cosine of every vector of one side with every one of the other.
 
         embeddings1 (float (n, width) or (width,)), embeddings2 (float (m, width) or (width,)): NumPy or PyTorch.
         RETURNS (float32 tensor (n, m)).
         """
         return _as_tensor(unit_length(_as_rows(embeddings1)) @ unit_length(_as_rows(embeddings2)).T)
 
-    def similarity_pairwise(self, embeddings1: Vectors, embeddings2: Vectors) -> "torch.Tensor":
-        """The cosine of paired vectors, (n, width) each or (width,). RETURNS (float32 tensor (n,))."""
+    def similarity_pairwise(self, embeddings1: _Vectors, embeddings2: _Vectors) -> "torch.Tensor":
+        """Return the cosine of paired vectors, (n, width) each or (width,). RETURNS (float32 tensor (n,))."""
         return _as_tensor(cosine(_as_rows(embeddings1), _as_rows(embeddings2)))
 
     @cached_property
     def width(self) -> int:
-        """Of the vectors."""
+        """Return the width of the vectors."""
         return self.source.encode(["a"]).shape[1]
 
     @cached_property
     def mteb_model_meta(self) -> "ModelMeta":
-        """What mteb notes of the model in its results, a ModelMeta.
+        """Return what mteb notes of the model in its results, a ModelMeta.
 
         RAISES (ImportError): without mteb 2.
         """
         try:
-            from mteb.models import ModelMeta
-            from mteb.models.model_meta import ScoringFunction
+            from mteb.models import ModelMeta  # noqa: PLC0415 (an extra)
+            from mteb.models.model_meta import ScoringFunction  # noqa: PLC0415 (an extra)
         except ImportError as error:
             raise ImportError(
                 "The adapter for mteb needs mteb 2. Install it: pip install 'spacy-sbert[mteb]'."
@@ -100,31 +106,31 @@ class MtebEncoder(HasName):
         return ModelMeta(
             loader=None,
             name=self.name,
-            revision=self.source.digest[:REVISION],
+            revision=self.source.digest[:_REVISION],
             embed_dim=self.width,
             framework=[],
             similarity_fn_name=ScoringFunction.COSINE,
             use_instructions=False,
-            **dict.fromkeys(UNKNOWN.split()),
+            **dict.fromkeys(_UNKNOWN.split()),
         )
 
 
 def _texts(batch: Mapping[str, object], task: str) -> Sequence[str]:
-    if TEXT not in batch:
+    if _TEXT not in batch:
         raise ValueError(
             f"The task '{task}' gave a batch with {', '.join(batch) or 'nothing'}, but no text: a pipeline "
             "encodes only texts. Choose tasks whose modality is text."
         )
-    return cast(Sequence[str], batch[TEXT])
+    return cast(Sequence[str], batch[_TEXT])
 
 
-def _as_rows(vectors: Vectors) -> numpy.ndarray:
-    """float64 (n, width), of an array or a tensor, on whatever device."""
-    there = vectors if isinstance(vectors, numpy.ndarray) else vectors.cpu()
-    return numpy.atleast_2d(numpy.asarray(there, dtype="float64"))
+def _as_rows(vectors: _Vectors) -> numpy.ndarray:
+    """Return float64 (n, width) of an array or a tensor, on whatever device."""
+    array = vectors if isinstance(vectors, numpy.ndarray) else vectors.cpu()
+    return numpy.atleast_2d(numpy.asarray(array, dtype="float64"))
 
 
 def _as_tensor(array: numpy.ndarray) -> "torch.Tensor":
-    import torch
+    import torch  # noqa: PLC0415 (mteb asks for tensors; it has loaded PyTorch)
 
     return torch.from_numpy(array.astype("float32"))

@@ -30,12 +30,12 @@ from .paper_report import (
 )
 from .results import ABSENT, Results, TaskResult, by_suite, figure
 
-TUNED = "tuned in each fold"
-TRAINED = {"transfer": "Transfer, every task", "probing": "Probing", "learned": "Learned similarity beside the cosine"}
+_TUNED = "tuned in each fold"
+_TRAINED = {"transfer": "Transfer, every task", "probing": "Probing", "learned": "Learned similarity beside the cosine"}
 
 
-def settings_table(results: ResultsByName) -> Table:
-    """Model, the settings that had an effect, and versions."""
+def _settings_table(results: ResultsByName) -> Table:
+    """List the model, the settings that had an effect, and versions."""
     model = results["model"]
     rows: list[Row] = [("model", model["name"]), ("SHA-256 of the model", model["digest"])]
     for key, words in (("device", "device"), ("width", "width of the vectors")):
@@ -54,35 +54,37 @@ def settings_table(results: ResultsByName) -> Table:
 
 
 def _which_apply(results: ResultsByName) -> dict[str, bool]:
-    """Of the settings that some tasks alone look at whether there is such a task."""
+    """Return for the settings that only some tasks use whether there is such a task."""
     suites = {task["suite"] for task in results["tasks"].values()}
     return {
-        "seeds": has_deviations(results) or bool(suites & TRAINED.keys()),
+        "seeds": _has_deviations(results) or bool(suites & _TRAINED.keys()),
         "bootstrap": any(task["intervals"] for task in results["tasks"].values()),
         "classifiers": bool(suites & {"transfer", "probing"}),
         "any_count": bool(results["settings"].get("any_count")),
     }
 
 
-def has_deviations(results: ResultsByName) -> bool:
-    """Whether a score depends on the seeds."""
+def _has_deviations(results: ResultsByName) -> bool:
+    """Return whether a score depends on the seeds."""
     return any(entry.get("deviation") for task in results["tasks"].values() for entry in task["variants"])
 
 
-def graded_tables(results: ResultsByName, notes: Notes) -> list[Table]:
-    """Both correlations of every sub-set, by every similarity."""
+def _graded_tables(results: ResultsByName, notes: Notes) -> list[Table]:
+    """Return both correlations of every sub-set, by every similarity."""
     return [table for name in CORRELATIONS if (table := _graded_table(results, name, notes)).rows]
 
 
-def trained_tables(results: ResultsByName, notes: Notes) -> list[Table]:
-    """Figures of tasks that train something on the vectors, a table for each suite; those with sub-sets stand in
-    graded_tables."""
+def _trained_tables(results: ResultsByName, notes: Notes) -> list[Table]:
+    """Return the figures of tasks that train something on the vectors, a table for each suite.
+
+    Those with sub-sets are in _graded_tables.
+    """
     suites = by_suite({name: task for name, task in results["tasks"].items() if not graded_similarities(task)}).items()
-    return [_trained_table(TRAINED[suite], tasks, notes) for suite, tasks in suites if suite in TRAINED]
+    return [_trained_table(_TRAINED[suite], tasks, notes) for suite, tasks in suites if suite in _TRAINED]
 
 
-def classifiers_table(results: ResultsByName) -> Table:
-    """How what is trained on the vectors was trained."""
+def _classifiers_table(results: ResultsByName) -> Table:
+    """Describe how what is trained on the vectors was trained."""
     protocols: dict[tuple[tuple[str, str], ...], list[str]] = {}
     for name, task in results["tasks"].items():
         protocol = tuple((key, str(value)) for key, value in task.get("protocol", {}).items())
@@ -91,13 +93,13 @@ def classifiers_table(results: ResultsByName) -> Table:
     return Table("How classifiers were trained", ("Tasks", "Part", "How"), rows, texts=3)
 
 
-def other_table(results: ResultsByName, notes: Notes) -> Table:
-    """Tasks that no other table shows, such as speed and the labels of a head."""
+def _other_table(results: ResultsByName, notes: Notes) -> Table:
+    """Return tasks that no other table shows, such as speed and the labels of a head."""
     rows: list[Row] = []
     for name, task in results["tasks"].items():
-        if graded_similarities(task) or task["suite"] in (*TRAINED, "triplets"):
+        if graded_similarities(task) or task["suite"] in (*_TRAINED, "triplets"):
             continue
-        for path in leaves(first(task)["scores"]):
+        for path in _leaves(first(task)["scores"]):
             cell = score_cell(task, path, notes)
             if task["suite"] in RATES:
                 cell = Cell(rate(figure(first(task)["scores"], path)), cell.marks)
@@ -107,14 +109,14 @@ def other_table(results: ResultsByName, notes: Notes) -> Table:
     return Table("Other tasks", ("Task", "Figure", "Examples", "Score", "95 %"), rows, caption, texts=2)
 
 
-def variant_tables(results: ResultsByName, notes: Notes) -> list[Table]:
-    """The primary figure of each task by normalisation and size; a table for each suite with several variants."""
+def _variant_tables(results: ResultsByName, notes: Notes) -> list[Table]:
+    """Return the primary figure of each task by variant, a table for each suite with several variants."""
     several = {name: task for name, task in results["tasks"].items() if len(task["variants"]) > 1}
     return [_variant_table(suite, tasks, notes) for suite, tasks in by_suite(several).items()]
 
 
-def data_table(results: ResultsByName) -> Table:
-    """The files that were read, by task."""
+def _data_table(results: ResultsByName) -> Table:
+    """Return the files that were read, by task."""
     rows: list[Row] = []
     for name, task in results["tasks"].items():
         facts = (name, task["suite"], count(task), "reused" if task.get("reused") else "measured")
@@ -124,19 +126,19 @@ def data_table(results: ResultsByName) -> Table:
     return Table("Data", columns, rows, "Reused results are of the same model, data, settings and versions.", texts=6)
 
 
-def missing_tables(results: ResultsByName) -> list[Table]:
-    """What was asked for and not measured."""
+def _missing_tables(results: ResultsByName) -> list[Table]:
+    """Return tables of what was asked for and not measured."""
     titles = {"skipped": "Skipped", "failed": "Failed"}
     return [Table(title, ("Task", "Reason"), [*results[key].items()], texts=2) for key, title in titles.items()]
 
 
-def leaves(scores: object, path: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
-    """The paths of all figures."""
+def _leaves(scores: object, path: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
+    """Yield the paths of all figures."""
     if not isinstance(scores, Mapping):
         yield path
         return
     for key, inner in scores.items():
-        yield from leaves(inner, (*path, key))
+        yield from _leaves(inner, (*path, key))
 
 
 def _graded_table(results: ResultsByName, correlation: str, notes: Notes) -> Table:
@@ -162,7 +164,7 @@ def _parts(task: ResultsByName, names: list[str]) -> Iterator[tuple[tuple[str, .
 
 
 def _trained_table(title: str, tasks: Mapping[str, ResultsByName], notes: Notes) -> Table:
-    paths = dict.fromkeys(path for task in tasks.values() for path in leaves(first(task)["scores"]))
+    paths = dict.fromkeys(path for task in tasks.values() for path in _leaves(first(task)["scores"]))
     rows: list[Row] = []
     for name, task in tasks.items():
         cells: list[Cell | str] = []
@@ -178,25 +180,25 @@ def _trained_table(title: str, tasks: Mapping[str, ResultsByName], notes: Notes)
 
 
 def _variant_table(suite: str, tasks: Mapping[str, ResultsByName], notes: Notes) -> Table:
-    found = {
+    entries_of = {
         name: {(entry["normalization"], entry["size"]): entry for entry in _variants(task)}
         for name, task in tasks.items()
     }
     rows: list[Row] = []
-    for variant in dict.fromkeys(chain(*found.values())):
-        cells = [_variant_cell(tasks[name], entries.get(variant), notes) for name, entries in found.items()]
+    for variant in dict.fromkeys(chain(*entries_of.values())):
+        cells = [_variant_cell(tasks[name], entries.get(variant), notes) for name, entries in entries_of.items()]
         rows.append((*variant, *cells))
     primary = {task["primary"] for task in tasks.values()}
     figures = sorted(primary) if len(primary) == 1 else [f"{name}: {task['primary']}" for name, task in tasks.items()]
     caption = f"x 100. {'; '.join(figures)}."
     for name, task in tasks.items():
         for words, chosen in _chosen(task).items():
-            caption += f" {TUNED} for {name}{words}: {', '.join(f'{key} {n}' for key, n in sorted(chosen.items()))}."
+            caption += f" {_TUNED} for {name}{words}: {', '.join(f'{key} {n}' for key, n in sorted(chosen.items()))}."
     return Table(f"Variants of the input: {suite}", ("Normalisation", "Size", *tasks), rows, caption, texts=2)
 
 
 def _chosen(task: ResultsByName) -> dict[str, Counter[str]]:
-    """How often each normalisation was best in tuning; by classifier where results say so."""
+    """Count how often each normalisation was best in tuning; by classifier where results say so."""
     tuned = task.get("tuned", {})
     each = {f", {CLASSIFIERS[name]}": names for name, names in tuned.get("by_classifier", {}).items()}
     each = each or {"": tuned.get("normalization", ())}
@@ -204,7 +206,7 @@ def _chosen(task: ResultsByName) -> dict[str, Counter[str]]:
 
 
 def _variants(task: ResultsByName) -> list[ResultsByName]:
-    tuned = [{**task["tuned"], "normalization": TUNED, "size": first(task)["size"]}] if "tuned" in task else []
+    tuned = [{**task["tuned"], "normalization": _TUNED, "size": first(task)["size"]}] if "tuned" in task else []
     return [*task["variants"], *tuned]
 
 
@@ -220,7 +222,7 @@ def _setting(value: object) -> str:
     return ", ".join(map(str, value)) or "none named" if isinstance(value, list) else str(value)
 
 
-class ShownResults(dict[str, object]):
+class _ShownResults(dict[str, object]):
     """The results of an evaluation, see evaluate_suites: a dict that prints as one line, in a notebook as a report."""
 
     def __repr__(self) -> str:
@@ -232,52 +234,50 @@ class ShownResults(dict[str, object]):
         return f"Results({results['model']['name']}: {', '.join([*scores, *others]) or 'nothing measured yet'})"
 
     def _repr_html_(self) -> str:
-        pass  # plots take a while to import
-
         return framed(html(cast(Results, self)))
 
 
 def results_repr(results: Results) -> Results:
-    """The same, which a notebook shows as a report."""
-    return cast(Results, ShownResults(results))
+    """Return the same results, which a notebook shows as a report."""
+    return cast(Results, _ShownResults(results))
 
 
 def _score(task: TaskResult) -> str:
-    """The primary figure: x 100 where it is a share or a correlation, as reports have it."""
-    found = figure(task["variants"][0]["scores"], task["primary"].split("."))
-    if not isinstance(found, int | float):
+    """Return the primary figure: x 100 where it is a share or a correlation, as reports have it."""
+    value = figure(task["variants"][0]["scores"], task["primary"].split("."))
+    if not isinstance(value, int | float):
         return "undefined"
-    return f"{found:.1f} sentences/s" if task["suite"] == "speed" else f"{100 * found:.2f}"
+    return f"{value:.1f} sentences/s" if task["suite"] == "speed" else f"{100 * value:.2f}"
 
 
 def markdown(results: ResultsByName) -> str:
-    """A report on one model in Markdown, its tables laid out as the Sentence-BERT paper's.
+    """Report on one model in Markdown, its tables laid out as the Sentence-BERT paper's.
 
     results (dict): see evaluate_suites.
     RETURNS (str): the same for the same results. Scores are x 100; one that is not defined is "undefined".
     """
-    return render_markdown(contents(results))
+    return render_markdown(_contents(results))
 
 
 def terminal(results: ResultsByName, width: int) -> str:
-    """A report on one model in plain tables, without how it was measured; see markdown.
+    """Report on one model in plain tables, without how it was measured; see markdown.
 
     width (int): the columns of the terminal.
     """
-    return render_terminal(contents(results), width)
+    return render_terminal(_contents(results), width)
 
 
 def html(results: ResultsByName) -> str:
-    """A report on one model in HTML, with the tables of the Markdown report, and plots.
+    """Report on one model in HTML, with the tables of the Markdown report, and plots.
 
     results (dict): see evaluate_suites.
     RETURNS (str): a whole page, the same for the same results.
     """
-    return render_html(contents(results), figures(results))
+    return render_html(_contents(results), figures(results))
 
 
-def contents(results: ResultsByName) -> Document:
-    """The report on one model.
+def _contents(results: ResultsByName) -> Document:
+    """Return the contents of the report on one model.
 
     results (dict): see evaluate_suites.
     RETURNS (Document): the paper's tables, every figure, what is missing; then how it was measured.
@@ -285,24 +285,24 @@ def contents(results: ResultsByName) -> Document:
     notes, name = Notes(), results["model"]["name"]
     tables = [
         *paper_tables([(name, results)], notes),
-        *graded_tables(results, notes),
-        *trained_tables(results, notes),
-        other_table(results, notes),
-        *variant_tables(results, notes),
-        *missing_tables(results),
+        *_graded_tables(results, notes),
+        *_trained_tables(results, notes),
+        _other_table(results, notes),
+        *_variant_tables(results, notes),
+        *_missing_tables(results),
     ]
-    how = [classifiers_table(results), settings_table(results), data_table(results)]
-    shown, how = ([table for table in part if table.rows] for part in (tables, how))
+    how = [_classifiers_table(results), _settings_table(results), _data_table(results)]
+    tables, how = ([table for table in part if table.rows] for part in (tables, how))
     title, notes_of = f"Evaluation of {name}", list(notes.numbers)
-    return Document(title, [_summary(results)], shown, notes_of, _remarks(results), how)
+    return Document(title, [_summary(results)], tables, notes_of, _remarks(results), how)
 
 
 def _summary(results: ResultsByName) -> str:
     settings = results["settings"]
     reused = sum(bool(task.get("reused")) for task in results["tasks"].values())
     counts = {"of them earlier": reused, "skipped": len(results["skipped"]), "failed": len(results["failed"])}
-    said = [f"{len(results['tasks'])} tasks measured", *(f"{n} {words}" for words, n in counts.items() if n)]
-    summary = ", ".join(said) + ". Scores are x 100."
+    parts = [f"{len(results['tasks'])} tasks measured", *(f"{n} {words}" for words, n in counts.items() if n)]
+    summary = ", ".join(parts) + ". Scores are x 100."
     if len(settings["normalizations"]) + len(settings["sizes"]) > 2:
         entry = {"normalization": settings["normalizations"][0], "size": settings["sizes"][0]}
         summary += f" Tables show the variant '{variant_name(entry)}' (normalisation, size), unless they say otherwise."
@@ -314,9 +314,9 @@ def _remarks(results: ResultsByName) -> list[str]:
     remarks = [
         "undefined: the score is not defined, such as a correlation with predictions that are all alike. -: not "
         "measured. Numbers in brackets are notes. Layouts, and the paper they speak of: Reimers and Gurevych 2019, "
-        "Sentence-BERT.",
+        "Sentence-BERT."
     ]
-    if has_deviations(results):
+    if _has_deviations(results):
         seeds = ", ".join(map(str, settings["seeds"]))
         remarks.append(
             f"± is the standard deviation over the seeds {seeds}, where a score depends on them; intervals are of the "

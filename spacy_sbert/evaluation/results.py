@@ -1,4 +1,4 @@
-"""What results of evaluations hold, how saved ones are read, and that they are what reports and comparisons need."""
+"""Results of evaluations: their types, how saved ones are read and checked, and how figures are looked up."""
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
@@ -17,40 +17,42 @@ from ..validation import short_repr
 from .vector_transforms import parse_size
 
 FORMAT = "spacy-sbert evaluation 1"
-MAX_BYTES = 2**28  # a whole evaluation with all predictions has a few million
-LARGEST = 1e300  # JSON has integers that no float holds
+_MAX_BYTES = 2**28  # a whole evaluation with all predictions has a few million
+_LARGEST = 1e300  # JSON has integers that no float holds
 ABSENT: Literal["-"] = "-"  # a score that was not measured; one that is not defined is None
 MSE = "mse"  # the mean squared error, the one score that is not a share
 Figure = float | Literal["-"] | None
-ItemT = TypeVar("ItemT")
-TaskT = TypeVar("TaskT", bound=Mapping[str, object])
+_ItemT = TypeVar("_ItemT")
+_TaskT = TypeVar("_TaskT", bound=Mapping[str, object])
 
-Number = Annotated[float, Field(gt=-LARGEST, lt=LARGEST, allow_inf_nan=False)]
-Some = Annotated[list[ItemT], Field(min_length=1)]
-Interval = Annotated[list[Number], Field(min_length=2, max_length=2)] | None
+_Number = Annotated[float, Field(gt=-_LARGEST, lt=_LARGEST, allow_inf_nan=False)]
+_Some = Annotated[list[_ItemT], Field(min_length=1)]
+_Interval = Annotated[list[_Number], Field(min_length=2, max_length=2)] | None
 Scores = dict[str, Any]  # of one variant; nested, leaves are numbers, and None where a score is not defined
 
 
-def _size(given: str) -> str:
-    parse_size(given)
-    return given
+def _size(size: str) -> str:
+    parse_size(size)
+    return size
 
 
 class Network(TypedDict):
-    """What was chosen for an MLP, see best_perceptron."""
+    """The settings that were chosen for an MLP, see best_perceptron."""
 
-    l2: Number
-    dropout: Number
+    l2: _Number
+    dropout: _Number
     passes: int
 
 
 class Summary(TypedDict):
-    """Scores; deviation, their standard deviation over seeds; c, of logistic regression, and networks, of the MLP, by
-    fold."""
+    """Scores of a variant.
+
+    deviation: their standard deviation over seeds. c, networks: of logistic regression and of the MLP, by fold.
+    """
 
     scores: Scores
     deviation: NotRequired[Scores]
-    c: NotRequired[list[Number]]
+    c: NotRequired[list[_Number]]
     networks: NotRequired[list[Network]]
 
 
@@ -69,21 +71,21 @@ class Tuned(Summary):
 
 
 class Predictions(TypedDict, total=False):
-    """What the first variant says of each example: right, of classifiers, or predicted, gold and subset."""
+    """Predictions of the first variant for each example: right, of classifiers, or predicted, gold and subset."""
 
     right: Annotated[str, Field(pattern="^[01]*$")]
-    predicted: list[Number]
-    gold: list[Number]
+    predicted: list[_Number]
+    gold: list[_Number]
     subset: list[str]
 
 
 class Measured(TypedDict):
-    """What a task measures, see Task.run."""
+    """The result of Task.run."""
 
     counts: dict[str, int]
     primary: str
-    variants: Some[Entry]
-    intervals: dict[str, Interval]
+    variants: _Some[Entry]
+    intervals: dict[str, _Interval]
     predictions: Predictions
     notes: list[str]
     tuned: NotRequired[Tuned]
@@ -93,15 +95,15 @@ class Measured(TypedDict):
 
 
 class TaskResult(Measured):
-    """What results hold of a task; data, the digests of its files; reused, whether it was measured before."""
+    """The result of a task as saved; data, the digests of its files; reused, whether it was measured before."""
 
     suite: str
     data: dict[str, str]
     reused: NotRequired[bool]
 
 
-class ModelFacts(TypedDict):
-    """What was measured, and where."""
+class _ModelFacts(TypedDict):
+    """The model that was measured, and the device."""
 
     name: str
     digest: str
@@ -111,11 +113,11 @@ class ModelFacts(TypedDict):
 
 
 class SettingsFacts(TypedDict):
-    """How it was measured, see Settings."""
+    """The settings, see Settings."""
 
-    normalizations: Some[str]
-    sizes: Some[str]
-    seeds: Some[int]
+    normalizations: _Some[str]
+    sizes: _Some[str]
+    seeds: _Some[int]
     bootstrap: int
     trained_on: list[str]
     classifiers: NotRequired[list[str]]
@@ -126,7 +128,7 @@ class Results(TypedDict):
     """The results of an evaluation, see evaluate_suites."""
 
     format: str
-    model: ModelFacts
+    model: _ModelFacts
     versions: dict[str, str]
     settings: SettingsFacts
     tasks: dict[str, TaskResult]
@@ -134,7 +136,7 @@ class Results(TypedDict):
     failed: dict[str, str]
 
 
-EXPECTED = {
+_EXPECTED = {
     "missing": "to be there",
     "dict_type": "an object",
     "list_type": "a list",
@@ -157,49 +159,47 @@ def read_results(path: str | Path) -> Results:
     """
     path = Path(path)
     check_input(path)
-    if (size := path.stat().st_size) > MAX_BYTES:
+    if (size := path.stat().st_size) > _MAX_BYTES:
         raise ValueError(
-            f"{path} has {size} bytes, more than any results of an evaluation ({MAX_BYTES}). Expected the JSON "
+            f"{path} has {size} bytes, more than any results of an evaluation ({_MAX_BYTES}). Expected the JSON "
             "file that 'python -m spacy sbert benchmark --output' saves."
         )
     try:
-        found = json.loads(path.read_text(encoding="utf8"), parse_constant=_refuse)
+        results = json.loads(path.read_text(encoding="utf8"), parse_constant=_refuse)
     except (ValueError, RecursionError) as error:
         raise ValueError(Errors.UNREADABLE_RESULTS.format(path=path, reason=error)) from error
-    check_results(found, str(path))
-    if KEY not in found:  # results that were not written by `benchmark`, but with json.dump
-        return cast(Results, found)
-    try:
-        return cast(Results, unsealed(found))
+    check_results(results, str(path))
+    try:  # results that were written with json.dump, not by `benchmark`, have no checksum
+        return cast(Results, unsealed(results) if KEY in results else results)
     except ValueError as error:
         raise ValueError(Errors.UNREADABLE_RESULTS.format(path=path, reason=error)) from error
 
 
 def figure(scores: Mapping[str, Any], path: Sequence[str]) -> Figure:
-    """The figure at a path of keys, such as ("cosine", "spearman", "pooled"); ABSENT if there is none."""
-    found: Any = scores
+    """Return the figure at a path of keys, such as ("cosine", "spearman", "pooled"); ABSENT if there is none."""
+    value: Any = scores
     for key in path:
-        if not isinstance(found, Mapping) or key not in found:
+        if not isinstance(value, Mapping) or key not in value:
             return ABSENT
-        found = found[key]
-    return ABSENT if isinstance(found, Mapping) else found
+        value = value[key]
+    return ABSENT if isinstance(value, Mapping) else value
 
 
-def by_suite(tasks: Mapping[str, TaskT]) -> dict[str, dict[str, TaskT]]:
-    """Tasks by suite, and by name within it, in their order."""
-    found: dict[str, dict[str, TaskT]] = {}
+def by_suite(tasks: Mapping[str, _TaskT]) -> dict[str, dict[str, _TaskT]]:
+    """Return tasks by suite, and by name within it, in their order."""
+    suites: dict[str, dict[str, _TaskT]] = {}
     for name, task in tasks.items():
-        found.setdefault(str(task["suite"]), {})[name] = task
-    return found
+        suites.setdefault(str(task["suite"]), {})[name] = task
+    return suites
 
 
 def digits(right: numpy.ndarray) -> str:
-    """What is right, as results hold it: a 1 for each example that is, and a 0 for each other one."""
+    """Return what is right as results hold it: a 1 for each example that is, and a 0 for each other one."""
     return "".join("01"[int(value)] for value in right)
 
 
 def mean(values: Iterable[Figure]) -> Figure:
-    """The mean of figures; ABSENT if one is, None if one is not defined."""
+    """Return the mean of figures; ABSENT if one is, None if one is not defined."""
     values = list(values)
     numbers = [value for value in values if isinstance(value, int | float)]
     if ABSENT in values or not values:
@@ -214,13 +214,11 @@ def check_results(results: object, name: str) -> None:
     RAISES (ValueError): if a part is missing or of another type, or the format is another one.
     """
     if isinstance(results, dict) and results.get("format") != FORMAT:
-        given = short_repr(results.get("format"))
         raise ValueError(
-            f"{name} has the format {given}, expected '{FORMAT}': it is not the result of an evaluation, or "
-            "comes from another version of this package. Evaluate the model again."
+            f"{name} has the format {short_repr(results.get('format'))}, expected '{FORMAT}': it is not the result of "
+            "an evaluation, or comes from another version of this package. Evaluate the model again."
         )
-    found: Results = _validate(Results, results, (), name)
-    for title, task in found["tasks"].items():
+    for title, task in _validate(Results, results, (), name)["tasks"].items():
         _check_figures(task, f"tasks.{title}", name)
 
 
@@ -232,16 +230,16 @@ def check_task(title: str, task: object, name: str) -> None:
     _check_figures(_validate(TaskResult, task, ("tasks", title), name), f"tasks.{title}", name)
 
 
-def _validate(kind: type, given: object, place: tuple[str | int, ...], name: str) -> Any:
+def _validate(kind: type, value: object, place: tuple[str | int, ...], name: str) -> Any:  # noqa: ANN401 (of kind)
     try:
-        return _adapter(kind).validate_python(given, strict=True)
+        return _adapter(kind).validate_python(value, strict=True)
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
         where = "".join(f"[{key}]" if isinstance(key, int) else f".{key}" for key in (*place, *first["loc"]))
-        value = "missing" if first["type"] == "missing" else first["input"]
+        input_ = "missing" if first["type"] == "missing" else first["input"]
         is_interval = first.get("ctx", {}).get("min_length" if first["type"] == "too_short" else "max_length") == 2
-        expected = "two ends" if is_interval else EXPECTED.get(first["type"], first["msg"])
-        _fail(where.lstrip("."), value, expected, name)
+        expected = "two ends" if is_interval else _EXPECTED.get(first["type"], first["msg"])
+        _fail(where.lstrip("."), input_, expected, name)
 
 
 @cache
@@ -250,7 +248,7 @@ def _adapter(kind: type) -> TypeAdapter[Any]:
 
 
 def _check_figures(task: TaskResult, place: str, name: str) -> None:
-    """What types do not tell: scores are nests of finite numbers, and what belongs together is."""
+    """Check what types do not tell: scores are nests of finite numbers, and what belongs together is."""
     entries: dict[str, Summary] = {f"variants[{at}]": entry for at, entry in enumerate(task["variants"])}
     entries |= {"tuned": task["tuned"]} if "tuned" in task else {}
     for number, entry in entries.items():
@@ -270,15 +268,15 @@ def _check_scores(scores: object, place: str, name: str) -> None:
         for key, value in scores.items():
             _check_scores(value, f"{place}.{key}", name)
     elif scores is not None and (
-        not isinstance(scores, int | float) or isinstance(scores, bool) or not abs(scores) < LARGEST
+        not isinstance(scores, int | float) or isinstance(scores, bool) or not abs(scores) < _LARGEST
     ):
         _fail(place, scores, "a finite number or null", name)
 
 
-def _fail(place: str, given: object, expected: str, name: str) -> NoReturn:
+def _fail(place: str, value: object, expected: str, name: str) -> NoReturn:
     place = place or "the whole file"
     raise ValueError(
-        f"{name} is not the result of an evaluation: {place} is {short_repr(given)}, expected {expected}. Evaluate "
+        f"{name} is not the result of an evaluation: {place} is {short_repr(value)}, expected {expected}. Evaluate "
         "the model again."
     )
 

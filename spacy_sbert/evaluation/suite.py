@@ -1,7 +1,8 @@
-"""Runs the tasks of suites, keeps what is finished, and says exactly what was measured and how."""
+"""Evaluation on suites of tasks, whose finished results are kept."""
 
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, cast
 
@@ -10,36 +11,16 @@ from ..files.atomic import check_input, write_text
 from ..files.serialization import checksummed_json, device, digest_of_parts, unsealed, versions
 from ..progress import progress_of
 from .encoders import Source
-from .protocols import (
-    arguments,
-    learned_arguments,
-    learned_similarity,
-    nli,
-    probing,
-    sick,
-    speed,
-    sts,
-    transfer,
-    triplets,
-)
-from .protocols.classifiers import sklearn_module
+from .protocols import arguments, learned_arguments, learned_similarity, nli, probing, speed, sts, transfer, triplets
 from .report import results_repr
 from .results import FORMAT, Results, TaskResult, check_task
-from .task import ItemT, MissingData, Run, Settings, Task, VectorStore, digests
+from .task import MissingData, Run, Settings, Task, VectorStore, digests, sklearn_module
 
-SUITES: dict[str, Sequence[Task]] = {
-    "sts": sts.TASKS,
-    "sick": sick.TASKS,
-    "triplets": triplets.TASKS,
-    "nli": nli.TASKS,
-    "arguments": arguments.TASKS,
-    "learned": (*learned_similarity.TASKS, *learned_arguments.TASKS),
-    "transfer": transfer.TASKS,
-    "probing": probing.TASKS,
-    "speed": speed.TASKS,
-}
-OF_SKLEARN = ("learned", "probing", "transfer")
-Save = Callable[[Results], None]
+_MODULES = (sts, triplets, nli, arguments, learned_similarity, learned_arguments, transfer, probing, speed)
+_SUITES: dict[str, list[Task]] = {}  # by name
+for _task in (task for module in _MODULES for task in module.TASKS):
+    _SUITES.setdefault(_task.suite, []).append(_task)
+_OF_SKLEARN = ("learned", "probing", "transfer")
 
 
 def evaluate_suites(
@@ -49,14 +30,14 @@ def evaluate_suites(
     *,
     settings: Settings | None = None,
     cache: Path | None = None,
-    save: Save | None = None,
+    save: Callable[[Results], None] | None = None,
     progress_bar: bool | None = None,
 ) -> Results:
     """Measure vectors on every task of the suites whose data are there.
 
     source (Source): gives the vectors, such as PipelineSource(nlp).
     root (Path): the folder of the data sets, in their official layouts.
-    suites (iterable of str): names of SUITES.
+    suites (iterable of str): sts, sick, triplets, nli, arguments, learned, transfer, probing, speed.
     settings (Settings): how to evaluate.
     cache (Path): a folder for vectors and for the results of tasks, which are reused while model, data, settings and
         versions are the same.
@@ -69,16 +50,14 @@ def evaluate_suites(
         which is not installed.
     """
     settings = settings or Settings()
-    suites = list(suites)
+    tasks: list[Task] = []
     for name in suites:
         check_packages(name)
-    tasks = [task for name in suites for task in tasks_of(name)]
+        tasks += tasks_of(name)
     if not tasks:
-        raise ValueError(Errors.UNKNOWN_SUITE.format(given="", expected=", ".join(SUITES)))
+        raise ValueError(Errors.UNKNOWN_SUITE.format(given="", expected=", ".join(_SUITES)))
 
-    def progress(items: Sequence[ItemT], name: str, /) -> Iterable[ItemT]:
-        return progress_of(items, desc=name, shown=progress_bar, leave=False)
-
+    progress = partial(_progress, progress_bar)
     results = results_repr(
         {
             "format": FORMAT,
@@ -90,10 +69,10 @@ def evaluate_suites(
             "failed": {},
         }
     )
-    found = _find(tasks, root, results)
+    runnable = _find(tasks, root, results)
     store = VectorStore(source, cache, progress)
     run = Run(root, store, settings, progress, source.nlp, source)
-    for task, paths in progress(found, "tasks"):
+    for task, paths in progress(runnable, "tasks"):
         _note(task, paths, run, results, cache)
         results["model"].update({"width": store.width, "encoded": store.encoded})
         if save is not None:
@@ -101,9 +80,13 @@ def evaluate_suites(
     if not results["tasks"] and not results["failed"]:
         reasons = "\n".join(dict.fromkeys(results["skipped"].values()))
         raise ValueError(f"None of the data sets asked for is below {root}:\n{reasons}")
-    if save is not None and not found:  # every file that is there is broken
+    if save is not None and not runnable:  # every file that is there is broken
         save(results)
     return results
+
+
+def _progress(shown: bool | None, items: Sequence[Any], name: str) -> Iterable[Any]:
+    return progress_of(items, desc=name, shown=shown, leave=False)
 
 
 def _note(task: Task, paths: list[Path], run: Run, results: Results, cache: Path | None) -> None:
@@ -122,28 +105,28 @@ def check_packages(suite: str) -> None:
     RAISES (ValueError): if there is no such suite; (ImportError): if it needs scikit-learn, which is not installed.
     """
     tasks_of(suite)
-    if suite in OF_SKLEARN:
+    if suite in _OF_SKLEARN:
         sklearn_module("sklearn", f"The suite '{suite}'")
 
 
 def tasks_of(suite: str) -> Sequence[Task]:
-    """The tasks of a suite. RAISES (ValueError): if there is no such suite."""
-    if suite not in SUITES:
-        raise ValueError(Errors.UNKNOWN_SUITE.format(given=suite, expected=", ".join(SUITES)))
-    return SUITES[suite]
+    """Return the tasks of a suite. RAISES (ValueError): if there is no such suite."""
+    if suite not in _SUITES:
+        raise ValueError(Errors.UNKNOWN_SUITE.format(given=suite, expected=", ".join(_SUITES)))
+    return _SUITES[suite]
 
 
 def _find(tasks: Sequence[Task], root: Path, results: Results) -> list[tuple[Task, list[Path]]]:
-    """The tasks whose files are there, with their files; the others are noted in the results."""
-    found = []
+    """Return the tasks whose files exist, with their files; the others are noted in the results."""
+    runnable = []
     for task in tasks:
         try:
-            found.append((task, task.find(root)))
+            runnable.append((task, task.find(root)))
         except MissingData as missing:
             results["skipped"][task.name] = str(missing)
         except (OSError, ValueError) as error:
             results["failed"][task.name] = str(error)
-    return found
+    return runnable
 
 
 def _run_or_reuse(task: Task, paths: list[Path], run: Run, results: Results, cache: Path | None) -> TaskResult:
@@ -163,12 +146,12 @@ def _run_or_reuse(task: Task, paths: list[Path], run: Run, results: Results, cac
 
 
 def _read(file: Path, name: str) -> TaskResult | None:
-    """A kept result; None if there is none, or it is damaged: then it is made again."""
+    """Return a kept result; None if there is none, or it is damaged: then it is made again."""
     try:
         check_input(file)
-        found = json.loads(file.read_text(encoding="utf8"))
-        check_task(name, found, str(file))
-        return cast(TaskResult, unsealed(found))
+        result = json.loads(file.read_text(encoding="utf8"))
+        check_task(name, result, str(file))
+        return cast(TaskResult, unsealed(result))
     except (OSError, RecursionError, ValueError):
         return None
 

@@ -10,8 +10,8 @@ from ..validation import MAX_DIMENSIONS
 
 Transform = Callable[[numpy.ndarray], numpy.ndarray]
 NORMALIZATIONS = ("none", "zscore", "unit", "zscore_unit")
-ROUNDING = 1e-6  # of the largest deviation: what float32 vectors leave of a number that never varies
-OWN, PCA, UP = "own", "pca", "up"
+_ROUNDING = 1e-6  # of the largest deviation: what float32 vectors leave of a number that never varies
+OWN, _PCA, _UP = "own", "pca", "up"
 
 
 @dataclass(frozen=True)
@@ -29,17 +29,17 @@ class Variant:
     size: str = OWN
 
     def fits(self, rows: int, width: int) -> bool:
-        """Whether so many vectors of this width can be brought to the size."""
+        """Return whether so many vectors of this width can be brought to the size."""
         kind, wanted = parse_size(self.size)
-        return wanted >= width if kind == UP else wanted <= min(rows, width)
+        return wanted >= width if kind == _UP else wanted <= min(rows, width)
 
     @property
     def is_random(self) -> bool:
-        """Whether it depends on a seed, so that scores are means over several."""
-        return parse_size(self.size)[0] == UP
+        """Return whether it depends on a seed, so that scores are means over several."""
+        return parse_size(self.size)[0] == _UP
 
     def fit(self, rows: numpy.ndarray, seed: int) -> Transform:
-        """Take moments and components of vectors.
+        """Take moments and components of vectors, and return the transform to this variant.
 
         rows (float (n, width)): all 2n rows of pairs compared by cosine; training data alone where something is
             learned.
@@ -49,53 +49,53 @@ class Variant:
             docs/evaluation.md).
         RAISES (ValueError): if the size cannot be had from this width or this number of rows.
         """
-        resize = fit_size(self.size, rows, seed)
-        normalize = fit_normalization(self.normalization, resize(rows))
-        return lambda given: normalize(resize(given))
+        resize = _fit_size(self.size, rows, seed)
+        normalize = _fit_normalization(self.normalization, resize(rows))
+        return lambda vectors: normalize(resize(vectors))
 
 
-def fit_normalization(name: str, rows: numpy.ndarray) -> Transform:
-    """A normalisation with the moments of the rows; a number that never varies is only centred."""
+def _fit_normalization(name: str, rows: numpy.ndarray) -> Transform:
+    """Return a normalisation with the moments of the rows; a number that never varies is only centred."""
     if name == "none":
         return _unchanged
     if name == "unit":
-        return lambda given: unit_length(given.astype("float64", copy=False))
+        return lambda vectors: unit_length(vectors.astype("float64", copy=False))
     mean, deviation = rows.mean(axis=0, dtype="float64"), rows.std(axis=0, dtype="float64")
-    deviation[deviation <= ROUNDING * deviation.max()] = 1.0
+    deviation[deviation <= _ROUNDING * deviation.max()] = 1.0
     if name == "zscore":
-        return lambda given: (given - mean) / deviation
-    return lambda given: unit_length((given - mean) / deviation)
+        return lambda vectors: (vectors - mean) / deviation
+    return lambda vectors: unit_length((vectors - mean) / deviation)
 
 
-def fit_size(size: str, rows: numpy.ndarray, seed: int) -> Transform:
-    """A change of size: principal components of the rows, or a random up-projection; see Variant.fit."""
+def _fit_size(size: str, rows: numpy.ndarray, seed: int) -> Transform:
+    """Return a change of size: principal components of the rows, or a random up-projection; see Variant.fit."""
     kind, wanted = parse_size(size)
     width = rows.shape[1]
     if kind == OWN:
         return _unchanged
-    if kind == UP:
+    if kind == _UP:
         if wanted < width:
             raise ValueError(
                 f"Cannot up-project vectors of width {width} to size '{size}': expected at least up-{width}."
             )
         bound = width**-0.5
         matrix = numpy.random.default_rng(seed).uniform(-bound, bound, (wanted, width))  # d x d_j
-        return lambda given: given @ matrix.T
+        return lambda vectors: vectors @ matrix.T
     if wanted > min(rows.shape):
         raise ValueError(
             f"Cannot take '{size}' of {len(rows)} vectors of width {width}: there are no more components than "
             "the smaller of the two. Choose a smaller size."
         )
     mean, components = principal_components(rows)
-    return lambda given: (given - mean) @ components.axes[:wanted].T
+    return lambda vectors: (vectors - mean) @ components.axes[:wanted].T
 
 
 def parse_size(size: str) -> tuple[str, int]:
-    """The kind and the width of a size. RAISES (ValueError): if it is not "own", "pca-D" or "up-D"."""
+    """Return the kind and the width of a size. RAISES (ValueError): if it is not "own", "pca-D" or "up-D"."""
     kind, _, number = size.partition("-")
     if size == OWN:
         return OWN, 0
-    if kind in (PCA, UP) and number.isdecimal() and len(number) < 9 and 0 < int(number) <= MAX_DIMENSIONS:
+    if kind in (_PCA, _UP) and number.isdecimal() and len(number) < 9 and 0 < int(number) <= MAX_DIMENSIONS:
         return kind, int(number)
     raise ValueError(
         f"Unknown size '{size}': expected own, pca-D (D principal components) or up-D (random up-projection to "

@@ -11,14 +11,14 @@ import spacy
 from scipy import linalg
 
 from spacy_sbert.evaluation.baselines import (
-    BASELINES,
-    RandomProjection,
-    SmoothInverseFrequency,
-    TfIdf,
+    _BASELINES,
+    _RandomProjection,
+    _SmoothInverseFrequency,
+    _TfIdf,
+    _power_mean,
+    _word_signs,
     make_baseline,
-    power_mean,
     read_counts,
-    word_signs,
 )
 from spacy_sbert.evaluation.task import VectorStore
 
@@ -47,7 +47,7 @@ def made(name, nlp, counts, tiny_bert):
     return make_baseline(name, nlp=nlp, counts=counts, encoder=str(tiny_bert))
 
 
-@pytest.mark.parametrize("name", BASELINES)
+@pytest.mark.parametrize("name", _BASELINES)
 def test_every_baseline_is_a_source(name, nlp, counts, tiny_bert):
     source = made(name, nlp, counts, tiny_bert)
     assert source.name.startswith(name) and source.nlp is None
@@ -73,8 +73,8 @@ def test_digests_tell_vectors_apart(nlp, counts):
     counted = make_baseline("sif", nlp=nlp, counts=counts).digest
     counts.write_text("the 1\n", encoding="utf8")
     assert make_baseline("sif", nlp=nlp, counts=counts).digest != counted
-    assert RandomProjection(seed=1).digest != RandomProjection(seed=2).digest != RandomProjection(width=8).digest
-    assert TfIdf(seed=1).digest != TfIdf(seed=2).digest
+    assert _RandomProjection(seed=1).digest != _RandomProjection(seed=2).digest != _RandomProjection(width=8).digest
+    assert _TfIdf(seed=1).digest != _TfIdf(seed=2).digest
     assert make_baseline("power-means", nlp=nlp, powers=[3]).digest != make_baseline("power-means", nlp=nlp).digest
 
 
@@ -96,10 +96,10 @@ def test_power_means(nlp):
 
 def test_power_means_are_ordered_and_odd():
     rows = numpy.random.default_rng(0).uniform(0.1, 1, (5, 7))
-    means = [power_mean(rows, power) for power in (-math.inf, 1, 2, 3, 50, math.inf)]
+    means = [_power_mean(rows, power) for power in (-math.inf, 1, 2, 3, 50, math.inf)]
     assert all((low <= high).all() for low, high in pairwise(means))
     signed = numpy.random.default_rng(1).normal(size=(5, 7))
-    assert numpy.allclose(power_mean(-signed, 3), -power_mean(signed, 3))
+    assert numpy.allclose(_power_mean(-signed, 3), -_power_mean(signed, 3))
 
 
 @pytest.mark.parametrize("power", [0, 0.5, math.nan])
@@ -112,7 +112,7 @@ def test_powers_without_a_real_mean_are_refused(nlp, power):
 
 def test_smooth_inverse_frequency(nlp, counts):
     """Weights a / (a + p) with p(cat) = 0.2 and p(dog) = 0.1, 1 for a word without a count; then no first component."""
-    source = SmoothInverseFrequency(nlp, counts, a=0.1)
+    source = _SmoothInverseFrequency(nlp, counts, a=0.1)
     assert source.weights == {"the": pytest.approx(1 / 8), "cat": pytest.approx(1 / 3), "dog": pytest.approx(1 / 2)}
     nlp.vocab.set_vector("emu", numpy.array([1.0, 1.0, 1.0], dtype="float32"))  # has no count
     cat, dog, emu = numpy.array([1, 0, 2]), numpy.array([3, -4, 0]), numpy.ones(3)
@@ -151,7 +151,7 @@ def test_bad_word_counts(tmp_path, text, message):
 def test_word_counts(counts, nlp):
     assert read_counts(counts) == {"the": 700, "cat": 200, "dog": 100}
     with pytest.raises(ValueError, match="a = 0: expected greater than 0"):
-        SmoothInverseFrequency(nlp, counts, a=0)
+        _SmoothInverseFrequency(nlp, counts, a=0)
 
 
 def test_tf_idf_equals_scikit_learn():
@@ -171,8 +171,8 @@ def test_tf_idf_equals_scikit_learn():
 def test_tf_idf_of_many_words_keeps_inner_products():
     rng = numpy.random.default_rng(0)
     texts = [" ".join(f"w{word}" for word in rng.zipf(1.3, 30) % 3000) for _ in range(200)]
-    whole = TfIdf(width=10_000).encode(texts, texts)
-    projected = TfIdf(width=512).encode(texts, texts)
+    whole = _TfIdf(width=10_000).encode(texts, texts)
+    projected = _TfIdf(width=512).encode(texts, texts)
     assert whole.shape[1] > 512 and projected.shape == (200, 512) and projected.dtype == "float32"
     assert numpy.abs(projected @ projected.T - whole @ whole.T).max() < 6 * BOUND / 512**0.5
 
@@ -184,17 +184,17 @@ def test_tf_idf_needs_scikit_learn(monkeypatch):
 
 
 def test_random_projection_adds_up_words():
-    rows = RandomProjection(width=64, seed=3).encode(["cat", "dog", "Dog cat  dog", "dog dog cat"])
+    rows = _RandomProjection(width=64, seed=3).encode(["cat", "dog", "Dog cat  dog", "dog dog cat"])
     assert set(numpy.abs(rows[0]).tolist()) == {0.125}
     assert numpy.allclose(rows[2], rows[0] + 2 * rows[1]) and numpy.array_equal(rows[2], rows[3])
-    assert not numpy.array_equal(rows, RandomProjection(width=64, seed=4).encode(["cat", "dog", "cat dog", "dog"]))
+    assert not numpy.array_equal(rows, _RandomProjection(width=64, seed=4).encode(["cat", "dog", "cat dog", "dog"]))
 
 
 def test_random_projection_keeps_inner_products():
     rng = numpy.random.default_rng(0)
     bags = rng.integers(0, 3, (60, 40))
     texts = [" ".join(f"w{word} " * count for word, count in enumerate(bag)) for bag in bags]
-    rows = RandomProjection(width=4096).encode(texts)
+    rows = _RandomProjection(width=4096).encode(texts)
     lengths = numpy.linalg.norm(bags, axis=1)
     errors = (rows @ rows.T - bags @ bags.T) / numpy.outer(lengths, lengths)
     assert numpy.abs(errors).max() < 6 * BOUND / 4096**0.5
@@ -229,7 +229,7 @@ def test_what_is_missing_is_said(nlp, counts):
 
 def test_case_of_words_and_counts(nlp, counts):
     """A vector is that of the token as it is written, a count that of its lower-cased form."""
-    row = SmoothInverseFrequency(nlp, counts, a=0.1).encode(["Cat"], ["dog"])[0].astype("float64")
+    row = _SmoothInverseFrequency(nlp, counts, a=0.1).encode(["Cat"], ["dog"])[0].astype("float64")
     u = numpy.array([3, -4, 0]) / 5
     cat = numpy.array([0, 8, 0]) / 3
     assert numpy.allclose(row, cat - u * (u @ cat), atol=1e-6)
@@ -237,4 +237,4 @@ def test_case_of_words_and_counts(nlp, counts):
 
 def test_signs_follow_from_word_and_seed():
     bits = "".join(f"{byte:08b}" for byte in hashlib.shake_256(b"7 cat").digest(2))[:11]
-    assert word_signs("cat", 11, 7).tolist() == [1 if bit == "1" else -1 for bit in bits]
+    assert _word_signs("cat", 11, 7).tolist() == [1 if bit == "1" else -1 for bit in bits]

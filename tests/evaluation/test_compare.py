@@ -7,8 +7,8 @@ import numpy
 import pytest
 from made_results import GOLD, OWN, classified, graded, results
 
-from spacy_sbert.evaluation.bootstrap import fisher_interval, ranks
 from spacy_sbert.evaluation.compare import compare, compare_html, compare_markdown
+from spacy_sbert.evaluation.rank_stability import _fisher_interval, ranks
 from spacy_sbert.evaluation.results import read_results
 from spacy_sbert.evaluation.suite import FORMAT
 
@@ -147,10 +147,10 @@ def test_transfer_against_probing_by_hand():
 
 
 def test_equal_rankings_are_not_sure():
-    assert fisher_interval(1.0, 5) is None and fisher_interval(-1.0, 50) is None and fisher_interval(None, 5) is None
-    low, high = fisher_interval(0.5, 103)
+    assert _fisher_interval(1.0, 5) is None and _fisher_interval(-1.0, 50) is None and _fisher_interval(None, 5) is None
+    low, high = _fisher_interval(0.5, 103)
     assert (low, high) == pytest.approx((0.3342, 0.6358), abs=1e-4)
-    assert fisher_interval(0.0, 5)[1] == pytest.approx(0.891, abs=1e-3)
+    assert _fisher_interval(0.0, 5)[1] == pytest.approx(0.891, abs=1e-3)
 
 
 def test_page_escapes_and_draws_differences():

@@ -37,7 +37,7 @@ def test_the_seed_decides_and_blocks_do_not(monkeypatch):
     whole = resample(mean_of(GOLD), 300, 50, 3)
     assert numpy.array_equal(whole, resample(mean_of(GOLD), 300, 50, 3))
     assert not numpy.array_equal(whole, resample(mean_of(GOLD), 300, 50, 4))
-    monkeypatch.setattr("spacy_sbert.evaluation.bootstrap.BLOCK", 700)  # two resamples at once
+    monkeypatch.setattr("spacy_sbert.evaluation.bootstrap._BLOCK", 700)  # two resamples at once
     assert numpy.array_equal(whole, resample(mean_of(GOLD), 300, 50, 3))
 
 

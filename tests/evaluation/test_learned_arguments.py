@@ -11,8 +11,8 @@ from sklearn.svm import SVR
 
 from spacy_sbert.evaluation.protocols import learned_arguments as support_vectors
 from spacy_sbert.evaluation.protocols.arguments import UKP, Split, split_folds, split_topics
+from spacy_sbert.evaluation.protocols.graded import GradedPairs
 from spacy_sbert.evaluation.protocols.learned_arguments import TASKS, fit_support_vectors, score_held_out
-from spacy_sbert.evaluation.scoring import GradedPairs
 from spacy_sbert.evaluation.task import Run, Settings
 
 
@@ -57,8 +57,8 @@ def test_a_pair_that_is_scored_is_never_trained_on():
 
 
 def test_support_vectors_are_those_of_scikit_learn(monkeypatch):
-    monkeypatch.setattr(support_vectors, "PENALTIES", (10.0,))
-    monkeypatch.setattr(support_vectors, "WIDTHS", (0.3,))
+    monkeypatch.setattr(support_vectors, "_PENALTIES", (10.0,))
+    monkeypatch.setattr(support_vectors, "_WIDTHS", (0.3,))
     rng = numpy.random.default_rng(0)
     x, given = rng.normal(3, 5, (60, 4)), rng.normal(3, 5, (9, 4))
     gold = 2 + 3 * numpy.sin(x[:, 0])

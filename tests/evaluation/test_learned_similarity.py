@@ -1,19 +1,21 @@
 """A learned similarity beside the cosine, on made vectors."""
 
+import sys
+
 import numpy
 import pytest
 from scipy.stats import pearsonr, spearmanr
 
 pytest.importorskip("sklearn")
 
+from spacy_sbert.evaluation.protocols.graded import GradedPairs
 from spacy_sbert.evaluation.protocols.learned_similarity import (
-    STRENGTHS,
+    _STRENGTHS,
     TASKS,
-    fit_similarity,
+    _squared_errors,
+    fit_ridge,
     score_learned,
-    squared_errors,
 )
-from spacy_sbert.evaluation.scoring import GradedPairs
 from spacy_sbert.evaluation.task import MissingData, Run, Settings
 from spacy_sbert.evaluation.vector_transforms import Variant
 from spacy_sbert.losses.pair_features import SYMMETRIC, concatenated
@@ -55,25 +57,23 @@ def random_part(n, seed):
 
 @pytest.mark.parametrize("strength", [0, 4, 7])
 def test_ridge_is_the_least_mean_squared_error(strength, monkeypatch):
-    monkeypatch.setattr("spacy_sbert.evaluation.protocols.learned_similarity.STRENGTHS", STRENGTHS[[strength]])
+    monkeypatch.setattr("spacy_sbert.evaluation.protocols.learned_similarity._STRENGTHS", _STRENGTHS[[strength]])
     (x, gold), (given, _) = random_part(40, 0), random_part(5, 1)
     z, z_given = ((rows - x.mean(0)) / x.std(0) for rows in (x, given))
-    weights = numpy.linalg.solve(z.T @ z + STRENGTHS[strength] * numpy.eye(4), z.T @ (gold - gold.mean()))
+    weights = numpy.linalg.solve(z.T @ z + _STRENGTHS[strength] * numpy.eye(4), z.T @ (gold - gold.mean()))
     expected = z_given @ weights + gold.mean()
-    assert fit_similarity((x, gold), (x, gold), 0)[0](given) == pytest.approx(expected, rel=1e-9)
-    assert fit_similarity((x, gold), None, 0)[0](given) == pytest.approx(expected, rel=1e-9)
+    assert fit_ridge((x, gold), (x, gold), 0)[0](given) == pytest.approx(expected, rel=1e-9)
+    assert fit_ridge((x, gold), None, 0)[0](given) == pytest.approx(expected, rel=1e-9)
 
 
 def test_the_strength_is_tuned_on_other_data():
     train, tune, test = random_part(8, 2), random_part(60, 3), random_part(9, 4)
-    errors = squared_errors(train, tune)
-    best, error = fit_similarity(train, tune, 0)
-    assert error == squared_errors(train, tune).min()
+    errors = _squared_errors(train, tune)
+    best, error = fit_ridge(train, tune, 0)
+    assert error == _squared_errors(train, tune).min()
     assert ((best(tune[0]) - tune[1]) ** 2).mean() == pytest.approx(errors.min(), rel=1e-12)
     assert errors.min() < errors.max()
-    assert fit_similarity(train, None, 1)[0](test[0]) == pytest.approx(
-        fit_similarity(train, None, 1)[0](test[0]), abs=0
-    )
+    assert fit_ridge(train, None, 1)[0](test[0]) == pytest.approx(fit_ridge(train, None, 1)[0](test[0]), abs=0)
 
 
 def test_it_finds_what_the_cosine_does_not_show():
@@ -181,7 +181,7 @@ def test_the_normalisation_can_be_tuned_on_what_is_tuned_on():
         for key, part in (("train", train), ("tune", tune)):
             u, v = numpy.split(scale(rows[key]), 2)
             parts.append((concatenated(u, v, parts=SYMMETRIC), part.gold))
-        errors.append(squared_errors(*parts).min())
+        errors.append(_squared_errors(*parts).min())
     best = int(numpy.argmin(errors))
     assert found["tuned"] == {"normalization": [names[best]], "scores": found["variants"][best]["scores"]}
     assert "tuned" not in score(train, tune, test)
@@ -196,3 +196,19 @@ def test_sick_is_scored_from_1_to_5(tmp_path):
     assert result["splits"] == {"train": "train", "tune": "5 folds of train", "test": "trial"}
     assert result["predictions"]["gold"] == [float(1 + i % 5) for i in range(8)]
     assert result["variants"][0]["scores"]["softmax"]["mse"] < 4, "scores are from 1 to 5"
+
+
+def test_random_sizes_are_means_over_seeds():
+    parts = make_pairs("train", 50), make_pairs("tune", 20), make_pairs("test", 30)
+    both = score(*parts, sizes=("up-9",), seeds=(1, 2))["variants"][0]
+    each = [score(*parts, sizes=("up-9",), seeds=(seed,))["variants"][0]["scores"] for seed in (1, 2)]
+    values = [one["learned"]["pearson"] for one in each]
+    assert both["scores"]["learned"]["pearson"] == pytest.approx(sum(values) / 2)
+    assert both["deviation"]["learned"]["pearson"] == pytest.approx(abs(values[0] - values[1]) / 2**0.5)
+    assert "deviation" not in score(*parts)["variants"][0]
+
+
+def test_without_scikit_learn(monkeypatch):
+    monkeypatch.setitem(sys.modules, "sklearn.model_selection", None)
+    with pytest.raises(ImportError, match=r"pip install 'spacy-sbert\[evaluation\]"):
+        fit_ridge(random_part(9, 0), None, 0)

@@ -4,6 +4,7 @@ import sys
 
 import numpy
 import pytest
+import spacy
 import torch
 
 from spacy_sbert.evaluation.mteb_adapter import MtebEncoder
@@ -100,3 +101,19 @@ def test_batches_without_text_are_refused(encoder):
 
     with pytest.raises(ValueError, match="'Pictures' gave a batch with image, but no text"):
         encoder.encode([{"image": [None]}], task_metadata=Metadata)
+
+
+def test_mteb_runs_a_made_up_bitext_task(encoder):
+    mteb = pytest.importorskip("mteb")
+    from mteb.abstasks.text.bitext_mining import AbsTaskBitextMining
+
+    columns = {"sentence1": FIRST, "sentence2": FIRST}
+    task = made_up(mteb, AbsTaskBitextMining, "BitextMining", columns)
+    results = mteb.evaluate(encoder, task, cache=None, co2_tracker=False, show_progress_bar=False)
+    (scores,) = results.task_results[0].scores["test"]
+    assert scores["f1"] == 1.0, "each sentence finds itself, by our similarity"
+
+
+def test_a_pipeline_without_vectors_is_refused():
+    with pytest.raises(ValueError, match="gives no vectors"):
+        MtebEncoder(spacy.blank("en")).encode(BATCHES)

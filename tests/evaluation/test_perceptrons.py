@@ -6,7 +6,7 @@ import scipy.special
 import torch
 
 from spacy_sbert.evaluation.protocols import mlp as perceptrons
-from spacy_sbert.evaluation.protocols.mlp import GRID, Setting, best_perceptron
+from spacy_sbert.evaluation.protocols.mlp import GRID, _Setting, best_perceptron
 
 
 def noisy(n, seed, width=40, classes=2):
@@ -25,7 +25,7 @@ def alone(place, grid, train, seed):
         for own, given in zip(network.parameters(), drawn, strict=True):
             own.copy_(given[place].T if own.dim() == 2 else given[place][0])
     optimizer = torch.optim.Adam(network.parameters(), weight_decay=grid[place].l2)
-    for _ in range(perceptrons.EPOCHS):
+    for _ in range(perceptrons.PASSES):
         for at in torch.randperm(len(rows), generator=generator).split(64):
             optimizer.zero_grad()
             scores = network(torch.from_numpy(rows[at]))
@@ -36,9 +36,9 @@ def alone(place, grid, train, seed):
 
 @pytest.mark.parametrize("place", [0, 1])
 def test_networks_trained_together_are_those_trained_alone(monkeypatch, place):
-    monkeypatch.setattr(perceptrons, "MAX_PASSES", perceptrons.EPOCHS)
+    monkeypatch.setattr(perceptrons, "MAX_PASSES", perceptrons.PASSES)
     train, held = noisy(300, 0), noisy(200, 1)
-    grid = (Setting(1e-4, 0.0), Setting(0.5, 0.0))  # without dropout, which is drawn
+    grid = (_Setting(1e-4, 0.0), _Setting(0.5, 0.0))  # without dropout, which is drawn
     networks = [alone(number, grid, train, 3) for number in range(2)]
     expected = networks[place](torch.from_numpy(held[0])).detach().numpy()
     monkeypatch.setattr(perceptrons, "min", lambda *_, **__: place, raising=False)  # whichever is better
@@ -54,7 +54,7 @@ def test_networks_trained_together_are_those_trained_alone(monkeypatch, place):
 def test_a_network_is_as_it_was_when_it_was_best():
     train, held = noisy(400, 0), noisy(400, 1)
     found = best_perceptron(train, held, 2, 1)
-    assert found.setting in GRID and found.passes % perceptrons.EPOCHS == 0
+    assert found.setting in GRID and found.passes % perceptrons.PASSES == 0
     assert (found.predict(held[0]) == held[1]).mean() == found.accuracy
     each = [best_perceptron(train, held, 2, 1, (setting,)) for setting in GRID]
     assert max(one.accuracy for one in each) > 0.65 and min(one.loss for one in each) < 0.6

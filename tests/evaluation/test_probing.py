@@ -8,8 +8,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV, StratifiedKFold
 
 from spacy_sbert.evaluation import Settings
-from spacy_sbert.evaluation.protocols.probing import TASKS
-from spacy_sbert.evaluation.protocols.transfer import x_probe_rows
+from spacy_sbert.evaluation.protocols.probing import TASKS, _x_probe_rows
 from spacy_sbert.evaluation.task import MissingData, Run, VectorStore
 
 BY_FILE = {task.file: task for task in TASKS}
@@ -137,5 +136,5 @@ def test_real_files_are_read_whole(file, size, classes):
     if len(paths) < 2:
         pytest.skip("SentEval's own file")
     for path in paths:
-        rows = list(x_probe_rows(path))
+        rows = list(_x_probe_rows(path))
         assert len(rows) == size and len({row.label for row in rows}) == classes

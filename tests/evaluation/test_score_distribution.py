@@ -4,16 +4,16 @@ import numpy
 import pytest
 import torch
 
-from spacy_sbert.evaluation.protocols import softmax_regression as score_distribution
-from spacy_sbert.evaluation.protocols.softmax_regression import fit_distribution, target_distribution
+from spacy_sbert.evaluation.protocols import learned_similarity
+from spacy_sbert.evaluation.protocols.learned_similarity import _fit_distribution, _target_distribution
 
 
 def test_target_distributions_by_hand():
-    found = target_distribution(numpy.array([1.0, 2.25, 4.9, 5.0]), (1, 5))
+    found = _target_distribution(numpy.array([1.0, 2.25, 4.9, 5.0]), (1, 5))
     expected = [[1, 0, 0, 0, 0], [0, 0.75, 0.25, 0, 0], [0, 0, 0, 0.1, 0.9], [0, 0, 0, 0, 1]]
     assert found == pytest.approx(numpy.array(expected), abs=1e-6) and found.dtype == "float32"
     gold = numpy.random.default_rng(0).uniform(0, 5, 50)
-    found = target_distribution(gold, (0, 5))
+    found = _target_distribution(gold, (0, 5))
     assert found.sum(1) == pytest.approx(1, abs=1e-6) and found @ numpy.arange(6) == pytest.approx(gold, abs=1e-5)
 
 
@@ -24,8 +24,8 @@ def part(n, seed):
 
 
 def test_it_is_a_linear_layer_of_pytorch(monkeypatch):
-    monkeypatch.setattr(score_distribution, "PASSES", 3)
-    monkeypatch.setattr(score_distribution, "MAX_PASSES", 0)  # one look
+    monkeypatch.setattr(learned_similarity, "_PASSES", 3)
+    monkeypatch.setattr(learned_similarity, "_MAX_PASSES", 0)  # one look
     train, held = part(150, 0), part(80, 1)
     generator = torch.Generator().manual_seed(4)
     drawn = (torch.rand((7, 5), generator=generator) * 2 - 1) * 6**-0.5
@@ -34,14 +34,14 @@ def test_it_is_a_linear_layer_of_pytorch(monkeypatch):
         network[0].weight.copy_(drawn[:6].T)
         network[0].bias.copy_(drawn[6])
     optimizer = torch.optim.Adam(network.parameters())
-    x, targets = torch.from_numpy(train[0].astype("float32")), torch.from_numpy(target_distribution(train[1], (1, 5)))
+    x, targets = torch.from_numpy(train[0].astype("float32")), torch.from_numpy(_target_distribution(train[1], (1, 5)))
     for _ in range(3):
         for at in torch.randperm(150, generator=generator).split(64):
             optimizer.zero_grad()
             torch.nn.functional.mse_loss(network(x[at]), targets[at]).backward()
             optimizer.step()
     expected = network(torch.from_numpy(held[0].astype("float32"))).detach().numpy() @ numpy.arange(1, 6)
-    assert fit_distribution(train, held, (1, 5), 4)(held[0]) == pytest.approx(expected, abs=1e-5)
+    assert _fit_distribution(train, held, (1, 5), 4)(held[0]) == pytest.approx(expected, abs=1e-5)
 
 
 def test_the_weights_are_those_of_the_highest_correlation(monkeypatch):
@@ -53,9 +53,9 @@ def test_the_weights_are_those_of_the_highest_correlation(monkeypatch):
         at.append(predicted)
         return seen[-1]
 
-    monkeypatch.setattr(score_distribution, "PASSES", 1)
-    monkeypatch.setattr(score_distribution, "pearson", look)
+    monkeypatch.setattr(learned_similarity, "_PASSES", 1)
+    monkeypatch.setattr(learned_similarity, "pearson", look)
     held = part(20, 1)
-    found = fit_distribution(part(100, 0), held, (1, 5), 1)
+    found = _fit_distribution(part(100, 0), held, (1, 5), 1)
     assert seen == [0.5, 0.8, None, 0.7, 0.8, 0.6], "three without a higher one, and one more"
     assert (found(held[0]) == at[1]).all()

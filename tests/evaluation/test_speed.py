@@ -44,7 +44,7 @@ def clock(monkeypatch):
 @pytest.mark.parametrize("encoder", ["own", "shared"])
 def test_speeds_are_medians_of_runs_in_turn(root, make_nlp, clock, encoder):
     nlp = make_nlp(encoder)
-    result = speed.SpeedTask().run(run_of(root, nlp))
+    result = speed._SpeedTask().run(run_of(root, nlp))
     sentences = [text for first, second, _ in [*PAIRS, PAIRS[0]] for text in (first, second)]
     orders = {"naive": sentences, "smart": sorted(sentences, key=len, reverse=True), "own": sentences}
     assert clock[3:] == [*orders.items()] * 3
@@ -64,10 +64,10 @@ RUNS = {"naive": 8, "smart": 16, "own": 32}
 @pytest.mark.parametrize("encoder", ["own", "shared"])
 def test_padded_batches_go_through_the_hugging_face_model(root, make_nlp, monkeypatch, encoder):
     """Naive and smart give the model whole batches, as wide as their longest text; the own way is packed."""
-    monkeypatch.setattr(speed, "BATCH_SIZE", 3)
+    monkeypatch.setattr(speed, "_BATCH_SIZE", 3)
     nlp = make_nlp(encoder)
     source = PipelineSource(nlp, batch_size=3)
-    (transformer,) = speed.transformers_of(nlp)
+    (transformer,) = speed._transformers_of(nlp)
     texts = ["a cat", "the cat sat on the mat", "dog", "a man is eating", "food", "he can not go", "meal"]
     lengths = transformer.wordpiece_tokenizer(texts, offsets=False).lengths.tolist()
     shapes = []
@@ -86,13 +86,13 @@ def test_padded_batches_go_through_the_hugging_face_model(root, make_nlp, monkey
     speed._time(source, sorted(texts, key=len, reverse=True), "smart")
     assert [rows for rows, _ in shapes] == [3, 3, 1] and sum(rows * width for rows, width in shapes) < naive
     assert transformer.shim.precision == "float32", "as it was"
-    with speed.padded(nlp):
+    with speed._padded(nlp):
         padded = source.encode(texts)
     assert numpy.abs(padded - source.encode(texts)).max() < 1e-6
 
 
 def test_the_clock_runs_while_vectors_are_made(root, make_nlp):
-    task = speed.SpeedTask(sentences=5, repetitions=1)
+    task = speed._SpeedTask(sentences=5, repetitions=1)
     result = task.run(run_of(root, make_nlp()))
     assert result["counts"]["sentences"] == 5
     for way in ("naive", "smart", "own"):
@@ -106,9 +106,9 @@ def test_the_clock_runs_while_vectors_are_made(root, make_nlp):
 @pytest.mark.filterwarnings("ignore:.*rows were longer")
 def test_wordpieces_that_are_cut_do_not_count(make_nlp):
     text = "cat " * 100  # one wordpiece each
-    assert speed.count_wordpieces(make_nlp(), [text]) == 22  # of 24, two are special
-    assert speed.count_wordpieces(make_nlp(model={"overflow": "windows"}), [text]) == 100
-    assert speed.count_wordpieces(make_nlp(unit="sent"), ["A cat. A dog.", ""]) == 6
+    assert speed._count_wordpieces(make_nlp(), [text]) == 22  # of 24, two are special
+    assert speed._count_wordpieces(make_nlp(model={"overflow": "windows"}), [text]) == 100
+    assert speed._count_wordpieces(make_nlp(unit="sent"), ["A cat. A dog.", ""]) == 6
 
 
 @pytest.mark.parametrize("name", ["static", "tf-idf"])
@@ -116,9 +116,9 @@ def test_a_baseline_is_timed(root, name):
     nlp = spacy.blank("en")
     nlp.vocab.set_vector("man", numpy.ones(3, dtype="float32"))
     source = make_baseline(name, nlp=nlp)
-    result = speed.SpeedTask(repetitions=1).run(run_of(root, None, source))
+    result = speed._SpeedTask(repetitions=1).run(run_of(root, None, source))
     assert list(result["variants"][0]["scores"]) == ["own"] and result["primary"] == "own.sentences_per_second"
     assert result["variants"][0]["scores"]["own"]["sentences_per_second"] > 0
     assert any("in the time" in note for note in result["notes"]) == source.learns
     with pytest.raises(MissingData, match="no source of vectors to time"):
-        speed.SpeedTask().run(run_of(root, None))
+        speed._SpeedTask().run(run_of(root, None))

@@ -10,9 +10,10 @@ from pipelines import real_data
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import f1_score
 from sklearn.model_selection import GridSearchCV, StratifiedKFold, cross_val_predict
+from sklearn.preprocessing import StandardScaler
 
 from spacy_sbert.evaluation import Settings
-from spacy_sbert.evaluation.protocols import classifiers
+from spacy_sbert.evaluation.protocols import classification, classifiers
 from spacy_sbert.evaluation.protocols.mlp import best_perceptron
 from spacy_sbert.evaluation.protocols.transfer import TASKS
 from spacy_sbert.evaluation.task import MissingData, Run, VectorStore
@@ -196,7 +197,7 @@ def test_each_classifier_has_a_normalisation_of_its_own(tmp_path):
 
 
 def test_a_source_that_learns_is_shown_training_texts_alone(tmp_path, monkeypatch):
-    monkeypatch.setattr(classifiers, "C_GRID", (1.0,))
+    monkeypatch.setattr(classifiers, "_C_GRID", (1.0,))
     texts, labels = write_polarity(tmp_path)
     source = Learning()
     run("MR", tmp_path, source)
@@ -205,7 +206,7 @@ def test_a_source_that_learns_is_shown_training_texts_alone(tmp_path, monkeypatc
 
 
 def test_blank_lines_count_officially_but_are_no_examples(tmp_path, monkeypatch):
-    monkeypatch.setattr(classifiers, "C_GRID", (1.0,))
+    monkeypatch.setattr(classifiers, "_C_GRID", (1.0,))
     write_polarity(tmp_path, 30, 30, "CR", ("custrev.pos", "custrev.neg"))
     with (tmp_path / "CR/custrev.neg").open("a", encoding="utf8") as file:
         file.write("\n \n")
@@ -290,8 +291,8 @@ def test_logistic_regression_learns_where_its_first_gradient_is_below_the_usual_
     assert LogisticRegression().fit(rows, labels).n_iter_ == [0], "scikit-learn's own stops at once"
     onehot = numpy.eye(5)[classes]
     first = abs((1 / 5 - onehot).T @ rows / 100).max()
-    assert classifiers.tolerance(rows, labels) == pytest.approx(0.01 * first, rel=1e-6)
-    assert classifiers.tolerance(1e4 * rows, labels) == 1e-4
+    assert classifiers._tolerance(rows, labels) == pytest.approx(0.01 * first, rel=1e-6)
+    assert classifiers._tolerance(1e4 * rows, labels) == 1e-4
     train, test = numpy.arange(0, 100, 2), numpy.arange(1, 100, 2)
     fold = classifiers.Fold(train, test, ((train, test),))
     predicted, _, accuracy = classifiers.predict_lr(rows, labels, fold, compare=True)
@@ -303,7 +304,7 @@ def test_every_polarity_task_reads_its_two_files(tmp_path, monkeypatch, name):
     files = {"SUBJ": ("subj.subjective", "subj.objective"), "MPQA": ("mpqa.pos", "mpqa.neg")}[name]
     write_polarity(tmp_path / "senteval", 12, 10, name, files)
     assert [path.name for path in BY_NAME[name].find(tmp_path)] == list(files)
-    monkeypatch.setattr(classifiers, "C_GRID", (1.0,))
+    monkeypatch.setattr(classifiers, "_C_GRID", (1.0,))
     assert run(name, tmp_path)["variants"][0]["scores"]["lr"]["accuracy"] > 0.6
 
 
@@ -316,3 +317,64 @@ def test_sick_entailment_is_read_from_its_official_files(tmp_path):
     result = run("SICK-E", tmp_path)
     assert result["counts"] == {"train": 30, "dev": 9, "test": 12, "all": 51}
     assert len(result["predictions"]["right"]) == 12
+
+
+def test_with_much_to_train_one_network_is_enough(tmp_path, monkeypatch):
+    write_questions(tmp_path)
+    monkeypatch.setattr(classification, "_MLP_ROWS", 59)
+    result = run("TREC", tmp_path, classifiers=("mlp",))
+    assert result["primary"] == "mlp.accuracy" and list(result["variants"][0]["scores"]) == ["mlp"]
+    assert result["protocol"]["mlp"].endswith("mean over the seeds 1") and "deviation" not in result["variants"][0]
+
+
+def test_moments_are_of_training_data_and_a_normalisation_can_be_tuned(tmp_path):
+    data = write_treebank(tmp_path, "binary", "01", lambda text, label: f"{text}\t{label}", train=60, dev=40, test=30)
+    result = run("SST-2", tmp_path, normalizations=("none", "unit", "zscore"))
+    (train, y), (dev, dev_y), (test, gold) = ((Cued().encode(texts), labels) for texts, labels in data.values())
+    scaler = StandardScaler().fit(train.astype("float64"))
+    scaled = {
+        "none": lambda rows: rows,
+        "unit": lambda rows: rows / numpy.linalg.norm(rows, axis=1, keepdims=True),
+        "zscore": lambda rows: scaler.transform(rows.astype("float64")).astype("float32"),
+    }
+    on_dev, on_test = {}, {}
+    for name, scale in scaled.items():
+        models = [LogisticRegression(C=c, max_iter=1000).fit(scale(train), y) for c in GRID["C"]]
+        best = max(models, key=lambda model: model.score(scale(dev), dev_y))
+        on_dev[name], on_test[name] = best.score(scale(dev), dev_y), best.score(scale(test), gold)
+    found = {entry["normalization"]: entry["scores"]["lr"]["accuracy"] for entry in result["variants"]}
+    assert found == pytest.approx(on_test, abs=1e-12)
+    chosen = max(on_dev, key=on_dev.__getitem__)
+    assert result["tuned"]["normalization"] == [chosen]
+    assert result["tuned"]["scores"]["lr"]["accuracy"] == found[chosen]
+
+
+def test_another_than_the_first_normalisation_can_win(tmp_path):
+    class Shifted(Cued):
+        """Numbers so small that regularised regression finds the cue after z-scoring alone."""
+
+        def vector(self, text):
+            return 1e-3 * super().vector(text)
+
+    write_polarity(tmp_path)
+    result = run("MR", tmp_path, Shifted(), normalizations=("none", "zscore"), classifiers=("lr",))
+    by_name = {entry["normalization"]: entry["scores"]["lr"]["accuracy"] for entry in result["variants"]}
+    assert by_name["zscore"] > by_name["none"] and "zscore" in result["tuned"]["normalization"]
+    assert result["tuned"]["scores"]["lr"]["accuracy"] > by_name["none"]
+
+
+def test_random_sizes_are_means_over_the_seeds(tmp_path):
+    write_questions(tmp_path)
+    result = run("TREC", tmp_path, sizes=("up-9",), seeds=(1, 2, 3))
+    each = [run("TREC", tmp_path, sizes=("up-9",), seeds=(seed,))["variants"][0] for seed in (1, 2, 3)]
+    accuracies = [entry["scores"]["lr"]["accuracy"] for entry in each]
+    assert len(set(accuracies)) > 1
+    assert result["variants"][0]["scores"]["lr"]["accuracy"] == pytest.approx(numpy.mean(accuracies), abs=1e-12)
+    deviation = result["variants"][0]["deviation"]["lr"]["accuracy"]
+    assert deviation == pytest.approx(numpy.std(accuracies, ddof=1), abs=1e-12)
+
+
+def test_what_an_encoder_was_trained_on_is_noted(tmp_path):
+    write_paraphrases(tmp_path)
+    assert "trained on mrpc-train, which" in run("MRPC", tmp_path, trained_on=("mrpc-train", "stsb"))["notes"][-1]
+    assert not any("trained on" in note for note in run("MRPC", tmp_path, trained_on=("mr",))["notes"])

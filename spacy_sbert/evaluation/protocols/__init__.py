@@ -1,0 +1,1 @@
+"""The tasks of each suite, and the protocols by which they are measured."""

@@ -1,28 +1,24 @@
 """Similarity of arguments learned from others: support vector regression on held-out folds and on held-out topics."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import product
 from pathlib import Path
-from typing import Protocol
 
 import numpy
 
 from ...losses.pair_features import SYMMETRIC, concatenated
 from ...similarity import cosine
-from ..results import MSE, Entry, Measured, Scores
-from ..scoring import DEPENDS_ON, GradedPairs, aggregations, intervals, predictions_of
-from ..task import Run, Task, deviation, mean, over_seeds
+from ..results import MSE, Measured, Scores
+from ..task import Run, Task, entry_of, sklearn_module
 from ..vector_transforms import Variant
 from .arguments import AFS, N_FOLDS, UKP, Split, split_folds, split_topics
-from .classifiers import sklearn_module
-from .learned_similarity import fit_similarity
+from .graded import GradedPairs, PairsTask, aggregations, counts_of, predictions_of, subset_intervals
+from .learned_similarity import Part, Predict, fit_ridge
 
-FOLDS = 3  # of the training data, to choose the settings
-PENALTIES = (0.1, 1.0, 10.0)  # C
-WIDTHS = (0.3, 1.0)  # gamma times the number of features
-Part = tuple[numpy.ndarray, numpy.ndarray]  # features (n, 2 width) and gold scores (n,)
-Predict = Callable[[numpy.ndarray], numpy.ndarray]
+_FOLDS = 3  # of the training data, to choose the settings
+_PENALTIES = (0.1, 1.0, 10.0)  # C
+_WIDTHS = (0.3, 1.0)  # gamma times the number of features
 
 
 def fit_support_vectors(train: Part, seed: int) -> Predict:
@@ -37,91 +33,75 @@ def fit_support_vectors(train: Part, seed: int) -> Predict:
     SOURCE: Misra et al. 2016, Measuring the Similarity of Sentential Arguments in Dialogue, section 4, with features of
         its own of the pairs.
     """
-    selection = sklearn_module("sklearn.model_selection", "A learned similarity")
-    from sklearn.metrics.pairwise import euclidean_distances
-    from sklearn.preprocessing import StandardScaler
-    from sklearn.svm import SVR
-
+    selection, pairwise, preprocessing, svm = (
+        sklearn_module(f"sklearn.{name}", "A learned similarity")
+        for name in ("model_selection", "metrics.pairwise", "preprocessing", "svm")
+    )
     features, gold = train
-    scaler = StandardScaler().fit(features)
+    scaler = preprocessing.StandardScaler().fit(features)
     x, middle, spread = scaler.transform(features), gold.mean(), gold.std() or 1.0
     y = (gold - middle) / spread
-    distances = euclidean_distances(x, squared=True) / x.shape[1]  # once for all settings and folds
+    distances = pairwise.euclidean_distances(x, squared=True) / x.shape[1]  # once for all settings and folds
 
-    def fit(setting: tuple[float, float], at: numpy.ndarray) -> SVR:
+    def fit(setting: tuple[float, float], at: numpy.ndarray) -> Predict:
+        """Return the prediction from the kernel of other examples with those at `at`."""
         c, width = setting
-        return SVR(kernel="precomputed", C=c).fit(numpy.exp(-width * distances[numpy.ix_(at, at)]), y[at])
+        return svm.SVR(kernel="precomputed", C=c).fit(numpy.exp(-width * distances[numpy.ix_(at, at)]), y[at]).predict
 
     def error(setting: tuple[float, float], at: numpy.ndarray, held: numpy.ndarray) -> float:
         kernel = numpy.exp(-setting[1] * distances[numpy.ix_(held, at)])
-        return float(((fit(setting, at).predict(kernel) - y[held]) ** 2).mean())
+        return float(((fit(setting, at)(kernel) - y[held]) ** 2).mean())
 
-    folds = list(selection.KFold(FOLDS, shuffle=True, random_state=seed).split(x))
-    grid = list(product(PENALTIES, WIDTHS))
+    folds = list(selection.KFold(_FOLDS, shuffle=True, random_state=seed).split(x))
+    grid = list(product(_PENALTIES, _WIDTHS))
     best = min(grid, key=lambda setting: sum(error(setting, *fold) for fold in folds))
-    model = fit(best, numpy.arange(len(x)))
+    from_kernel = fit(best, numpy.arange(len(x)))
 
-    def predict(given: numpy.ndarray) -> numpy.ndarray:
-        between = euclidean_distances(scaler.transform(given), x, squared=True) / x.shape[1]
-        return middle + spread * model.predict(numpy.exp(-best[1] * between))
+    def predict(rows: numpy.ndarray) -> numpy.ndarray:
+        between = pairwise.euclidean_distances(scaler.transform(rows), x, squared=True) / x.shape[1]
+        return middle + spread * from_kernel(numpy.exp(-best[1] * between))
 
     return predict
 
 
-SVR, RIDGE, COSINE = "svr", "learned", "cosine"
-TESTED = {N_FOLDS: f"{N_FOLDS} folds of the pairs, one left out at a time", None: "one topic left out at a time"}
-KEPT_OUT = {
-    N_FOLDS: "A pair that is scored is not trained on; a single sentence may be.",
-    None: "A sentence that is scored is not trained on.",
+_SVR, _RIDGE, _COSINE = "svr", "learned", "cosine"
+_TESTED = {"folds": f"{N_FOLDS} folds of the pairs, one left out at a time", "topics": "one topic left out at a time"}
+_KEPT_OUT = {
+    "folds": "A pair that is scored is not trained on; a single sentence may be.",
+    "topics": "A sentence that is scored is not trained on.",
 }
 
 
-class Corpus(Protocol):
-    """A task on pairs of arguments, without training on them."""
-
-    @property
-    def name(self) -> str: ...
-
-    def find(self, root: Path) -> list[Path]: ...
-
-    def pairs(self, run: Run) -> tuple[GradedPairs, list[str]]:
-        """The pairs, their topics as sub-sets, and notes."""
-
-
 @dataclass(frozen=True)
-class HeldOutArguments:
+class _HeldOutArguments(Task):
     """Pairs of arguments, each scored by what is learned from the pairs of other folds, or of other topics.
 
-    corpus: what the pairs are of. folds: how many, None for topics.
+    corpus: what the pairs are of. held: "folds" or "topics".
     SOURCE: Misra et al. 2016, section 4 (support vector regression); Reimers and Gurevych 2019, section 4.3 (both ways
         to hold out).
     """
 
-    corpus: Corpus
-    folds: int | None = None
+    name: str
+    corpus: PairsTask
+    held: str
     suite: str = "learned"
-    depends_on: tuple[str, ...] = DEPENDS_ON
-
-    @property
-    def name(self) -> str:
-        return f"{self.corpus.name}-{'topics' if self.folds is None else 'folds'}"
 
     def find(self, root: Path) -> list[Path]:
         return self.corpus.find(root)
 
     def run(self, run: Run) -> Measured:
         pairs, notes = self.corpus.pairs(run)
-        result = score_held_out(pairs, self._splits(pairs), run)
-        tested = TESTED[self.folds]
-        note = f"Learned from pairs of arguments, {tested}: not zero-shot. {KEPT_OUT[self.folds]}"
+        members = list(zip(pairs.first, pairs.second, strict=True))
+        splits = split_folds(members) if self.held == "folds" else split_topics(members, pairs.subset)
+        result = score_held_out(pairs, splits, run)
+        tested = _TESTED[self.held]
+        note = f"Learned from pairs of arguments, {tested}: not zero-shot. {_KEPT_OUT[self.held]}"
         return {**result, "splits": {"test": tested}, "notes": [*result["notes"], *notes, note]}
 
-    def _splits(self, pairs: GradedPairs) -> list[Split]:
-        members = list(zip(pairs.first, pairs.second, strict=True))
-        return split_topics(members, pairs.subset) if self.folds is None else split_folds(members, self.folds)
 
-
-TASKS: tuple[Task, ...] = tuple(HeldOutArguments(corpus, folds) for corpus in (AFS, UKP) for folds in TESTED)
+TASKS: tuple[Task, ...] = tuple(
+    _HeldOutArguments(f"{corpus.name}-{held}", corpus, held) for corpus in (AFS, UKP) for held in _TESTED
+)
 
 
 def score_held_out(pairs: GradedPairs, splits: Sequence[Split], run: Run) -> Measured:
@@ -134,25 +114,21 @@ def score_held_out(pairs: GradedPairs, splits: Sequence[Split], run: Run) -> Mea
     """
     names = {i: split.name for split in splits for i in split.test}
     held = replace(pairs, subset=tuple(names[i] for i in range(len(pairs.gold))))
-    settings, notes = run.settings.that_fit(*_smallest(pairs, splits, run))
+    smallest = min(splits, key=lambda split: len(split.train))
+    settings, notes = run.settings.that_fit(2 * len(smallest.train), _vectors(pairs, smallest, run).shape[2])
     predicted = [
-        [_predicted(variant, seed, pairs, splits, run) for seed in settings.seeds[: None if variant.is_random else 1]]
+        [_predicted(variant, seed, pairs, splits, run) for seed in settings.seeds_of(variant)]
         for variant in settings.variants
     ]
-    entries = []
-    for variant, each in zip(settings.variants, predicted, strict=True):
-        scores = [_scores(found, held) for found in each]
-        of = {"normalization": variant.normalization, "size": variant.size}
-        entry: Entry = {**of, "scores": over_seeds(scores, mean)}  # type: ignore[typeddict-item]
-        if variant.is_random:
-            entry["deviation"] = over_seeds(scores, deviation)
-        entries.append(entry)
-    first = predicted[0][0][SVR]  # of the first variant and seed
+    first = predicted[0][0][_SVR]  # of the first variant and seed
     return {
-        "counts": {**{name: len(at) for name, at in held.places.items()}, "all": len(held.gold)},
-        "primary": f"{SVR}.spearman.mean",
-        "variants": entries,
-        "intervals": intervals(first, held, settings.bootstrap, settings.seeds[0], SVR),
+        "counts": counts_of(held),
+        "primary": f"{_SVR}.spearman.mean",
+        "variants": [
+            entry_of(variant, [_scores(one, held) for one in each])
+            for variant, each in zip(settings.variants, predicted, strict=True)
+        ],
+        "intervals": subset_intervals(first, held, settings, _SVR),
         "predictions": predictions_of(first, held),
         "notes": notes,
     }
@@ -161,8 +137,8 @@ def score_held_out(pairs: GradedPairs, splits: Sequence[Split], run: Run) -> Mea
 def _predicted(
     variant: Variant, seed: int, pairs: GradedPairs, splits: Sequence[Split], run: Run
 ) -> dict[str, numpy.ndarray]:
-    """What each kind of similarity says of all pairs, learned from the others of each split."""
-    found = {kind: numpy.zeros(len(pairs.gold)) for kind in (SVR, RIDGE, COSINE)}
+    """Return the similarities of all pairs by each kind, learned from the others of each split."""
+    predicted = {kind: numpy.zeros(len(pairs.gold)) for kind in (_SVR, _RIDGE, _COSINE)}
     for split in run.progress(splits, "held out"):
         train, test = list(split.train), list(split.test)
         rows = _vectors(pairs, split, run)
@@ -170,27 +146,21 @@ def _predicted(
         first, second = (transform(side) for side in rows)
         features = concatenated(first, second, parts=SYMMETRIC)
         learned_from = features[train], pairs.gold[train]
-        found[SVR][test] = fit_support_vectors(learned_from, seed)(features[test])
-        found[RIDGE][test] = fit_similarity(learned_from, None, seed)[0](features[test])
-        found[COSINE][test] = cosine(first[test], second[test])
-    return found
+        predicted[_SVR][test] = fit_support_vectors(learned_from, seed)(features[test])
+        predicted[_RIDGE][test] = fit_ridge(learned_from, None, seed)[0](features[test])
+        predicted[_COSINE][test] = cosine(first[test], second[test])
+    return predicted
 
 
 def _vectors(pairs: GradedPairs, split: Split, run: Run) -> numpy.ndarray:
-    """Both sides of all pairs, float (2, n, width), by a source that may learn from the training pairs."""
+    """Return both sides of all pairs, float (2, n, width), by a source that may learn from the training pairs."""
     seen = [side[i] for side in (pairs.first, pairs.second) for i in split.train]
     rows = run.encode([*pairs.first, *pairs.second], fit_on=seen)
     return rows.reshape(2, len(pairs.gold), -1)
 
 
-def _smallest(pairs: GradedPairs, splits: Sequence[Split], run: Run) -> tuple[int, int]:
-    """How many vectors a variant is fitted to, at least, and their width."""
-    split = min(splits, key=lambda split: len(split.train))
-    return 2 * len(split.train), _vectors(pairs, split, run).shape[2]
-
-
 def _scores(predicted: dict[str, numpy.ndarray], held: GradedPairs) -> Scores:
     scores: Scores = {kind: aggregations(values, held) for kind, values in predicted.items()}
-    for kind in (SVR, RIDGE):
+    for kind in (_SVR, _RIDGE):
         scores[kind][MSE] = float(((predicted[kind] - held.gold) ** 2).mean())
     return scores

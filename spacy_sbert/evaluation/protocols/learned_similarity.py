@@ -1,30 +1,28 @@
-"""A similarity learned from graded pairs, beside the cosine: what vectors hold that the cosine does not show."""
+"""Similarities learned from graded pairs, beside the cosine: what vectors hold that the cosine does not show."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy
+import torch
 
 from ...losses.pair_features import SYMMETRIC, concatenated
-from ...similarity import cosine
+from ...similarity import cosine, pearson
 from ..bootstrap import intervals_of, spearman_of
 from ..results import MSE, Measured, Scores
-from ..scoring import DEPENDS_ON, TRAINED, GradedPairs, GradedSet, correlated, predictions_of
-from ..task import Run, Task, score_variants
-from .classifiers import sklearn_module
-from .sick import SICK
-from .softmax_regression import fit_distribution
-from .sts import BENCHMARK
+from ..task import Run, Task, score_variants, sklearn_module
+from .graded import CORRELATIONS, TRAINED, GradedPairs, GradedSet, predictions_of
+from .sts import BENCHMARK, SICK
 
-STRENGTHS = 10.0 ** numpy.arange(-1, 7)  # of the regularisation, what is tuned
-FOLDS = 5  # of the training data, where there are no others to tune on
 Part = tuple[numpy.ndarray, numpy.ndarray]  # features (n, 2 width) and gold scores (n,)
 Predict = Callable[[numpy.ndarray], numpy.ndarray]
+_STRENGTHS = 10.0 ** numpy.arange(-1, 7)  # of the regularisation, what is tuned
+_FOLDS = 5  # of the training data, where there are no others to tune on
 
 
 @dataclass(frozen=True)
-class LearnedTask:
+class _LearnedTask(Task):
     """A data set with a training split: a regressor is fitted to it, and scored beside the cosine on the same pairs.
 
     splits: their names: to train on, to tune on and to score on. Without the last, the second is scored, and folds of
@@ -35,7 +33,6 @@ class LearnedTask:
     data: GradedSet
     splits: tuple[str, str, str]
     suite: str = "learned"
-    depends_on: tuple[str, ...] = DEPENDS_ON
 
     def find(self, root: Path) -> list[Path]:
         return list(self._paths(root).values())
@@ -48,7 +45,7 @@ class LearnedTask:
         train, *tune, test = parts
         scores = int(self.data.low), int(self.data.high)
         result = score_learned(parts[train], parts[tune[0]] if tune else None, parts[test], run, scores)
-        tuned = tune[0] if tune else f"{FOLDS} folds of {train}"
+        tuned = tune[0] if tune else f"{_FOLDS} folds of {train}"
         note = f"Learned on {train}, tuned on {tuned}, scored on {test}: a learned similarity is not zero-shot."
         return {
             **result,
@@ -59,14 +56,14 @@ class LearnedTask:
 
     def _paths(self, root: Path) -> dict[str, Path]:
         places, (train, tune, test) = self.data.places, self.splits
-        found = {train: places[train].find(root)}
-        found |= {split: path for split in (tune, test) if (path := places[split].found(root))}
-        return found if len(found) > 1 else {**found, tune: places[tune].find(root)}  # which says what is missing
+        paths = {train: places[train].find(root)}
+        paths |= {split: path for split in (tune, test) if (path := places[split].found(root))}
+        return paths if len(paths) > 1 else {**paths, tune: places[tune].find(root)}  # which says what is missing
 
 
 TASKS: tuple[Task, ...] = (
-    LearnedTask("STSb-learned", BENCHMARK, ("train", "dev", "test")),
-    LearnedTask("SICK-R-learned", SICK, ("train", "trial", "test")),
+    _LearnedTask("STSb-learned", BENCHMARK, ("train", "dev", "test")),
+    _LearnedTask("SICK-R-learned", SICK, ("train", "trial", "test")),
 )
 
 
@@ -85,38 +82,38 @@ def score_learned(
         under another normalisation than "none" it differs from that of the STS tasks, which take theirs of the pairs
         that are scored.
     """
-    given = {"train": train, "test": test} if tune is None else {"train": train, "tune": tune, "test": test}
+    pairs = {"train": train, "test": test} if tune is None else {"train": train, "tune": tune, "test": test}
     learned_from = [*train.first, *train.second]
-    rows = {name: run.encode([*part.first, *part.second], fit_on=learned_from) for name, part in given.items()}
+    rows = {name: run.encode([*part.first, *part.second], fit_on=learned_from) for name, part in pairs.items()}
     settings, notes = run.settings.that_fit(*rows["train"].shape)
-
-    each: list[tuple[dict[str, numpy.ndarray], float]] = []
+    seed = settings.seeds[0]
+    each: list[tuple[dict[str, numpy.ndarray], float]] = []  # what was predicted, and the error on what is tuned on
 
     def score(transform: Predict) -> Scores:
         sides = {name: numpy.split(transform(both), 2) for name, both in rows.items()}
-        parts = {name: (concatenated(*sides[name], parts=SYMMETRIC), given[name].gold) for name in sides}
-        similarity, error = fit_similarity(parts["train"], parts.get("tune"), settings.seeds[0])
-        found = {"learned": similarity(parts["test"][0])}
+        parts = {name: (concatenated(*sides[name], parts=SYMMETRIC), pairs[name].gold) for name in sides}
+        similarity, error = fit_ridge(parts["train"], parts.get("tune"), seed)
+        predicted = {"learned": similarity(parts["test"][0])}
         if scores is not None:
-            fit, held = halves(parts["train"], parts.get("tune"), settings.seeds[0])
-            found["softmax"] = fit_distribution(fit, held, scores, settings.seeds[0])(parts["test"][0])
-        errors = {name: float(((values - test.gold) ** 2).mean()) for name, values in found.items()}
-        found["cosine"] = cosine(*sides["test"])
-        each.append((found, error))
+            fit, held = next(_folds(parts["train"], seed)) if tune is None else (parts["train"], parts["tune"])
+            predicted["softmax"] = _fit_distribution(fit, held, scores, seed)(parts["test"][0])
+        errors = {name: {MSE: float(((values - test.gold) ** 2).mean())} for name, values in predicted.items()}
+        predicted["cosine"] = cosine(*sides["test"])
+        each.append((predicted, error))
         return {
-            name: correlated(values, test.gold) | ({MSE: errors[name]} if name in errors else {})
-            for name, values in found.items()
+            name: {key: correlate(values, test.gold) for key, correlate in CORRELATIONS.items()} | errors.get(name, {})
+            for name, values in predicted.items()
         }
 
     variants = score_variants(settings, rows["train"], score)
     predicted = each[0][0]  # of the first variant and seed
     statistics = {f"{name}.spearman": spearman_of(values, test.gold) for name, values in predicted.items()}
     result: Measured = {
-        "counts": {name: len(part.gold) for name, part in given.items()},
+        "counts": {name: len(part.gold) for name, part in pairs.items()},
         "primary": "learned.spearman",
         "notes": notes,
         "variants": variants,
-        "intervals": intervals_of(statistics, len(test.gold), settings.bootstrap, settings.seeds[0]),
+        "intervals": intervals_of(statistics, len(test.gold), settings.bootstrap, seed),
         "predictions": predictions_of(predicted["learned"], test),
     }
     same_size = settings.variants[: len(settings.normalizations)]
@@ -126,11 +123,11 @@ def score_learned(
     return result
 
 
-def fit_similarity(train: Part, tune: Part | None, seed: int) -> tuple[Predict, float]:
+def fit_ridge(train: Part, tune: Part | None, seed: int) -> tuple[Predict, float]:
     """Fit a similarity to graded pairs by ridge regression, which has the least mean squared error.
 
     min_w sum_i (g_i - b - w . x_i)^2 + a ||w||^2, x the features of a pair, each less its mean, over its deviation in
-    training; a is the one of STRENGTHS with the least mean squared error on what is tuned on. It is linear in
+    training; a is the strength from 0.1 to 1e6 with the least mean squared error on what is tuned on. It is linear in
     (|u - v|, u * v), so that it weighs the terms that the Manhattan distance and the dot product weigh alike; it has
     one solution, where a perceptron has another for each seed; and its one setting is tuned in seconds.
 
@@ -140,41 +137,100 @@ def fit_similarity(train: Part, tune: Part | None, seed: int) -> tuple[Predict, 
     RAISES (ImportError): without scikit-learn.
     SOURCE: Eger et al. 2019, Pitfalls in the Evaluation of Sentence Embeddings: a learned similarity beside the cosine.
     """
-    splits = folds_of(train, seed) if tune is None else [(train, tune)]
-    errors = numpy.mean([squared_errors(fit, held) for fit, held in splits], axis=0)
+    splits = _folds(train, seed) if tune is None else [(train, tune)]
+    errors = numpy.mean([_squared_errors(fit, held) for fit, held in splits], axis=0)
     best = int(errors.argmin())
-    return _ridge(train, STRENGTHS[[best]])[0], float(errors[best])
+    return _ridge(train, _STRENGTHS[[best]])[0], float(errors[best])
 
 
-def folds_of(train: Part, seed: int) -> Iterator[tuple[Part, Part]]:
-    """Folds of training data: what to fit to, and what to tune on. RAISES (ImportError): without scikit-learn."""
+def _folds(train: Part, seed: int) -> Iterator[tuple[Part, Part]]:
+    """Yield folds of training data: what to fit to, and what to tune on."""
     selection = sklearn_module("sklearn.model_selection", "A learned similarity")
     x, gold = train
-    for fit, held in selection.KFold(FOLDS, shuffle=True, random_state=seed).split(x):
+    for fit, held in selection.KFold(_FOLDS, shuffle=True, random_state=seed).split(x):
         yield (x[fit], gold[fit]), (x[held], gold[held])
 
 
-def halves(train: Part, tune: Part | None, seed: int) -> tuple[Part, Part]:
-    """What to fit to, and what to stop by: the first fold of train where there is nothing else."""
-    return next(folds_of(train, seed)) if tune is None else (train, tune)
-
-
-def squared_errors(train: Part, held: Part) -> numpy.ndarray:
-    """The mean squared error of each of STRENGTHS, fitted to one part, on another; float (strengths,)."""
+def _squared_errors(train: Part, held: Part) -> numpy.ndarray:
+    """Return the mean squared error of each strength, fitted to one part, on another; float (strengths,)."""
     x, gold = held
-    return numpy.array([((predict(x) - gold) ** 2).mean() for predict in _ridge(train, STRENGTHS)])
+    return numpy.array([((predict(x) - gold) ** 2).mean() for predict in _ridge(train, _STRENGTHS)])
 
 
 def _ridge(train: Part, strengths: numpy.ndarray) -> list[Predict]:
-    """A regressor for each strength; what they have in common is computed once."""
-    from sklearn.linear_model import Ridge
-    from sklearn.preprocessing import StandardScaler
-
+    """Return a regressor for each strength; what they have in common is computed once."""
+    linear_model = sklearn_module("sklearn.linear_model", "A learned similarity")
+    preprocessing = sklearn_module("sklearn.preprocessing", "A learned similarity")
     x, gold = train
-    scaler = StandardScaler().fit(x)
-    model = Ridge(alpha=strengths).fit(scaler.transform(x), numpy.tile(gold[:, None], len(strengths)))
+    scaler = preprocessing.StandardScaler().fit(x)
+    model = linear_model.Ridge(alpha=strengths).fit(scaler.transform(x), numpy.tile(gold[:, None], len(strengths)))
 
     def linear(weights: numpy.ndarray, bias: float) -> Predict:
         return lambda x: scaler.transform(x) @ weights + bias
 
     return list(map(linear, numpy.atleast_2d(model.coef_), numpy.atleast_1d(model.intercept_)))
+
+
+_BATCH = 64
+_PASSES = 50  # over the training data between two looks at the others
+_PATIENCE = 3  # looks without a higher correlation after which one more ends the training
+_MAX_PASSES = 1000
+
+
+def _fit_distribution(train: Part, held: Part, scores: tuple[int, int], seed: int) -> Predict:
+    """Fit a distribution over whole scores to graded pairs: SentEval's regressor.
+
+    p = softmax(W x + b), the similarity r . p, r the whole scores; the mean squared error between p and the target
+    distribution, with Adam, rate 0.001, in batches of 64. After every 50 passes Pearson's correlation with the held-out
+    gold scores is taken; the weights are those with which it was highest, and training ends once it has not become
+    higher four times, or after 1000 passes.
+
+    train, held (Part): what it is fitted to, and what stops it. scores (int, int): the lowest and the highest.
+    seed (int): of weights and batches.
+    RETURNS (Callable): features, float (m, 2 width), to similarities, float64 (m,).
+    SOURCE: Tai et al. 2015, section 4.2 (target distribution); Conneau and Kiela 2018, SentEval, section 3, whose code
+        has the squared error in place of the divergence, these numbers, and scores 1 to 5 for the STS benchmark too.
+    """
+    generator = torch.Generator("cpu").manual_seed(seed)
+    x, targets = torch.from_numpy(train[0].astype("float32")), torch.from_numpy(_target_distribution(train[1], scores))
+    shape, bound = (x.shape[1] + 1, targets.shape[1]), x.shape[1] ** -0.5  # the last row is b
+    weights = ((torch.rand(shape, generator=generator, device="cpu") * 2 - 1) * bound).requires_grad_()
+    optimizer = torch.optim.Adam([weights], fused=True)
+
+    def predict(weights: torch.Tensor, rows: numpy.ndarray) -> numpy.ndarray:
+        probabilities = _probabilities(weights, torch.from_numpy(rows.astype("float32"))).double().numpy()
+        return probabilities @ numpy.arange(scores[0], scores[1] + 1)
+
+    highest, best, failures = -1.0, weights.detach().clone(), 0
+    for _ in range(0, _MAX_PASSES + _PASSES, _PASSES):
+        for _ in range(_PASSES):
+            for batch in torch.randperm(len(x), generator=generator, device="cpu").split(_BATCH):
+                loss = (_probabilities(weights, x[batch]) - targets[batch]).square().mean()
+                optimizer.zero_grad()
+                loss.backward()
+                optimizer.step()
+        correlation = pearson(predict(weights.detach(), held[0]), held[1])
+        if correlation is not None and correlation > highest:
+            highest, best = correlation, weights.detach().clone()
+        elif failures >= _PATIENCE:
+            break
+        else:
+            failures += 1
+    return lambda rows: predict(best, rows)
+
+
+def _target_distribution(gold: numpy.ndarray, scores: tuple[int, int]) -> numpy.ndarray:
+    """Return the distribution over the two whole scores around a gold score whose mean it is.
+
+    t_i = y - floor(y) for i = floor(y) + 1, floor(y) - y + 1 for i = floor(y), else 0
+
+    gold (float (n,)): y. scores (int, int): the lowest and the highest.
+    RETURNS (float32 (n, scores)).
+    SOURCE: Tai et al. 2015, Improved Semantic Representations From Tree-Structured LSTM Networks, section 4.2.
+    """
+    whole = numpy.arange(scores[0], scores[1] + 1)
+    return numpy.maximum(0.0, 1.0 - numpy.abs(gold[:, None] - whole)).astype("float32")
+
+
+def _probabilities(weights: torch.Tensor, x: torch.Tensor) -> torch.Tensor:
+    return torch.softmax(x @ weights[:-1] + weights[-1], dim=1)

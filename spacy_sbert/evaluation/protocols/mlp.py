@@ -1,10 +1,10 @@
-"""SentEval's multi-layer perceptron, one for each setting of a grid, all of them trained at once."""
+"""Multi-layer perceptrons after SentEval, one for each setting of a grid, all of them trained at once."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import product
 from math import inf
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 import numpy
 import torch
@@ -12,35 +12,38 @@ from torch.nn import functional
 
 HIDDEN = 50
 BATCH = 64
-EPOCHS = 4  # over the training data between two looks at the others
+PASSES = 4  # over the training data between two looks at the others
 PATIENCE = 5  # looks without a lower cross-entropy after which one more ends the training
-MAX_EPOCHS = 200
-Parameters = tuple[torch.Tensor, torch.Tensor, torch.Tensor, torch.Tensor]  # weights and biases of two layers
+MAX_PASSES = 200
+_Parameters = tuple[torch.Tensor, torch.Tensor, torch.Tensor, torch.Tensor]  # weights and biases of two layers
 
 
-class Setting(NamedTuple):
-    """What is tuned. l2: times a weight, is added to its gradient. dropout: of hidden units."""
+class _Setting(NamedTuple):
+    """The settings that are tuned. l2: times a weight, is added to its gradient. dropout: of hidden units."""
 
     l2: float
     dropout: float
 
 
-GRID = tuple(Setting(*values) for values in product((1e-4, 1e-3), (0.0, 0.5)))
+GRID = tuple(_Setting(*values) for values in product((1e-4, 1e-3), (0.0, 0.5)))
 
 
 @dataclass(frozen=True)
 class Best:
-    """The best of the networks: of which setting, after how many passes; its cross-entropy in nats and its accuracy on
-    what it was tuned on."""
+    """The best of the networks.
 
-    setting: Setting
+    setting, passes: with which setting, after how many passes. loss, accuracy: the cross-entropy in nats and the
+        accuracy on what it was tuned on.
+    """
+
+    setting: _Setting
     passes: int
     loss: float
     accuracy: float
-    parameters: Parameters
+    parameters: _Parameters
 
     def predict(self, rows: numpy.ndarray) -> numpy.ndarray:
-        """rows (float32 (n, features)). RETURNS (int64 (n,)): the most likely classes."""
+        """Return the most likely classes, int64 (n,); rows (float32 (n, features))."""
         return _predicted(self.parameters, rows)
 
 
@@ -49,9 +52,9 @@ def best_perceptron(
     held: tuple[numpy.ndarray, numpy.ndarray],
     classes: int,
     seed: int,
-    grid: Sequence[Setting] = GRID,
+    grid: Sequence[_Setting] = GRID,
 ) -> Best:
-    """Train a perceptron for each setting, stop each early, and give the best.
+    """Train a perceptron for each setting, stop each early, and return the best.
 
     softmax(W_2 relu(W_1 x + b_1) + b_2), 50 hidden units; cross-entropy with Adam, rate 0.001, in batches of 64. After
     every fourth pass the mean cross-entropy of the held-out examples is taken; a network is as it was when that was
@@ -62,7 +65,7 @@ def best_perceptron(
     train, held (float32 (n, features), int (n,)): features and classes from 0: to fit to, and to stop and choose by.
         Of held, -1 is a class that train has not: no network predicts it, and none is chosen by it.
     classes (int): how many there are. seed (int): of weights, batches and dropout.
-    grid (Sequence[Setting]): of which the first of equally good ones is taken.
+    grid (Sequence[_Setting]): of which the first of equally good ones is taken.
     RAISES (ValueError): if no loss of the held-out examples is a number.
     SOURCE: Conneau and Kiela 2018, SentEval, section 3; its MLP, of which batches, passes and patience are taken.
         There hidden units are sigmoid, dropout comes before them and is not tuned, l2 goes from 1e-5 to 1e-2, and the
@@ -75,7 +78,7 @@ def best_perceptron(
     l2, dropout = (torch.tensor(each, device="cpu").reshape(-1, 1, 1) for each in zip(*grid, strict=True))
     optimizer = torch.optim.Adam(parameters, fused=True)  # works number by number: networks do not touch
     best, at, failures = [inf] * len(grid), [0] * len(grid), [0] * len(grid)
-    for done in range(EPOCHS, MAX_EPOCHS + EPOCHS, EPOCHS):
+    for done in range(PASSES, MAX_PASSES + PASSES, PASSES):
         for batch in _batches(len(x), generator):
             scores = _scores(parameters, x[batch], dropout, drops)  # (networks, batch, classes)
             total = functional.cross_entropy(scores.flatten(0, 1), y[batch].repeat(len(grid)), reduction="sum")
@@ -86,8 +89,8 @@ def best_perceptron(
         for number, loss in enumerate(_losses(parameters, held_x, held_y)):
             if failures[number] <= PATIENCE and loss < best[number]:
                 best[number], at[number] = loss, done
-                for ours, each in zip(kept, parameters, strict=True):
-                    ours[number] = each[number].detach()
+                for copy, each in zip(kept, parameters, strict=True):
+                    copy[number] = each[number].detach()
             else:
                 failures[number] += 1
         if min(failures) > PATIENCE:
@@ -99,25 +102,24 @@ def best_perceptron(
             f"which {int((held_y >= 0).sum())} have a class of the training data: expected some, and vectors "
             "of finite numbers. Check the labels and the vectors."
         )
-    weights, biases, out_weights, out_biases = (each[chosen : chosen + 1] for each in kept)
-    network = weights, biases, out_weights, out_biases
+    network = cast(_Parameters, tuple(each[chosen : chosen + 1] for each in kept))
     accuracy = float((_predicted(network, held[0]) == held[1]).mean())
     return Best(grid[chosen], at[chosen], best[chosen], accuracy, network)
 
 
-def _predicted(network: Parameters, rows: numpy.ndarray) -> numpy.ndarray:
+def _predicted(network: _Parameters, rows: numpy.ndarray) -> numpy.ndarray:
     return _scores(network, torch.from_numpy(rows))[0].argmax(1).numpy()
 
 
-def _losses(parameters: Parameters, x: torch.Tensor, classes: torch.Tensor) -> list[float]:
-    """The mean cross-entropy of each network over the examples whose class is known, NaN if there are none."""
+def _losses(parameters: _Parameters, x: torch.Tensor, classes: torch.Tensor) -> list[float]:
+    """Return the mean cross-entropy of each network over the examples whose class is known, NaN if there are none."""
     known = classes >= 0
     scores = _scores(parameters, x[known]).double()
     return [float(functional.cross_entropy(each, classes[known])) for each in scores]
 
 
-def _drawn(networks: int, features: int, classes: int, generator: torch.Generator) -> Parameters:
-    """Uniform within 1 / sqrt(inputs of the layer), as PyTorch's linear layers begin."""
+def _drawn(networks: int, features: int, classes: int, generator: torch.Generator) -> _Parameters:
+    """Draw uniformly within 1 / sqrt(inputs of the layer), as PyTorch's linear layers begin."""
 
     def draw(*shape: int, inputs: int) -> torch.Tensor:
         drawn = torch.rand(networks, *shape, generator=generator, device="cpu") * 2 - 1
@@ -128,17 +130,17 @@ def _drawn(networks: int, features: int, classes: int, generator: torch.Generato
 
 
 def _batches(n: int, generator: torch.Generator) -> Iterator[torch.Tensor]:
-    for _ in range(EPOCHS):
+    for _ in range(PASSES):
         yield from torch.randperm(n, generator=generator, device="cpu").split(BATCH)
 
 
 def _scores(
-    parameters: Parameters,
+    parameters: _Parameters,
     x: torch.Tensor,
     dropout: torch.Tensor | None = None,
     generator: torch.Generator | None = None,
 ) -> torch.Tensor:
-    """float (n, features) -> float (networks, n, classes); without a graph where nothing is dropped out."""
+    """Compute float (n, features) -> float (networks, n, classes); without a graph where nothing is dropped out."""
     weights, biases, out_weights, out_biases = parameters
     with torch.set_grad_enabled(dropout is not None):
         hidden = (x @ weights + biases).relu()  # (networks, n, hidden)
@@ -149,7 +151,7 @@ def _scores(
 
 
 @torch.no_grad()
-def _decay(parameters: Parameters, l2: torch.Tensor) -> None:
+def _decay(parameters: _Parameters, l2: torch.Tensor) -> None:
     for each in parameters:
         if each.grad is not None:
             each.grad.addcmul_(l2, each)

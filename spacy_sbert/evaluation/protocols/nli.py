@@ -11,25 +11,25 @@ from ..bootstrap import intervals_of, mean_of
 from ..results import Measured
 from ..scoring import evaluate
 from ..task import DataFile, MissingData, Run, Task, check_count
-from .sick import SICK
+from .sts import SICK
 
 
 @dataclass(frozen=True)
-class LabelTask:
-    """How often the head of an `sbert` pipe gives a pair its gold label; pairs without consensus do not count."""
+class _LabelTask(Task):
+    """Accuracy of the head of an `sbert` pipe on the labels of pairs; pairs without consensus do not count."""
 
     name: str
     place: DataFile
     format: str
     official: int
     suite: str = "nli"
-    depends_on: tuple[str, ...] = ("bootstrap", "seeds", "trained_on", "any_count")
+    depends_on = ("bootstrap", "seeds", "trained_on", "any_count")
 
     def find(self, root: Path) -> list[Path]:
         return [self.place.find(root)]
 
     def run(self, run: Run) -> Measured:
-        if run.nlp is None or not has_head(run.nlp):
+        if run.nlp is None or not _has_head(run.nlp):
             raise MissingData(Errors.NOT_CLASSIFYING)
         path = self.place.find(run.root)
         scores = evaluate(run.nlp, path, format=self.format)
@@ -50,24 +50,24 @@ class LabelTask:
         }
 
 
-def has_head(nlp: Language) -> bool:
-    """Whether a pipe of the pipeline classifies pairs, and was trained to."""
+def _has_head(nlp: Language) -> bool:
+    """Return whether a pipe of the pipeline classifies pairs, and was trained to."""
     return any(hasattr(pipe, "classify") and getattr(pipe, "labels", ()) for _, pipe in nlp.pipeline)
 
 
-SOURCES = {"snli": "https://nlp.stanford.edu/projects/snli/", "multinli": "https://cims.nyu.edu/~sbowman/multinli/"}
+_SOURCES = {"snli": "https://nlp.stanford.edu/projects/snli/", "multinli": "https://cims.nyu.edu/~sbowman/multinli/"}
 
 
 def _place(corpus: str, split: str) -> DataFile:
     file = f"{corpus}_1.0_{split}.jsonl"
-    return DataFile((f"{corpus}_1.0/{file}", file, f"{corpus}_{split}.jsonl"), SOURCES[corpus])
+    return DataFile((f"{corpus}_1.0/{file}", file, f"{corpus}_{split}.jsonl"), _SOURCES[corpus])
 
 
 TASKS: tuple[Task, ...] = (
-    LabelTask("SNLI-dev", _place("snli", "dev"), "nli", 9842),
-    LabelTask("SNLI-test", _place("snli", "test"), "nli", 9824),
-    LabelTask("MultiNLI-dev-matched", _place("multinli", "dev_matched"), "nli", 9815),
-    LabelTask("MultiNLI-dev-mismatched", _place("multinli", "dev_mismatched"), "nli", 9832),
-    LabelTask("MultiNLI-dev", _place("multinli", "dev"), "nli", 9815 + 9832),  # both in one file
-    *(LabelTask(f"SICK-E-{split}", SICK.places[split], "sick", SICK.counts[split]) for split in ("trial", "test")),
+    _LabelTask("SNLI-dev", _place("snli", "dev"), "nli", 9842),
+    _LabelTask("SNLI-test", _place("snli", "test"), "nli", 9824),
+    _LabelTask("MultiNLI-dev-matched", _place("multinli", "dev_matched"), "nli", 9815),
+    _LabelTask("MultiNLI-dev-mismatched", _place("multinli", "dev_mismatched"), "nli", 9832),
+    _LabelTask("MultiNLI-dev", _place("multinli", "dev"), "nli", 9815 + 9832),  # both in one file
+    *(_LabelTask(f"SICK-E-{split}", SICK.places[split], "sick", SICK.counts[split]) for split in ("trial", "test")),
 )

@@ -1,4 +1,4 @@
-"""How fast a pipeline or a baseline makes vectors of the sentences of the STS benchmark."""
+"""Speed: how fast a pipeline or a baseline makes vectors of the sentences of the STS benchmark."""
 
 import platform
 import sys
@@ -16,26 +16,26 @@ from spacy.tokens import Doc
 from spacy.util import minibatch
 from thinc.api import CupyOps, Model, get_current_ops
 
-from ..encoders import OfPipeline, PipelineSource, Source
+from ..encoders import PipelineSource, Source
 from ..results import Measured
 from ..task import MissingData, Run, Task
 from .sts import BENCHMARK
 
-SENTENCES = 2000  # spread evenly over those that are there
-REPETITIONS = 3
-BATCH_SIZE = 32  # sentence-transformers' default, and of the batches of precision = "reference"
-REFERENCE = "reference"  # the precision that has the Hugging Face model encode padded batches
-NAIVE, SMART, OWN = "naive", "smart", "own"
-UNCOUNTED = "TokenizedBatch cannot be counted: no pipe has an encoder of spacy-sbert that reads them."
-WAYS = (
+_SENTENCES = 2000  # spread evenly over those that are there
+_REPETITIONS = 3
+_BATCH_SIZE = 32  # sentence-transformers' default, and of the batches of precision = "reference"
+_REFERENCE = "reference"  # the precision that has the Hugging Face model encode padded batches
+_NAIVE, _SMART, _OWN = "naive", "smart", "own"
+_UNCOUNTED = "Wordpieces cannot be counted: no pipe has an encoder of spacy-sbert that reads them."
+_WAYS = (
     "naive: padded batches in the order of the files, through the Hugging Face model in float32; smart: the same, "
     "sorted by length; own: in the order of the files, as the pipeline encodes."
 )
-FITTED = "What the baseline learns of the corpus is learned of these sentences, and in the time."
+_FITTED = "What the baseline learns of the corpus is learned of these sentences, and in the time."
 
 
 @dataclass(frozen=True)
-class SpeedTask:
+class _SpeedTask(Task):
     """Sentences and wordpieces a second, from text to vector, tokenising included; the median of several runs.
 
     "own": as the pipeline or the baseline works, in the order of the files. Where the pipeline has a transformer of
@@ -45,11 +45,11 @@ class SpeedTask:
     SOURCE: Reimers and Gurevych 2019, section 7 (Table 7, with and without smart batching).
     """
 
-    name: str = "speed"
-    suite: str = "speed"
-    depends_on: tuple[str, ...] | None = None
-    sentences: int = SENTENCES
-    repetitions: int = REPETITIONS
+    name = "speed"
+    suite = "speed"
+    depends_on = None
+    sentences: int = _SENTENCES
+    repetitions: int = _REPETITIONS
 
     def find(self, root: Path) -> list[Path]:
         places = list(BENCHMARK.places.values())
@@ -57,16 +57,16 @@ class SpeedTask:
 
     def run(self, run: Run) -> Measured:
         rows = (row for path in self.find(run.root) for row in BENCHMARK.read(path))
-        sentences = spread([text for row in rows for text in row.members], self.sentences)
-        source = timed_source(run)
-        nlp = source.pipeline if isinstance(source, OfPipeline) else None
-        wordpieces = None if nlp is None else count_wordpieces(nlp, sentences)
+        sentences = _spread([text for row in rows for text in row.members], self.sentences)
+        source = _timed_source(run)
+        nlp: Language | None = getattr(source, "pipeline", None)
+        wordpieces = None if nlp is None else _count_wordpieces(nlp, sentences)
         by_length = sorted(sentences, key=len, reverse=True)
-        orders = {NAIVE: sentences, SMART: by_length, OWN: sentences}
-        ways = (NAIVE, SMART, OWN) if nlp is not None and transformers_of(nlp) else (OWN,)
+        orders = {_NAIVE: sentences, _SMART: by_length, _OWN: sentences}
+        ways = (_NAIVE, _SMART, _OWN) if nlp is not None and _transformers_of(nlp) else (_OWN,)
         seconds: dict[str, list[float]] = {way: [] for way in ways}
         for way in ways:
-            _time(source, sentences[:BATCH_SIZE], way)
+            _time(source, sentences[:_BATCH_SIZE], way)
         # in turn, so that whatever else the machine does falls on all
         for way in run.progress(ways * self.repetitions, "speed"):
             seconds[way].append(_time(source, orders[way], way))
@@ -77,64 +77,64 @@ class SpeedTask:
 
         conditions = machine()
         where = ", ".join(f"{key} {value}" for key, value in conditions.items())
-        notes = [f"Median of {self.repetitions} runs in batches of {BATCH_SIZE} on: {where}."]
-        notes += [WAYS] if len(ways) > 1 else []
-        notes += [FITTED] if source.learns else []
+        notes = [f"Median of {self.repetitions} runs in batches of {_BATCH_SIZE} on: {where}."]
+        notes += [_WAYS] if len(ways) > 1 else []
+        notes += [_FITTED] if source.learns else []
         scores = {way: speeds(median(times)) for way, times in seconds.items()}
         return {
             "counts": {what: n for what, n in counts.items() if n is not None},
-            "primary": f"{OWN}.sentences_per_second",
+            "primary": f"{_OWN}.sentences_per_second",
             "variants": [{"normalization": "none", "size": "own", "scores": scores}],
             "intervals": {},
             "predictions": {},
-            "conditions": {**conditions, "batch_size": BATCH_SIZE, "seconds": seconds},
-            "notes": notes if wordpieces is not None else [*notes, UNCOUNTED],
+            "conditions": {**conditions, "batch_size": _BATCH_SIZE, "seconds": seconds},
+            "notes": notes if wordpieces is not None else [*notes, _UNCOUNTED],
         }
 
 
-TASKS: tuple[Task, ...] = (SpeedTask(),)
+TASKS: tuple[Task, ...] = (_SpeedTask(),)
 
 
-def spread(texts: Sequence[str], n: int) -> list[str]:
-    """n of the texts at equal distances, in their order; all of them if there are fewer."""
+def _spread(texts: Sequence[str], n: int) -> list[str]:
+    """Return n of the texts at equal distances, in their order; all of them if there are fewer."""
     if len(texts) <= n:
         return list(texts)
     return [texts[i] for i in numpy.linspace(0, len(texts) - 1, n).astype(int)]
 
 
-def timed_source(run: Run) -> Source:
-    """What is timed: the source of the vectors, with batches of BATCH_SIZE where it is a pipeline."""
-    if run.source is None or isinstance(run.source, OfPipeline):
-        nlp = run.nlp if run.source is None else run.source.pipeline
-        if nlp is None:
-            raise MissingData("There is no source of vectors to time: give the task a pipeline (nlp) or a source.")
-        return PipelineSource(nlp, batch_size=BATCH_SIZE)
+def _timed_source(run: Run) -> Source:
+    """Return what is timed: the source of the vectors, with batches of _BATCH_SIZE where it is a pipeline."""
+    nlp = run.nlp if run.source is None else getattr(run.source, "pipeline", None)
+    if nlp is not None:
+        return PipelineSource(nlp, batch_size=_BATCH_SIZE)
+    if run.source is None:
+        raise MissingData("There is no source of vectors to time: give the task a pipeline (nlp) or a source.")
     return run.source
 
 
-def encoders_of(nlp: Language) -> list[Any]:
-    """What reads wordpieces in a pipeline, of this package; one that pipes share counts once."""
+def _encoders_of(nlp: Language) -> list[Any]:
+    """Return the encoders of this package in a pipeline that read wordpieces; one that pipes share counts once."""
     models = (getattr(pipe, "model", None) for _, pipe in nlp.pipeline)
     nodes = (node for model in models if isinstance(model, Model) for node in model.walk())
     return [node for node in nodes if hasattr(node, "wordpiece_tokenizer")]
 
 
-def transformers_of(nlp: Language) -> list[Any]:
-    """The transformers among them."""
-    return [encoder for encoder in encoders_of(nlp) if hasattr(encoder, "shim")]
+def _transformers_of(nlp: Language) -> list[Any]:
+    """Return the transformers among them."""
+    return [encoder for encoder in _encoders_of(nlp) if hasattr(encoder, "shim")]
 
 
-def count_wordpieces(nlp: Language, texts: Iterable[str], batch_size: int = BATCH_SIZE) -> int | None:
-    """How many wordpieces the pipeline's encoders read of texts, without special tokens and what is cut.
+def _count_wordpieces(nlp: Language, texts: Iterable[str], batch_size: int = _BATCH_SIZE) -> int | None:
+    """Count the wordpieces that the pipeline's encoders read of texts, without special tokens and what is cut.
 
     RETURNS (int): None if no pipe has an encoder of this package that reads them; pipes that share one count once.
     """
 
-    def count(encoder: Any, docs: list[Doc]) -> int:
+    def count(encoder: Any, docs: list[Doc]) -> int:  # noqa: ANN401 (of several classes)
         texts = [span.text for spans in encoder.attrs["get_spans"](docs) for span in spans]
         return int(encoder.wordpiece_tokenizer(texts, offsets=False).n_text.sum()) if texts else 0
 
-    encoders = encoders_of(nlp)
+    encoders = _encoders_of(nlp)
     if not encoders:
         return None
     batches = minibatch(nlp.pipe(texts, batch_size=batch_size), batch_size)
@@ -142,13 +142,16 @@ def count_wordpieces(nlp: Language, texts: Iterable[str], batch_size: int = BATC
 
 
 @contextmanager
-def padded(nlp: Language) -> Iterator[None]:
-    """Have the transformers of a pipeline encode as sentence-transformers does meanwhile: the Hugging Face model on the
-    texts of a batch, padded to the longest of them; of BATCH_SIZE Docs at a time, each one text."""
-    before = [(encoder.shim, encoder.shim.precision) for encoder in transformers_of(nlp)]
+def _padded(nlp: Language) -> Iterator[None]:
+    """Have the transformers of a pipeline encode as sentence-transformers does.
+
+    Meanwhile the Hugging Face model encodes the texts of a batch, padded to the longest of them; of _BATCH_SIZE Docs at
+    a time, each one text.
+    """
+    before = [(encoder.shim, encoder.shim.precision) for encoder in _transformers_of(nlp)]
     try:
         for shim, _ in before:
-            shim.precision = REFERENCE
+            shim.precision = _REFERENCE
         yield
     finally:
         for shim, precision in before:
@@ -156,7 +159,7 @@ def padded(nlp: Language) -> Iterator[None]:
 
 
 def machine() -> dict[str, str | int | None]:
-    """What a speed depends on beside the pipeline: device, processor, and threads where PyTorch is in use."""
+    """Return what a speed depends on beside the pipeline: device, processor, and threads where PyTorch is in use."""
     torch = sys.modules.get("torch")
     on_gpu = isinstance(get_current_ops(), CupyOps)
     device = torch.cuda.get_device_name() if on_gpu and torch is not None else "GPU" if on_gpu else "CPU"
@@ -164,7 +167,7 @@ def machine() -> dict[str, str | int | None]:
 
 
 def _processor() -> str:
-    """The model of the processor, which Python alone does not know on Linux."""
+    """Return the model of the processor, which Python alone does not know on Linux."""
     file = Path("/proc/cpuinfo")
     lines = file.read_text(encoding="utf8").splitlines() if file.is_file() else []
     named = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
@@ -172,9 +175,9 @@ def _processor() -> str:
 
 
 def _time(source: Source, texts: Sequence[str], way: str) -> float:
-    """Seconds from texts to vectors."""
-    pipeline = source.pipeline if isinstance(source, OfPipeline) else None
-    with nullcontext() if way == OWN or pipeline is None else padded(pipeline):
+    """Return the seconds from texts to vectors."""
+    pipeline = getattr(source, "pipeline", None)
+    with nullcontext() if way == _OWN or pipeline is None else _padded(pipeline):
         start = time.perf_counter()
         source.encode(texts, texts)
         return time.perf_counter() - start

@@ -1,6 +1,5 @@
 """Triplet accuracy on the sections of Wikipedia articles."""
 
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy
@@ -9,35 +8,33 @@ from ...files.text_lines import check_text
 from ...readers.datasets import WIKISECTION_SENTENCES, wikisection_records
 from ..bootstrap import intervals_of, mean_of
 from ..results import Measured, Scores, digits
-from ..scoring import SIMILARITIES
 from ..task import DataFile, Run, Task, check_count, filled, score_variants
 from ..vector_transforms import Transform
+from .graded import SIMILARITIES
 
-OFFICIAL = 222_957  # test triplets of Ein Dor et al. 2018
-NAMES = ("euclidean", "cosine", "manhattan")
-EQUAL = "{count} triplets with two equal sentences are left out; the official number of triplets includes them."
-SOURCE = "https://sbert.net/datasets/wikipedia-sections-triplets.zip"
+_OFFICIAL = 222_957  # test triplets of Ein Dor et al. 2018
+_NAMES = ("euclidean", "cosine", "manhattan")
+_EQUAL = "{count} triplets with two equal sentences are left out; the official number of triplets includes them."
+_SOURCE = "https://sbert.net/datasets/wikipedia-sections-triplets.zip"
 
 
-@dataclass(frozen=True)
-class TripletTask:
-    """How often the anchor is nearer to the sentence of its own section than to that of another."""
+_FOLDERS = ("wikisec", "wikipedia-sections", "wikipedia-sections-triplets")
+_PLACE = DataFile(tuple(f"{folder}/test.csv" for folder in _FOLDERS), _SOURCE)
 
-    name: str = "wikisec"
-    suite: str = "triplets"
-    depends_on: tuple[str, ...] = ("normalizations", "sizes", "seeds", "bootstrap", "trained_on")
 
-    @property
-    def place(self) -> DataFile:
-        folders = ("wikisec", "wikipedia-sections", "wikipedia-sections-triplets")
-        return DataFile(tuple(f"{folder}/test.csv" for folder in folders), SOURCE)
+class _TripletTask(Task):
+    """Accuracy: how often the anchor is nearer to the sentence of its section than to that of another."""
+
+    name = "wikisec"
+    suite = "triplets"
+    depends_on = ("normalizations", "sizes", "seeds", "bootstrap", "trained_on")
 
     def find(self, root: Path) -> list[Path]:
-        return [self.place.find(root)]
+        return [_PLACE.find(root)]
 
     def run(self, run: Run) -> Measured:
-        path = self.place.find(run.root)
-        triplets, equal = read_triplets(path)
+        path = _PLACE.find(run.root)
+        triplets, equal = _read_triplets(path)
         members = list(zip(*triplets, strict=True))
         n = len(triplets)
         rows = run.encode([text for member in members for text in member])
@@ -45,17 +42,17 @@ class TripletTask:
 
         def score(transform: Transform) -> Scores:
             anchor, positive, negative = transform(rows).reshape(3, n, -1)
-            each = {name: SIMILARITIES[name] for name in NAMES}
+            each = {name: SIMILARITIES[name] for name in _NAMES}
             nearer = {name: near(anchor, positive) > near(anchor, negative) for name, near in each.items()}
-            right.append(nearer[NAMES[0]])
+            right.append(nearer[_NAMES[0]])
             return {name: {"accuracy": float(values.mean())} for name, values in nearer.items()}
 
         settings, notes = run.settings.that_fit(*rows.shape)
         variants = score_variants(settings, rows, score)
         first = right[0]  # of the first variant and seed
         notes += settings.touched("The encoder was trained on {}.", "wiki")
-        notes += check_count(n + equal, OFFICIAL, path, any_count=True)  # samples of it are in use
-        notes += [EQUAL.format(count=equal)] if equal else []
+        notes += check_count(n + equal, _OFFICIAL, path, any_count=True)  # samples of it are in use
+        notes += [_EQUAL.format(count=equal)] if equal else []
         return {
             "counts": {"test": n},
             "primary": "euclidean.accuracy",
@@ -66,7 +63,7 @@ class TripletTask:
         }
 
 
-def read_triplets(path: Path) -> tuple[list[list[str]], int]:
+def _read_triplets(path: Path) -> tuple[list[list[str]], int]:
     """Read triplets, and leave out those with two equal sentences: they ask nothing, or what has no answer.
 
     path (Path): see wikisection_records.
@@ -77,8 +74,8 @@ def read_triplets(path: Path) -> tuple[list[list[str]], int]:
         [check_text(text, name, path, line) for text, name in zip(texts, WIKISECTION_SENTENCES, strict=True)]
         for line, texts in wikisection_records(path)
     ]
-    found = filled((texts for texts in read if len(set(texts)) == len(texts)), path)
-    return found, len(read) - len(found)
+    triplets = filled((texts for texts in read if len(set(texts)) == len(texts)), path)
+    return triplets, len(read) - len(triplets)
 
 
-TASKS: tuple[Task, ...] = (TripletTask(),)
+TASKS: tuple[Task, ...] = (_TripletTask(),)
