@@ -8,7 +8,7 @@ import sentence_transformers
 from packaging.version import Version
 from sentence_transformers.util import community_detection
 
-from spacy_sbert.search import clustering as communities
+from spacy_sbert.search import communities
 
 RNG = numpy.random.default_rng(0)
 VECTORS = (RNG.standard_normal((30, 16))[RNG.integers(30, size=500)] + 0.6 * RNG.standard_normal((500, 16))).astype(

@@ -7,9 +7,7 @@ import faiss
 import numpy
 import pytest
 
-from spacy_sbert.search import EncoderIdentity, VectorIndex
-from spacy_sbert.search import exact as nearest
-from spacy_sbert.search import exact as recall
+from spacy_sbert.search import EncoderIdentity, VectorIndex, nearest, recall
 
 RNG = numpy.random.default_rng(0)
 CENTRES = RNG.standard_normal((50, 24))

@@ -7,9 +7,7 @@ import numpy
 import pytest
 from made_stored import BLOCK, Stored
 
-from spacy_sbert.search import EncoderIdentity, VectorIndex, build_ivfpq, ivfpq, nearest_stored
-from spacy_sbert.search import exact as nearest
-from spacy_sbert.search import exact as recall
+from spacy_sbert.search import EncoderIdentity, VectorIndex, build_ivfpq, ivfpq, nearest, nearest_stored, recall
 
 N, WIDTH = 12_000, 16
 RNG = numpy.random.default_rng(0)

@@ -5,7 +5,7 @@ import tracemalloc
 import numpy
 import pytest
 
-from spacy_sbert.search import exact as nearest
+from spacy_sbert.search import nearest
 from spacy_sbert.similarity import cosine
 
 RNG = numpy.random.default_rng(0)

@@ -5,9 +5,7 @@ import zipfile
 import numpy
 import pytest
 
-from spacy_sbert.search import BinaryVectors, Int8Vectors
-from spacy_sbert.search import exact as nearest
-from spacy_sbert.search import exact as recall
+from spacy_sbert.search import BinaryVectors, Int8Vectors, nearest, recall
 from spacy_sbert.similarity import unit_length
 
 RNG = numpy.random.default_rng(0)

@@ -2,8 +2,7 @@
 
 import numpy
 
-from spacy_sbert.search import exact as recall
-from spacy_sbert.search import first_found
+from spacy_sbert.search import first_found, recall
 
 EXACT = numpy.array([[1, 2, 3, 4], [5, 6, 7, 8]])
 

@@ -10,16 +10,16 @@ from spacy_sbert.search import (
     EncoderIdentity,
     Int8Vectors,
     VectorIndex,
+    communities,
     first_found,
     hierarchical_clusters,
     kmeans_clusters,
     most_similar_pairs,
+    nearest,
     pairs_above,
+    recall,
+    similar_groups,
 )
-from spacy_sbert.search import clustering as communities
-from spacy_sbert.search import clustering as similar_groups
-from spacy_sbert.search import exact as nearest
-from spacy_sbert.search import exact as recall
 
 VECTORS = numpy.random.default_rng(0).standard_normal((30, 8), dtype="float32")
 QUERIES = VECTORS[:4] + 1

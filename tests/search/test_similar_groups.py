@@ -3,8 +3,7 @@
 import numpy
 import pytest
 
-from spacy_sbert.search import clustering as similar_groups
-from spacy_sbert.search import hierarchical_clusters
+from spacy_sbert.search import hierarchical_clusters, similar_groups
 
 
 @pytest.mark.parametrize("block_bytes", [4, 100, 2**23])

@@ -8,10 +8,16 @@ import numpy
 import pytest
 
 from spacy_sbert.files.tables import read_table
-from spacy_sbert.search import VectorIndex, hierarchical_clusters, identify, kmeans_clusters, most_similar_pairs
-from spacy_sbert.search import clustering as communities
+from spacy_sbert.search import (
+    VectorIndex,
+    communities,
+    hierarchical_clusters,
+    identify,
+    kmeans_clusters,
+    most_similar_pairs,
+    nearest,
+)
 from spacy_sbert.search import corpus_search as module
-from spacy_sbert.search import exact as nearest
 from spacy_sbert.search.corpus import Corpus, read_corpus
 from spacy_sbert.search.corpus_search import cluster_texts, mine_texts, search_texts, write_table
 
