@@ -1,13 +1,146 @@
-"""Texts to vectors on the machines of a Ray cluster."""
+"""Texts to vectors on the machines of a Ray cluster: folders of files, and batches of a Ray dataset."""
 
+import json
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
-from .bulk.dataset_encoding import DatasetReport
-from .bulk.dataset_encoding import encode_dataset as encode
-from .bulk.ray import Cluster, SbertBatches
+import numpy
 
-__all__ = ["Cluster", "DatasetReport", "SbertBatches", "encode_dataset"]
+from .bulk.dataset_encoding import DatasetReport, JobSpec, ShardEncoder, ShardResult, WorkerConfig, begin_job
+from .bulk.dataset_encoding import encode_dataset as encode
+from .bulk.loading import load_pipe
+from .bulk.shards import Shard
+from .models.options import Precision
+from .validation import NonNegativeFloat, PositiveFloat, check_fields
+
+
+@dataclass(frozen=True)
+class Cluster:
+    """Ray cluster where parts are encoded, and the number of its workers.
+
+    address (str): of a Ray cluster, "auto" for that of this machine; None for one that begins and ends with the job.
+    workers (tuple): the fewest and the most; each has a pipeline of its own.
+    num_cpus, num_gpus (float): what a worker takes of a machine.
+    """
+
+    address: str | None = None
+    workers: tuple[int, int] = (1, 64)
+    num_cpus: PositiveFloat = 1
+    num_gpus: NonNegativeFloat = 0
+
+    def __post_init__(self) -> None:
+        check_fields(self)
+
+    def __call__(self, plan: WorkerConfig, parts: Sequence[Shard], restart: bool) -> Iterator[ShardResult]:
+        """Encode parts, and yield the results in the order in which they are done.
+
+        RAISES (ImportError): without ray. (ValueError): if a worker is of another kind, with what differs.
+        """
+        ray = _ray()
+        plan = replace(plan, gpu_ids=(0,) if self.num_gpus else ())  # Ray shows a worker its own alone
+        with self._connected(ray):
+            resources = {"num_cpus": self.num_cpus, "num_gpus": self.num_gpus}
+            made_of = ray.get(ray.remote(**resources)(lambda: ShardEncoder(plan).made_of()).remote())
+            job = begin_job(plan.target, made_of, restart=restart)
+            rows = [{"part": json.dumps(asdict(part))} for part in parts]
+            results = ray.data.from_items(rows, override_num_blocks=len(rows)).map(
+                Worker,
+                fn_constructor_kwargs={"plan": plan, "job": job.model_dump()},
+                compute=ray.data.ActorPoolStrategy(min_size=self.workers[0], max_size=self.workers[1]),
+                **resources,
+            )
+            with _errors_of_workers(ray):
+                for row in results.iter_rows():
+                    yield ShardResult.model_validate_json(row["result"])
+
+    @contextmanager
+    def _connected(self, ray: ModuleType) -> Iterator[None]:
+        os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+        was_connected = ray.is_initialized()
+        if not was_connected:
+            ray.init(address=self.address, log_to_driver=False, logging_level="warning")
+        ray.data.DataContext.get_current().enable_progress_bars = False
+        try:
+            yield
+        finally:
+            if not was_connected:
+                ray.shutdown()
+
+
+class Worker:
+    """ShardEncoder whose parts and results are rows of a Ray dataset.
+
+    RAISES (ValueError): if this machine would make other bytes than the job's.
+    """
+
+    def __init__(self, plan: WorkerConfig, job: dict[str, Any]):
+        self._encoder, self._job = ShardEncoder(plan), JobSpec(**job)
+        self._job.check(plan.target, self._encoder.made_of())
+
+    def __call__(self, row: dict[str, Any]) -> dict[str, str]:
+        return {"result": self._encoder(Shard(**json.loads(row["part"])), self._job).model_dump_json()}
+
+
+class SbertBatches:
+    """Adds vectors to the batches of a Ray dataset: ds.map_batches(SbertBatches, fn_constructor_kwargs={...}).
+
+    The last bits of a vector depend on the texts of its batch; encode_dataset gives equal bytes for equal files.
+
+    pipeline, name, precision (str): see load_pipe. column (str): of the texts. vector (str): the column to add,
+        float32 (texts, width).
+    options: those of SentenceBert.encode, such as truncate_dim.
+    """
+
+    def __init__(
+        self,
+        pipeline: str | None = None,
+        *,
+        name: str | None = None,
+        precision: Precision | None = None,
+        column: str = "text",
+        vector: str = "vector",
+        **options: Any,  # noqa: ANN401 (of different types)
+    ):
+        self._pipe = load_pipe(pipeline, name=name, precision=precision)
+        self._pipe.text_encoder().check_calibrated()
+        self._column, self._vector, self._options = column, vector, options
+
+    def __call__(self, batch: dict[str, numpy.ndarray]) -> dict[str, numpy.ndarray]:
+        """Add vectors to a batch. RAISES (ValueError): if it has no such column, or one that is no text."""
+        if self._column not in batch:
+            raise ValueError(
+                f"A batch has no column '{self._column}', but {', '.join(batch)}. Name the column of the "
+                "texts: column=..."
+            )
+        return {**batch, self._vector: self._pipe.encode(batch[self._column].tolist(), **self._options)}
+
+
+def _ray() -> ModuleType:
+    try:
+        import ray  # noqa: PLC0415 (an extra)
+        import ray.data  # noqa: PLC0415 (an extra)
+    except ImportError as error:
+        raise ImportError("The engine 'ray' needs Ray. Install it: pip install 'spacy-sbert[ray]'.") from error
+    return ray
+
+
+@contextmanager
+def _errors_of_workers(ray: ModuleType) -> Iterator[None]:
+    """Raise the ValueError of a worker in place of Ray's account of it."""
+    try:
+        yield
+    except ray.exceptions.RayError as error:
+        cause: BaseException | None = error
+        while cause is not None and (isinstance(cause, ray.exceptions.RayError) or not isinstance(cause, ValueError)):
+            cause = getattr(cause, "cause", None) or cause.__cause__
+        if cause is None:
+            raise
+        raise ValueError(str(cause)) from error
 
 
 def encode_dataset(
@@ -18,7 +151,7 @@ def encode_dataset(
     workers: tuple[int, int] = (1, 64),
     num_cpus: float = 1,
     num_gpus: float = 0,
-    **options: Any,
+    **options: Any,  # noqa: ANN401 (of different types)
 ) -> DatasetReport:
     """Write the vectors of all files of texts in a folder to another folder, on the machines of a Ray cluster.
 

@@ -171,7 +171,7 @@ for arguments in (
 from spacy_sbert.bulk import encode_file, load_pipe
 from spacy_sbert.evaluation.task import sklearn_module
 from spacy_sbert.evaluation.mteb_adapter import MtebEncoder
-from spacy_sbert.bulk.ray import Cluster
+from spacy_sbert.ray import Cluster
 from spacy_sbert.bulk.dataset_encoding import encode_dataset
 from spacy_sbert.search import VectorIndex, kmeans_clusters
 from spacy_sbert.visual.projection import tsne

@@ -12,8 +12,7 @@ import spacy
 from made_data import HashedSource, write_benchmark
 from spacy.language import Language
 
-from spacy_sbert.bulk import encode_file
-from spacy_sbert.bulk.writers import VectorFile
+from spacy_sbert.bulk import encode_file, file_encoding
 from spacy_sbert.evaluation import Settings, evaluate_suites
 from spacy_sbert.evaluation.suite import write_json
 from spacy_sbert.files.atomic import atomic_write
@@ -48,13 +47,13 @@ def encode_parquet(nlp: Language, folder: Path) -> Writer:
 
 def resume(nlp: Language, folder: Path) -> Writer:
     """A run that was broken off: what it kept is there."""
-    writer, whole = encode(nlp, folder), VectorFile.finish
-    VectorFile.finish = lambda self: 1 / 0  # type: ignore[method-assign, assignment, return-value]
+    writer, whole = encode(nlp, folder), file_encoding.digest_texts
+    file_encoding.digest_texts = lambda *_: 1 / 0  # type: ignore[assignment, return-value]
     try:
         with suppress(ZeroDivisionError):
             writer.work()
     finally:
-        VectorFile.finish = whole  # type: ignore[method-assign]
+        file_encoding.digest_texts = whole
     return writer
 
 

@@ -4,14 +4,13 @@ from .dataset_encoding import DatasetReport, encode_dataset
 from .embeddings_file import FileVectors
 from .file_encoding import BulkReport, encode_file
 from .loading import load_pipe
-from .sharded_embeddings import PartVectors, StoredRow
+from .sharded_embeddings import PartVectors
 
 __all__ = [
     "BulkReport",
     "DatasetReport",
     "FileVectors",
     "PartVectors",
-    "StoredRow",
     "encode_dataset",
     "encode_file",
     "load_pipe",

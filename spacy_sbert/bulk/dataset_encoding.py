@@ -1,30 +1,29 @@
 """Encode a folder of files, shard by shard."""
 
-import json
 import shutil
 import tempfile
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path, PurePosixPath
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal
 
 from pydantic import BaseModel, NonNegativeInt
 
 from ..errors import Warnings
-from ..files.serialization import checksummed_json, digest_of_parts, file_digest, parse_checksummed
+from ..files.serialization import digest_of_parts, file_digest
 from ..models.options import Precision
 from ..progress import progress_bar
 from ..validation import NonNegative, Positive, Processes, validated
-from .checkpoint_dir import Values
-from .file_encoding import BulkReport, Encoding, encode_file
+from .checkpoint import Values, differences
+from .embeddings_file import check_format
+from .file_encoding import BulkReport, encode_file
 from .loading import load_pipe
+from .options import Encoding
 from .shards import SPLIT_ABOVE, RemoteFolder, Shard, find_shards, shard_of
-from .writers import writer_of
 
 JOB, INDEX = "job.json", "index.json"
-ModelT = TypeVar("ModelT", bound=BaseModel)
 
 
 class JobSpec(BaseModel):
@@ -37,11 +36,19 @@ class JobSpec(BaseModel):
     def digest(self) -> str:
         return digest_of_parts(self.made_of)
 
+    def check(self, target: RemoteFolder, made_of: Values) -> None:
+        """Refuse to make vectors otherwise than those of a folder. RAISES (ValueError): that says what differs."""
+        if differing := differences(self.made_of, made_of):
+            raise ValueError(
+                f"{target.name} holds vectors that were made otherwise: {differing}. Go on with the encoder and the "
+                "options of then, or take another folder. --restart makes all of them again."
+            )
+
 
 class ShardManifest(BaseModel):
-    """That the vectors of a part are whole. It is written last: without it, or with another one, they are made anew.
+    """Record of a part whose vectors are whole. It is written last: without it, they are made again.
 
-    job (str): the digest of what they are made of. part (Part): of which texts. made (BulkReport): what became of them.
+    job (str): the digest of what they are made of. part (Shard): of which texts. made (BulkReport): counts.
     vectors (str): their file, below the folder. digest (str): its SHA-256. bytes (int): its size.
     """
 
@@ -62,69 +69,42 @@ class Index(BaseModel):
 
 
 def begin_job(target: RemoteFolder, made_of: Values, *, restart: bool = False) -> JobSpec:
-    """The job of a folder, which is noted there if it is the first.
+    """Return the job of a folder, which is written there if it is the first.
 
-    restart (bool): whether what was made otherwise is to be made anew.
+    restart (bool): whether what was made otherwise is to be made again.
     RAISES (ValueError): if the folder has another job; the message says what differs.
     """
-    ours, theirs = JobSpec(made_of=dict(made_of)), read(target, JOB, JobSpec)
-    if theirs is None or (restart and theirs.digest != ours.digest):
-        write(target, JOB, ours)
-        theirs = read(target, JOB, JobSpec)  # another shard may have begun another at the same moment
-    known: Mapping[str, object] = theirs.made_of if theirs is not None else {}
-    check_job(target, known, ours.made_of)
-    return ours
+    job, before = JobSpec(made_of=dict(made_of)), target.read_json(JOB, JobSpec)
+    if before is None or (restart and before.digest != job.digest):
+        target.write_json(JOB, job)
+        before = target.read_json(JOB, JobSpec)  # another shard may have begun another at the same moment
+    (before or JobSpec(made_of={})).check(target, made_of)
+    return job
 
 
-def check_job(target: RemoteFolder, theirs: Mapping[str, object], ours: Mapping[str, object]) -> None:
-    """RAISES (ValueError): if vectors would be made otherwise than those of a folder; the message says what differs."""
-    differing = [key for key in {**theirs, **ours} if theirs.get(key) != ours.get(key)]
-    if differing:
-        listed = "; ".join(f"{key} was {theirs.get(key)}, now {ours.get(key)}" for key in differing)
-        raise ValueError(
-            f"{target.name} holds vectors that were made otherwise: {listed}. Go on with the encoder and the "
-            "options of then, or take another folder. --restart makes all of them anew."
-        )
-
-
-def manifest_name(part: Shard, suffix: str) -> str:
-    """Where the manifest of a part stands. suffix (str): of the file of its vectors."""
+def _manifest_name(part: Shard, suffix: str) -> str:
     return f"{part.name}{suffix}.json"
 
 
-def done(target: RemoteFolder, part: Shard, job: JobSpec, suffix: str) -> ShardManifest | None:
-    """The manifest of a part whose vectors are there and whole; None if they are to be made.
+def _finished(target: RemoteFolder, part: Shard, job: JobSpec, suffix: str) -> ShardManifest | None:
+    """Return the manifest of a part whose vectors are there and whole; None if they are to be made.
 
     RAISES (ValueError): if they were made of another state of its file.
     """
-    found = read(target, manifest_name(part, suffix), ShardManifest)
-    if found is None or found.job != job.digest or target.size(part.name + suffix) != found.bytes:
+    manifest = target.read_json(_manifest_name(part, suffix), ShardManifest)
+    if manifest is None or manifest.job != job.digest or target.size(part.name + suffix) != manifest.bytes:
         return None
-    if found.part != part:
+    if manifest.part != part:
         raise ValueError(
             f"{part.path} was changed since its vectors were made (it has {part.size} bytes, then "
-            f"{found.part.size}). Take another folder for the new data, or make all vectors anew with "
+            f"{manifest.part.size}). Take another folder for the new data, or make all vectors again with "
             "--restart."
         )
-    return found
-
-
-def read(place: RemoteFolder, path: str, model: type[ModelT]) -> ModelT | None:
-    """What was written down, None if it is not there or not whole."""
-    data = place.read(path)
-    try:
-        return None if data is None else parse_checksummed(model, data)
-    except ValueError:
-        return None
-
-
-def write(place: RemoteFolder, path: str, content: BaseModel) -> None:
-    """Write down, sealed with a digest."""
-    place.write(path, json.dumps(checksummed_json(content.model_dump()), indent=2).encode("utf8"))
+    return manifest
 
 
 class ShardResult(BaseModel):
-    """What became of a part: its manifest, or why there is none.
+    """Result of a part: its manifest, or why there is none.
 
     is_new (bool): whether its vectors were made now. failed (str): the message, with file and line.
     """
@@ -137,9 +117,9 @@ class ShardResult(BaseModel):
 
 @dataclass(frozen=True)
 class WorkerConfig:
-    """What a worker needs to know; it goes to other processes.
+    """Settings of a worker, which go to other processes.
 
-    source, target (Place): folders. suffix (str): of the files of vectors. encoding (Encoding): the options.
+    source, target (RemoteFolder): folders. suffix (str): of the files of vectors. encoding (Encoding): the options.
     pipeline, name, precision (str): see load_pipe. n_process (int), gpu_ids (tuple): see encode_file.
     scratch (str): a folder of the worker's machine for one part at a time, None for its temporary one.
     """
@@ -157,7 +137,7 @@ class WorkerConfig:
 
 
 class ShardEncoder:
-    """A worker: it loads the pipeline by itself, and encodes part after part.
+    """Worker that loads the pipeline by itself, and encodes part after part.
 
     RAISES (ValueError): if this machine has no such scratch folder. See load_pipe for others.
     """
@@ -172,22 +152,16 @@ class ShardEncoder:
         self.pipe = load_pipe(plan.pipeline, name=plan.name, precision=plan.precision, gpu_ids=plan.gpu_ids)
 
     def made_of(self) -> Values:
-        """What the vectors depend on beside the texts, on this machine."""
-        encoding, gpu_ids = self.plan.encoding, self.plan.gpu_ids
-        encoder = encoding.encoder(self.pipe)
-        return encoding.made_of(encoder, encoding.budget(encoder, gpu_ids), gpu_ids, self.plan.suffix)
-
-    def check(self, job: JobSpec) -> None:
-        """RAISES (ValueError): if this machine would make other bytes than the job's; the message says why."""
-        check_job(self.plan.target, job.made_of, self.made_of())
+        """Return what the vectors depend on beside the texts, on this machine."""
+        encoding = self.plan.encoding
+        return encoding.made_of(encoding.encoder(self.pipe), self.plan.gpu_ids, self.plan.suffix)
 
     def __call__(self, part: Shard, job: JobSpec) -> ShardResult:
-        """Encode a part, unless it is done. What is wrong with it is told, and raises nothing."""
-        plan = self.plan
+        """Encode a part, unless it is done. What is wrong with it stands in the result, and raises nothing."""
         try:
-            found = done(plan.target, part, job, plan.suffix)
-            if found is not None:
-                return ShardResult(part=part, manifest=found)
+            manifest = _finished(self.plan.target, part, job, self.plan.suffix)
+            if manifest is not None:
+                return ShardResult(part=part, manifest=manifest)
             return ShardResult(part=part, manifest=self._encode(part, job), is_new=True)
         except (OSError, ValueError) as error:
             return ShardResult(part=part, failed=str(error))
@@ -195,10 +169,12 @@ class ShardEncoder:
     def _encode(self, part: Shard, job: JobSpec) -> ShardManifest:
         plan = self.plan
         with self._fetched(part) as local, warnings.catch_warnings():
-            warnings.filterwarnings("ignore", message=r"\[sbert-truncated\]")  # counted, and said of all parts at once
+            warnings.filterwarnings(
+                "ignore", message=r"\[sbert-truncated\]"
+            )  # counted, and reported of all parts at once
             output = local.with_name(f"{local.name}{plan.suffix}")
             options = {**asdict(plan.encoding), "n_process": plan.n_process, "gpu_ids": plan.gpu_ids}
-            found = ShardManifest(
+            manifest = ShardManifest(
                 job=job.digest,
                 part=part,
                 made=encode_file(self.pipe, local, output, **options),
@@ -206,13 +182,13 @@ class ShardEncoder:
                 digest=file_digest(output),
                 bytes=output.stat().st_size,
             )
-            plan.target.put(output, found.vectors)
-            write(plan.target, manifest_name(part, plan.suffix), found)
-        return found
+            plan.target.put(output, manifest.vectors)
+            plan.target.write_json(_manifest_name(part, plan.suffix), manifest)
+        return manifest
 
     @contextmanager
     def _fetched(self, part: Shard) -> Iterator[Path]:
-        """The texts of a part in a file of this machine; messages name the file they came from."""
+        """Copy the texts of a part to a file of this machine; messages name the file they came from."""
         folder = Path(tempfile.mkdtemp(prefix="sbert-", dir=self.plan.scratch))
         local = folder / PurePosixPath(part.path).name
         try:
@@ -228,7 +204,7 @@ class ShardEncoder:
             shutil.rmtree(folder, ignore_errors=True)
 
     def _write_row_group(self, part: Shard, local: Path) -> None:
-        from pyarrow.parquet import ParquetFile, write_table
+        from pyarrow.parquet import ParquetFile, write_table  # noqa: PLC0415 (an extra)
 
         files, root = self.plan.source.open()
         columns = [name for name in (self.plan.encoding.column, self.plan.encoding.id_column) if name is not None]
@@ -237,15 +213,13 @@ class ShardEncoder:
             write_table(file.read_row_group(part.row_group, columns=known), local)
 
 
-Outcomes = Iterator[ShardResult]
-Engine = Callable[
-    [WorkerConfig, Sequence[Shard], bool], Outcomes
-]  # the last: whether what was made otherwise is made anew
+# Encodes parts in some order; the last argument says whether what was made otherwise is made again.
+Engine = Callable[[WorkerConfig, Sequence[Shard], bool], Iterator[ShardResult]]
 
 
 @dataclass(frozen=True)
 class DatasetReport:
-    """What became of a data set.
+    """Counts of a data set.
 
     parts (int): of this job. done (int): how many of them were there before. failed (dict): from the names of those
         that have no vectors to what is wrong with them.
@@ -260,8 +234,8 @@ class DatasetReport:
     cut: int
 
 
-def alone(plan: WorkerConfig, parts: Sequence[Shard], restart: bool) -> Outcomes:
-    """The engine that is none: this process, part after part."""
+def _encode_here(plan: WorkerConfig, parts: Sequence[Shard], restart: bool) -> Iterator[ShardResult]:
+    """Encode part after part in this process."""
     worker = ShardEncoder(plan)
     job = begin_job(plan.target, worker.made_of(), restart=restart)
     for part in parts:
@@ -285,7 +259,7 @@ def encode_dataset(
     restart: bool = False,
     engine: Engine | None = None,
     progress: bool = False,
-    **options: Any,
+    **options: Any,  # noqa: ANN401 (of different types)
 ) -> DatasetReport:
     """Write the vectors of all files of texts in a folder to another folder, a file for each, as encode_file does.
 
@@ -301,7 +275,7 @@ def encode_dataset(
     large (int): bytes above which the row groups of a .parquet file are parts.
     shard (str): "2/8" to do the second of eight shares; all of them together do the whole.
     scratch (Path): a folder for the part that is worked on; by default the machine's for temporary files.
-    restart (bool): whether to make all vectors anew. engine (Cluster): the Ray cluster that does it; None for this
+    restart (bool): whether to make all vectors again. engine (Cluster): the Ray cluster that does it; None for this
         process. progress (bool): whether to show a progress bar.
     RETURNS (DatasetReport): counts, and what is wrong with parts that have no vectors.
     RAISES (ValueError): if a folder is none, has no part or an unknown file; if the target has vectors of another
@@ -309,7 +283,7 @@ def encode_dataset(
     RAISES (ImportError): without pyarrow.
     """
     encoding = Encoding(**options)
-    writer_of(Path(f"vectors{output}"), with_columns=encoding.with_columns)
+    check_format(Path(f"vectors{output}"), with_columns=encoding.with_columns)
     plan = WorkerConfig(
         RemoteFolder(str(source)),
         RemoteFolder(str(target)),
@@ -325,53 +299,48 @@ def encode_dataset(
     every = find_shards(plan.source, large)
     parts = every if shard is None else shard_of(every, shard)
     if restart:
-        for name in (INDEX, *(manifest_name(part, plan.suffix) for part in parts)):
+        for name in (INDEX, *(_manifest_name(part, plan.suffix) for part in parts)):
             plan.target.remove(name)
-    outcomes = list(_shown((engine or alone)(plan, parts, restart), len(parts), progress))
+    results = list(_with_bar((engine or _encode_here)(plan, parts, restart), len(parts), progress))
     _write_index(plan, every)
-    return _report(outcomes)
+    made = [result.manifest.made for result in results if result.manifest is not None]
+    report = DatasetReport(
+        parts=len(results),
+        done=sum(result.manifest is not None and not result.is_new for result in results),
+        failed={result.part.name: result.failed for result in results if result.failed},
+        rows=sum(counts.rows for counts in made),
+        zero=sum(counts.zero for counts in made),
+        cut=sum(counts.cut for counts in made),
+    )
+    if report.cut:
+        warnings.warn(Warnings.BULK_CUT.format(cut=report.cut, rows=report.rows), stacklevel=2)
+    return report
 
 
-def _shown(outcomes: Outcomes, n: int, progress: bool) -> Outcomes:
-    """The outcomes as they come, with a bar of parts, rows, rows a second and failures."""
+def _with_bar(results: Iterator[ShardResult], n: int, progress: bool) -> Iterator[ShardResult]:
+    """Yield the results as they come, with a bar of parts, rows, rows a second and failures."""
     rows = failed = 0
     with progress_bar(n, shown=progress, unit="parts") as bar:
-        for outcome in outcomes:
-            rows += outcome.manifest.made.rows if outcome.manifest is not None and outcome.is_new else 0
-            failed += bool(outcome.failed)
+        for result in results:
+            rows += result.manifest.made.rows if result.manifest is not None and result.is_new else 0
+            failed += bool(result.failed)
             elapsed = bar.format_dict["elapsed"] or 1.0
             bar.set_postfix(rows=rows, rows_per_s=round(rows / elapsed), failed=failed)
             bar.update()
-            yield outcome
+            yield result
 
 
 def _write_index(plan: WorkerConfig, parts: Sequence[Shard]) -> None:
-    """Write the index when all parts are done, by whichever shard is the last: none of another job is in it. Until then
-    there is none."""
-    job = read(plan.target, JOB, JobSpec)
-    indexed = []
+    """Write the index when all parts are done, by whichever shard is the last; until then there is none."""
+    job = plan.target.read_json(JOB, JobSpec)
+    manifests = []
     for part in parts:
         try:
-            found = done(plan.target, part, job, plan.suffix) if job is not None else None
-        except ValueError:  # its file was changed, as its outcome says
-            found = None
-        if found is None:
+            manifest = _finished(plan.target, part, job, plan.suffix) if job is not None else None
+        except ValueError:  # its file was changed, as its result says
+            manifest = None
+        if manifest is None:
             plan.target.remove(INDEX)
             return
-        indexed.append(found)
-    write(plan.target, INDEX, Index(parts=indexed))
-
-
-def _report(outcomes: Sequence[ShardResult]) -> DatasetReport:
-    made = [outcome.manifest.made for outcome in outcomes if outcome.manifest is not None]
-    report = DatasetReport(
-        parts=len(outcomes),
-        done=sum(outcome.manifest is not None and not outcome.is_new for outcome in outcomes),
-        failed={outcome.part.name: outcome.failed for outcome in outcomes if outcome.failed},
-        rows=sum(one.rows for one in made),
-        zero=sum(one.zero for one in made),
-        cut=sum(one.cut for one in made),
-    )
-    if report.cut:
-        warnings.warn(Warnings.BULK_CUT.format(cut=report.cut, rows=report.rows), stacklevel=3)
-    return report
+        manifests.append(manifest)
+    plan.target.write_json(INDEX, Index(parts=manifests))

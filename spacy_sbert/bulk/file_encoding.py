@@ -1,15 +1,13 @@
-"""Encode a file of texts into a file of embeddings, resumable."""
+"""Encode a file of texts into a file of embeddings; an interrupted run goes on."""
 
 import os
 import warnings
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
 
-from ..errors import Errors
 from ..files.atomic import check_input, check_output, replace
 from ..files.serialization import file_digest
 from ..files.tables import TextColumns, TextRow, read_text_rows
@@ -18,70 +16,30 @@ from ..models.encoded_docs import TruncationCounter
 from ..models.text_encoders import TextEncoder, TransformerTextEncoder, check_gpus, encode_windows, texts_budget
 from ..pipeline.sbert import SentenceBert
 from ..progress import progress_bar, progress_of
-from ..validation import NonNegative, Positive, Processes, Width, check_fields, validated
-from .checkpoint_dir import CheckpointDir, ResumeInfo, Values, describe
-from .embeddings_file import INPUT, described, is_record, record_path, write_record
-from .writers import DTYPES, Layout, Result, VectorFile, rewriting_os_errors, writer_of
+from ..validation import NonNegative, Positive, Processes, Width, validated
+from .checkpoint import Checkpoint, IdType, RunState, Values, rewriting_os_errors
+from .embeddings_file import INPUT, check_format, digest_texts, is_record, record_path, write_parquet, write_record
+from .options import Encoding
 
 
 @dataclass(frozen=True)
-class Encoding:
-    """The options of encode_file that its output depends on, with what they are by default.
+class BulkReport:
+    """Counts of a file.
 
-    RAISES (ValueError): for an option of another type or range, or an unknown dtype.
+    rows: of the input and of the output. width: of a vector. resumed: rows that an interrupted run had done.
+    zero: rows without wordpieces, whose vectors are zero. cut: rows longer than the encoder's limit.
     """
 
-    column: str = "text"
-    header: bool = True
-    id_column: str | None = None
-    with_text: bool = False
-    dtype: str = "float32"
-    window: Positive = 4096
-    max_batch_items: NonNegative = 0
-    prompt_name: str | None = None
-    prompt: str | None = None
-    truncate_dim: Width | None = None
-
-    def __post_init__(self) -> None:
-        check_fields(self)
-        if self.dtype not in DTYPES:
-            raise ValueError(f"Unknown dtype '{self.dtype}' of the output: expected one of {', '.join(DTYPES)}.")
-
-    @property
-    def with_columns(self) -> bool:
-        """Whether the output has columns beside the vectors."""
-        return self.with_text or self.id_column is not None
-
-    def encoder(self, sbert: SentenceBert) -> TextEncoder:
-        """What encodes."""
-        return sbert.text_encoder(prompt_name=self.prompt_name, prompt=self.prompt, truncate_dim=self.truncate_dim)
-
-    def budget(self, encoder: TextEncoder, gpu_ids: Sequence[int]) -> int:
-        """The most wordpieces in a forward pass."""
-        return texts_budget(encoder, self.max_batch_items, gpu_ids)
-
-    def made_of(self, encoder: TextEncoder, budget: int, gpu_ids: Sequence[int], suffix: str) -> Values:
-        """What the bytes depend on, by what messages call it. suffix (str): of the output."""
-        return {
-            "column": self.column,
-            "header": self.header,
-            "id_column": self.id_column,
-            "with_text": self.with_text,
-            "output": suffix,
-            "dtype": self.dtype,
-            "window": self.window,
-            **describe(encoder, budget, gpu_ids),
-        }
+    rows: int
+    width: int
+    resumed: int
+    zero: int
+    cut: int
 
 
-IdType = Literal["int64", "string"] | None
+class _Source:
+    """The rows of a file, read as often as needed. sha256: of its bytes at first.
 
-
-class Source:
-    """The rows of a file, read as often as needed.
-
-    path (Path): the file, whose name tells its format. columns (TextColumns): what is read of it.
-    sha256: of its bytes, as it was made.
     RAISES (OSError, ValueError): if it cannot be read, is not a file, or its name tells no format.
     """
 
@@ -89,11 +47,10 @@ class Source:
         self.path = path
         self.columns = columns
         self.rows()  # which refuses a name that tells no format
-        self._seen = _stamp(path)
+        self._stamp = _stamp(path)
         self.sha256 = file_digest(path)
 
     def rows(self) -> Iterator[TextRow]:
-        """RAISES (ValueError): for a bad row; the message names file and line."""
         return read_text_rows(self.path, self.columns)
 
     def check_contents(self, *, progress: bool) -> tuple[int, IdType]:
@@ -113,38 +70,21 @@ class Source:
             )
         return counts.total(), next(iter(counts), None)
 
-    def check_unchanged(self) -> None:
-        """RAISES (ValueError): if the file was written to since this was made."""
-        if _stamp(self.path) != self._seen:
-            raise ValueError(Errors.BULK_INPUT_CHANGED.format(path=self.path))
+    def check_unchanged(self, *, is_whole: bool = True) -> None:
+        """Refuse a file that was written to in the meantime, or did not have its rows (is_whole).
+
+        RAISES (ValueError): if it is one.
+        """
+        if not is_whole or _stamp(self.path) != self._stamp:
+            raise ValueError(
+                f"{self.path} was changed while it was read. Run the same command again; if the change is to stay, "
+                "with --restart."
+            )
 
 
 def _stamp(path: Path) -> tuple[int, int, int]:
-    found = os.stat(path)
-    return found.st_size, found.st_mtime_ns, found.st_ino
-
-
-@dataclass(frozen=True)
-class BulkReport:
-    """What became of a file.
-
-    rows: of the input and of the output. width: of a vector. resumed: rows that an interrupted run had done.
-    zero: rows without wordpieces, whose vectors are zero. cut: rows longer than the encoder's limit.
-    """
-
-    rows: int
-    width: int
-    resumed: int
-    zero: int
-    cut: int
-
-
-@dataclass(frozen=True)
-class Workers:
-    """What computes, which changes no bit: n_process and gpu_ids of SentenceBert.encode."""
-
-    n_process: int
-    gpu_ids: tuple[int, ...]
+    stat = os.stat(path)
+    return stat.st_size, stat.st_mtime_ns, stat.st_ino
 
 
 @validated
@@ -188,7 +128,7 @@ def encode_file(
     n_process, gpu_ids: see SentenceBert.encode. They may be others when the run goes on.
     progress (bool): whether to show a progress bar.
     overwrite (bool): whether the output may be there already; it is replaced when all is done.
-    restart (bool): whether to begin anew, whatever OUT.partial holds.
+    restart (bool): whether to start over, whatever OUT.partial holds.
     prompt_name, prompt (str), truncate_dim (int): see SentenceBert.predict.
     RETURNS (BulkReport): counts.
     RAISES (ValueError): for a bad row, with file and line; for an unknown format or option; for an interrupted run of
@@ -196,50 +136,35 @@ def encode_file(
     RAISES (OSError): if a file cannot be read, is there already, or cannot be written, as on a full disk.
     RAISES (RuntimeError): if another process writes the same output.
     """
-    source_path, output = Path(input_path), Path(output_path)
     encoding = Encoding(
         column, header, id_column, with_text, dtype, window, max_batch_items, prompt_name, prompt, truncate_dim
     )
-    write = check_given(source_path, output, encoding, overwrite=overwrite)
-    workers = Workers(n_process, tuple(gpu_ids))
-    check_gpus(workers.gpu_ids)
+    check_paths(Path(input_path), Path(output_path), encoding, overwrite=overwrite)
+    check_gpus(gpu_ids)
     encoder = encoding.encoder(sbert)
-    budget = encoding.budget(encoder, workers.gpu_ids)
-    with CheckpointDir(output) as work:
-        if restart:
-            work.clear()
-        source = Source(source_path, TextColumns(column, id_column, header))
-        made_of: Values = {
-            INPUT: source.sha256,
-            **encoding.made_of(encoder, budget, workers.gpu_ids, output.suffix.lower()),
-        }
-        kept = work.begun(made_of) or _begin(work, made_of, source, encoder, progress)
-        layout = Layout(kept.rows, kept.width, dtype, window)
-        with VectorFile(work.vectors, work.journal, layout) as vectors, _fixed_budget(encoder, budget):
-            resumed = vectors.rows_done
-            _encode(encoder, source, vectors, workers, progress)
-            made = write(Result(vectors, source.rows, kept.id_type, with_text), work.assembled)
-        texts = described(source_path, source.columns)
-        source.check_unchanged()
-        shape = layout.rows, layout.width
-        write_record(output, made, made_of, texts, shape)  # first: no output is ever without one
-        with rewriting_os_errors(output):
-            replace(made, output)
-        work.clear()
-    report = BulkReport(layout.rows, layout.width, resumed, vectors.n_zero, sum(vectors.done.values()))
-    cuts = TruncationCounter()
-    cuts.add_rows(report.rows, report.cut, encoder.max_length)
-    if cuts.count:
-        warnings.warn(cuts.message, stacklevel=2)
+    report = _run(
+        encoder,
+        Path(input_path),
+        Path(output_path),
+        encoding,
+        n_process=n_process,
+        gpu_ids=gpu_ids,
+        progress=progress,
+        restart=restart,
+    )
+    counter = TruncationCounter()
+    counter.add_rows(report.rows, report.cut, encoder.max_length)
+    if counter.count:
+        warnings.warn(counter.message, stacklevel=2)
     return report
 
 
-def check_given(source: Path, output: Path, encoding: Encoding, *, overwrite: bool) -> Callable[[Result, Path], Path]:
-    """Before anything is loaded, or the work folder is made: what is wrong with the files of encode_file.
+def check_paths(source: Path, output: Path, encoding: Encoding, *, overwrite: bool) -> None:
+    """Check the files of encode_file before anything is loaded, or OUT.partial is made.
 
-    RETURNS (Callable): the writer of the output. RAISES (ImportError, OSError, ValueError): see encode_file.
+    RAISES (ImportError, OSError, ValueError): see encode_file.
     """
-    write = writer_of(output, with_columns=encoding.with_columns)
+    check_format(output, with_columns=encoding.with_columns)
     check_texts(source)
     check_input(source)
     if output.exists() and source.exists() and output.samefile(source):
@@ -251,40 +176,79 @@ def check_given(source: Path, output: Path, encoding: Encoding, *, overwrite: bo
         raise FileExistsError(
             f"{taken} is there already. Give the output another name, or replace the file with --overwrite."
         )
-    return write
 
 
-def _begin(work: CheckpointDir, made_of: Values, source: Source, encoder: TextEncoder, progress: bool) -> ResumeInfo:
-    """Find out what a new run keeps, and write it down."""
-    rows, id_type = source.check_contents(progress=progress)
-    probe, _ = encoder.encode(encoder.tokenize(["a"]))
-    kept = ResumeInfo(rows=rows, id_type=id_type, width=probe.shape[1])
-    work.clear()  # what is there without a run.json is of no use
-    work.begin(made_of, kept)
-    return kept
+def _run(
+    encoder: TextEncoder,
+    input_path: Path,
+    output: Path,
+    encoding: Encoding,
+    *,
+    n_process: int,
+    gpu_ids: Sequence[int],
+    progress: bool,
+    restart: bool,
+) -> BulkReport:
+    suffix = output.suffix.lower()
+    columns = TextColumns(encoding.column, encoding.id_column, encoding.header)
+    settings = encoding.made_of(encoder, gpu_ids, suffix)
+    with Checkpoint(output) as checkpoint:
+        if restart:
+            checkpoint.clear()
+        source = _Source(input_path, columns)
+        made_of: Values = {INPUT: source.sha256, **settings}
+        if not checkpoint.resume(made_of):
+            rows, id_type = source.check_contents(progress=progress)
+            width = encoder.encode(encoder.tokenize(["a"]))[0].shape[1]
+            checkpoint.begin(
+                RunState.model_validate(
+                    {"made_of": made_of, "rows": rows, "width": width, "dtype": encoding.dtype, "id_type": id_type}
+                )
+            )
+        state = checkpoint.state
+        resumed = state.done
+        with _fixed_budget(encoder, texts_budget(encoder, encoding.max_batch_items, gpu_ids)):
+            _encode(encoder, source, checkpoint, encoding.window, n_process, gpu_ids, progress)
+        made = checkpoint.vectors
+        if suffix == ".parquet":
+            made = checkpoint.assembled
+            write_parquet(made, checkpoint, source.rows(), encoding.window, with_text=encoding.with_text)
+        texts = digest_texts(input_path, columns)
+        source.check_unchanged()
+        write_record(output, made, made_of, texts, (state.rows, state.width))  # first: no output is without one
+        with rewriting_os_errors(output):
+            replace(made, output)
+        checkpoint.clear()
+    return BulkReport(state.rows, state.width, resumed, state.zero, state.cut)
 
 
-def _encode(encoder: TextEncoder, source: Source, vectors: VectorFile, workers: Workers, progress: bool) -> None:
-    """Encode the windows that are missing. Those that are done are read, but not encoded: the borders stay."""
-    if not (missing := vectors.missing):
+def _encode(
+    encoder: TextEncoder,
+    source: _Source,
+    checkpoint: Checkpoint,
+    window: int,
+    n_process: int,
+    gpu_ids: Sequence[int],
+    progress: bool,
+) -> None:
+    """Encode the rows that are not done. Those that are done are read, but not encoded."""
+    state = checkpoint.state
+    if state.done == state.rows:
         return
-    layout, wanted = vectors.layout, set(missing)
-    texts = (row.text for number, row in enumerate(source.rows()) if number // layout.window in wanted)
-    with progress_bar(layout.rows, initial=vectors.rows_done, shown=progress, unit="texts") as bar:
-        encoded = encode_windows(
-            encoder, texts, window=layout.window, moved=bar.update, n_process=workers.n_process, gpu_ids=workers.gpu_ids
-        )
-        for number in missing:
-            found, n_cut = next(encoded, (None, 0))
-            source.check_unchanged()
-            if found is None or found.shape != (layout.rows_in(number), layout.width):
-                raise ValueError(Errors.BULK_INPUT_CHANGED.format(path=source.path))
-            vectors.write(number, found, n_cut)
+    done = state.done
+    texts = (row.text for number, row in enumerate(source.rows()) if number >= done)
+    with progress_bar(state.rows, initial=done, shown=progress, unit="texts") as bar:
+        encoded = encode_windows(encoder, texts, window=window, moved=bar.update, n_process=n_process, gpu_ids=gpu_ids)
+        while state.done < state.rows:
+            vectors, n_cut = next(encoded, (None, 0))
+            expected = min(window, state.rows - state.done), state.width
+            source.check_unchanged(is_whole=vectors is not None and vectors.shape == expected)
+            checkpoint.write(vectors, n_cut)
 
 
 @contextmanager
 def _fixed_budget(encoder: TextEncoder, budget: int) -> Iterator[None]:
-    """Without one the passes would depend on the number of threads, and the last bits of the vectors on them."""
+    """Fix the size of forward passes, so that the last bits do not depend on the number of threads."""
     if not isinstance(encoder, TransformerTextEncoder):
         yield
         return

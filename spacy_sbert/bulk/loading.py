@@ -15,7 +15,7 @@ from ..pipeline.listeners import is_encoder, nearest_encoder
 from ..pipeline.sbert import SentenceBert, find_sbert
 from ..validation import NonNegative, check
 
-VECTORS, RERANKER = ("sbert", "sbert_meta"), "sbert_reranker"  # factories
+_VECTORS, _RERANKER = ("sbert", "sbert_meta"), "sbert_reranker"  # factories
 
 
 def load_pipe(
@@ -49,9 +49,10 @@ def find_pipe(nlp: Language, name: str | None = None) -> SentenceBert:
 
     RAISES (ValueError): if there is none, or no name is given and an `sbert_meta` combines several.
     """
-    combined = [given for given in nlp.pipe_names if nlp.get_pipe_meta(given).factory == "sbert_meta"]
+    factories = {other: nlp.get_pipe_meta(other).factory for other in nlp.pipe_names}
+    combined = [other for other, factory in factories.items() if factory == "sbert_meta"]
     if name is None and combined:
-        members = [given for given in nlp.pipe_names if nlp.get_pipe_meta(given).factory == "sbert"]
+        members = [other for other, factory in factories.items() if factory == "sbert"]
         raise ValueError(
             f"The vectors of this pipeline are combined by '{combined[-1]}' from those of: "
             f"{', '.join(members) or 'none'}. Files are encoded by a single encoder: expected the name of one "
@@ -68,17 +69,17 @@ def answer_with(nlp: Language, name: str, *, also_scores: bool = False) -> None:
     RAISES (ValueError): if there is no such pipe.
     """
     factories = {other: nlp.get_pipe_meta(other).factory for other in nlp.pipe_names}
-    kinds = (*VECTORS, RERANKER) if also_scores else VECTORS
+    kinds = (*_VECTORS, _RERANKER) if also_scores else _VECTORS
     if factories.get(name) not in kinds:
         expected = ", ".join(other for other, factory in factories.items() if factory in kinds) or "none"
         raise ValueError(
             f"The pipeline has no {' or '.join(kinds)} pipe named '{name}'. Pipes of this kind: {expected}."
         )
     for other, factory in factories.items():
-        if factory in VECTORS:
+        if factory in _VECTORS:
             cast(Any, nlp.get_pipe(other)).set_hooks = other == name
             nlp.get_pipe_config(other)["set_hooks"] = other == name
-        elif factory == RERANKER and other != name:
+        elif factory == _RERANKER and other != name:
             nlp.disable_pipe(other)  # its scores go by the same names
 
 
@@ -99,6 +100,6 @@ def load_pipeline(pipeline: str, name: str | None = None) -> Language:
     except OSError as error:
         if not is_encoder(pipeline):
             near = nearest_encoder(pipeline, get_installed_models())
-            said = {"given": pipeline, "near": f"Did you mean '{near}'? " if near else "", "reason": error}
-            raise OSError(Errors.BULK_NO_PIPELINE.format(**said)) from error
+            hint = f"Did you mean '{near}'? " if near else ""
+            raise OSError(Errors.BULK_NO_PIPELINE.format(given=pipeline, near=hint, reason=error)) from error
     return _blank(name, pipeline)

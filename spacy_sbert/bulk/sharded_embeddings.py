@@ -1,45 +1,36 @@
-"""The vectors of a data set, read as one: a block at a time, or a few rows of any part."""
+"""Vectors of a data set, read as one: a block at a time, or a few rows of any part."""
 
 import hashlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any
 
 import numpy
 
 from ..files.serialization import digest_of_parts
-from .checkpoint_dir import WEIGHTS
-from .dataset_encoding import INDEX, JOB, Index, JobSpec, ShardManifest, read
-from .embeddings_file import VectorReader, open_vectors
+from .dataset_encoding import INDEX, JOB, Index, JobSpec, ShardManifest
+from .embeddings_file import ArrayReader, TableReader, open_reader
+from .options import WEIGHTS
 from .shards import RemoteFolder
 
-CHUNK = 2**20  # bytes that are digested at a time
-
-
-class StoredRow(NamedTuple):
-    """Where a vector stands: its file below the folder, its row there (from 0), its id and text where they are kept."""
-
-    part: str
-    row: int
-    id: str | int | None
-    text: str | None
+_CHUNK = 2**20  # bytes that are digested at a time
 
 
 class PartVectors:
-    """The vectors that encode_dataset wrote, in the order of the names of the parts.
+    """Vectors that encode_dataset wrote, in the order of the names of the parts.
 
     folder (str): the target of encode_dataset, or its address.
     name (str): where it is, without a user's key. shape (tuple): (n, width).
     encoder (tuple): name and SHA-256 of what made them. digest (str): of all of them.
-    parts (list of Manifest): the files.
+    parts (list of ShardManifest): the files.
     RAISES (ValueError): if there is no such folder, or not all of its parts are done. (ImportError): without pyarrow.
     """
 
     def __init__(self, folder: str | Path):
         self.place = RemoteFolder(str(folder) if "://" in str(folder) else str(Path(folder).absolute()))
         self.name = self.place.name
-        index, job = read(self.place, INDEX, Index), read(self.place, JOB, JobSpec)
+        index, job = self.place.read_json(INDEX, Index), self.place.read_json(JOB, JobSpec)
         self.parts = [] if index is None else index.parts
         self._starts = numpy.cumsum([0, *(part.made.rows for part in self.parts)])
         if job is None or not self._starts[-1]:
@@ -59,7 +50,7 @@ class PartVectors:
         return f"PartVectors({self.name}: {rows} vectors of {width} numbers by {encoder}, {parts} parts)"
 
     def blocks(self, start: int = 0) -> Iterator[numpy.ndarray]:
-        """All vectors from a row on, in order, float32 or float16 (b, width), b at most 4096.
+        """Yield all vectors from a row on, in order, float32 or float16 (b, width), b at most 4096.
 
         RAISES (ValueError): if a file is not the one that was written.
         """
@@ -73,25 +64,30 @@ class PartVectors:
                     first += len(block)
 
     def __getitem__(self, rows: numpy.ndarray) -> numpy.ndarray:
-        """Some vectors, float32 (n, width). rows (int64 (n,)): from 0."""
-        found = numpy.empty((len(rows), self.shape[1]), dtype="float32")
-        for part, places, own in self._by_part(rows):
+        """Return some vectors, float32 (n, width). rows (int64 (n,)): from 0."""
+        vectors = numpy.empty((len(rows), self.shape[1]), dtype="float32")
+        for part, places, part_rows in self._by_part(rows):
             with self._reader(part) as reader:
-                found[places] = reader.take(own)
-        return found
+                vectors[places] = reader.take(part_rows)
+        return vectors
 
-    def where(self, rows: numpy.ndarray) -> list[StoredRow]:
-        """Where some vectors stand, and what stands beside them. rows (int64 (n,)): from 0."""
-        found: dict[int, StoredRow] = {}
-        for part, places, own in self._by_part(rows):
+    def where(self, rows: numpy.ndarray) -> list[tuple[str, int, Any, Any]]:
+        """Return where some vectors stand, and what is kept beside them.
+
+        rows (int64 (n,)): from 0.
+        RETURNS (list of (file, row, id, text)): the file below the folder, the row in it (from 0), and id and text,
+            None where they are not kept.
+        """
+        places: dict[int, tuple[str, int, Any, Any]] = {}
+        for part, of_part, part_rows in self._by_part(rows):
             with self._reader(part) as reader:
-                ids, texts = reader.beside(own)
-            for place, row, own_id, text in zip(places.tolist(), own.tolist(), ids, texts, strict=True):
-                found[place] = StoredRow(part.vectors, row, own_id, text)
-        return [found[place] for place in range(len(rows))]
+                ids, texts = reader.columns(part_rows)
+            for place, row, row_id, text in zip(of_part.tolist(), part_rows.tolist(), ids, texts, strict=True):
+                places[place] = part.vectors, row, row_id, text
+        return [places[place] for place in range(len(rows))]
 
     def _by_part(self, rows: numpy.ndarray) -> Iterator[tuple[ShardManifest, numpy.ndarray, numpy.ndarray]]:
-        """Each part that has some of the rows, their places among those asked for, and their rows in it, ascending."""
+        """Yield the parts of some rows, their places among those asked for, and their rows in it, ascending."""
         numbers = numpy.searchsorted(self._starts, rows, side="right") - 1
         for number in numpy.unique(numbers).tolist():
             places = numpy.flatnonzero(numbers == number)
@@ -99,25 +95,24 @@ class PartVectors:
             yield self.parts[number], places, rows[places] - self._starts[number]
 
     @contextmanager
-    def _reader(self, part: ShardManifest, *, whole: bool = False) -> Iterator[VectorReader]:
-        """A part, opened. whole (bool): whether its bytes are compared with what was written."""
+    def _reader(self, part: ShardManifest, *, whole: bool = False) -> Iterator[ArrayReader | TableReader]:
+        """Open a part. whole (bool): whether its bytes are compared with what was written."""
         files, root = self.place.open()
         try:
             with files.open_input_file(f"{root}/{part.vectors}") as file:
                 if whole:
-                    found = hashlib.sha256()
-                    while data := file.read(CHUNK):
-                        found.update(data)
-                    if found.hexdigest() != part.digest:
-                        raise ValueError(f"its SHA-256 is {found.hexdigest()}, {INDEX} says {part.digest}")
+                    digest = hashlib.sha256()
+                    while data := file.read(_CHUNK):
+                        digest.update(data)
+                    if digest.hexdigest() != part.digest:
+                        raise ValueError(f"its SHA-256 is {digest.hexdigest()}, {INDEX} says {part.digest}")
                     file.seek(0)
-                reader = open_vectors(file, part.vectors)
+                reader = open_reader(file, part.vectors)
                 if reader.shape != (part.made.rows, self.shape[1]):
                     raise ValueError(f"its shape is {reader.shape}, expected {(part.made.rows, self.shape[1])}")
                 yield reader
         except (OSError, ValueError) as error:
-            said = (
+            raise ValueError(
                 f"{part.vectors} in {self.name} is not the file that was written ({error}). Remove it, and "
                 "encode the folder of texts again."
-            )
-            raise ValueError(said) from error
+            ) from error

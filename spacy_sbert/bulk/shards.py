@@ -1,22 +1,28 @@
 """Shards of a data set: files or row groups of a folder, local or remote."""
 
+import json
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
-from ..errors import Errors
+from pydantic import BaseModel
+
+from ..files.serialization import checksummed_json, parse_checksummed
 from ..files.tables import TABLES, TEXT
 from ..files.text_lines import format_suffix, is_gzip
+from .embeddings_file import NO_PYARROW
 
 if TYPE_CHECKING:
     from pyarrow.fs import FileInfo, FileSystem
 
+ModelT = TypeVar("ModelT", bound=BaseModel)
+
 
 @dataclass(frozen=True)
 class RemoteFolder:
-    """A folder. It goes to other processes as its address.
+    """Folder of this machine or of a store. It goes to other processes as its address.
 
     address (str): a path, or an address that pyarrow.fs knows: s3://bucket/folder, gs://..., hdfs://...
     """
@@ -25,58 +31,59 @@ class RemoteFolder:
 
     @property
     def name(self) -> str:
-        """The address without a user's name and key, for messages and files."""
+        """Address without a user's name and key, for messages and files."""
         return re.sub("://[^/]*@", "://", self.address)
 
     def open(self) -> tuple["FileSystem", str]:
-        """RETURNS (FileSystem, str): the file system, and the path of the folder in it.
+        """Return the file system, and the path of the folder in it.
 
         RAISES (ImportError): without pyarrow. (ValueError): if the address is none, or cannot be reached.
         """
         try:
-            from pyarrow import ArrowException
-            from pyarrow.fs import FileSystem
+            from pyarrow import ArrowException  # noqa: PLC0415 (an extra)
+            from pyarrow.fs import FileSystem  # noqa: PLC0415 (an extra)
         except ImportError as error:
-            raise ImportError(Errors.BULK_NO_PYARROW.format(path=self.name)) from error
-        given = self.address if "://" in self.address else str(Path(self.address).absolute())
+            raise ImportError(NO_PYARROW.format(path=self.name)) from error
+        uri = self.address if "://" in self.address else str(Path(self.address).absolute())
         try:
-            files, path = FileSystem.from_uri(given)
+            files, path = FileSystem.from_uri(uri)
         except (ArrowException, OSError) as error:
             raise self._unreadable(error) from error
         return files, path.rstrip("/")
 
     def _unreadable(self, error: Exception) -> ValueError:
-        said = str(error).replace(self.address, self.name).partition("\n")[0]  # Java's absence has a hundred lines
+        reason = str(error).replace(self.address, self.name).partition("\n")[0]  # Java's absence has a hundred lines
         return ValueError(
-            f"Cannot read the folder {self.name}: {said}. Expected a folder of this machine, or an address "
+            f"Cannot read the folder {self.name}: {reason}. Expected a folder of this machine, or an address "
             "such as s3://bucket/folder, gs://bucket/folder or hdfs://host/folder, with the rights to read it."
         )
 
     def files(self) -> Iterator["FileInfo"]:
-        """All files below, in the order of their paths.
+        """Yield all files below, in the order of their paths.
 
         RAISES (ValueError): if there is no such folder.
         """
-        from pyarrow.fs import FileSelector, FileType
+        from pyarrow.fs import FileSelector, FileType  # noqa: PLC0415 (an extra)
 
         files, root = self.open()
         try:
-            found = files.get_file_info(FileSelector(root, recursive=True))
+            infos = files.get_file_info(FileSelector(root, recursive=True))
         except (OSError, ValueError) as error:
             raise self._unreadable(error) from error
-        yield from sorted((one for one in found if one.type == FileType.File), key=lambda one: one.path)
+        yield from sorted((info for info in infos if info.type == FileType.File), key=lambda info: info.path)
 
-    def read(self, path: str) -> bytes | None:
-        """The bytes of a small file, None if it is not there. path (str): below the folder."""
+    def read_json(self, path: str, model: type[ModelT]) -> ModelT | None:
+        """Read what write_json wrote, None if it is not there or not whole. path (str): below the folder."""
         files, root = self.open()
         try:
             with files.open_input_stream(f"{root}/{path}") as stream:
-                return bytes(stream.read())
-        except FileNotFoundError:
+                return parse_checksummed(model, bytes(stream.read()))
+        except (FileNotFoundError, ValueError):
             return None
 
-    def write(self, path: str, data: bytes) -> None:
-        """Write a small file; folders are made."""
+    def write_json(self, path: str, content: BaseModel) -> None:
+        """Write an object with its checksum; folders are made."""
+        data = json.dumps(checksummed_json(content.model_dump()), indent=2).encode("utf8")
         files, root = self.open()
         files.create_dir(f"{root}/{path}".rpartition("/")[0], recursive=True)
         with files.open_output_stream(f"{root}/{path}") as stream:
@@ -84,7 +91,7 @@ class RemoteFolder:
 
     def remove(self, path: str) -> None:
         """Remove a file, if it is there."""
-        from pyarrow.fs import FileType
+        from pyarrow.fs import FileType  # noqa: PLC0415 (an extra)
 
         files, root = self.open()
         if files.get_file_info(f"{root}/{path}").type == FileType.File:
@@ -92,21 +99,21 @@ class RemoteFolder:
 
     def fetch(self, path: str, local: Path) -> None:
         """Copy a file from there to this machine."""
-        from pyarrow.fs import LocalFileSystem, copy_files
+        from pyarrow.fs import LocalFileSystem, copy_files  # noqa: PLC0415 (an extra)
 
         files, root = self.open()
         copy_files(f"{root}/{path}", str(local), source_filesystem=files, destination_filesystem=LocalFileSystem())
 
     def put(self, local: Path, path: str) -> None:
         """Copy a file of this machine there; folders are made."""
-        from pyarrow.fs import LocalFileSystem, copy_files
+        from pyarrow.fs import LocalFileSystem, copy_files  # noqa: PLC0415 (an extra)
 
         files, root = self.open()
         files.create_dir(f"{root}/{path}".rpartition("/")[0], recursive=True)
         copy_files(str(local), f"{root}/{path}", source_filesystem=LocalFileSystem(), destination_filesystem=files)
 
     def size(self, path: str) -> int | None:
-        """How many bytes a file has, None if it is not there."""
+        """Return how many bytes a file has, None if it is not there."""
         files, root = self.open()
         return files.get_file_info(f"{root}/{path}").size
 
@@ -116,7 +123,7 @@ SPLIT_ABOVE = 2**28  # bytes above which a .parquet file is encoded by its row g
 
 @dataclass(frozen=True)
 class Shard:
-    """A file, or a row group of a large .parquet file.
+    """File, or row group of a large .parquet file.
 
     path (str): of the file, below the folder of the data set. size (int): of the file, in bytes.
     modified (int): when it was, in ns since 1970; 0 where the file system does not say.
@@ -130,12 +137,12 @@ class Shard:
 
     @property
     def name(self) -> str:
-        """What tells it from others; vectors stand under it with their suffix."""
+        """Name that tells it from others; vectors stand under it with their suffix."""
         return self.path if self.row_group is None else f"{self.path}.{self.row_group:05}"
 
 
 def find_shards(source: RemoteFolder, large: int = SPLIT_ABOVE) -> list[Shard]:
-    """The parts of a data set, in the order of their paths. Files whose names begin with . or _ are none.
+    """Find the parts of a data set, in the order of their paths. Files whose names begin with . or _ are none.
 
     large (int): bytes above which a .parquet file of several row groups is as many parts.
     RAISES (ValueError): if there is no such folder, no part in it, or a file of an unknown format.
@@ -164,7 +171,7 @@ def find_shards(source: RemoteFolder, large: int = SPLIT_ABOVE) -> list[Shard]:
 
 
 def _row_groups(source: RemoteFolder, whole: Shard) -> list[Shard]:
-    from pyarrow.parquet import ParquetFile
+    from pyarrow.parquet import ParquetFile  # noqa: PLC0415 (an extra)
 
     files, root = source.open()
     with ParquetFile(files.open_input_file(f"{root}/{whole.path}")) as file:
@@ -173,7 +180,7 @@ def _row_groups(source: RemoteFolder, whole: Shard) -> list[Shard]:
 
 
 def shard_of(parts: list[Shard], shard: str) -> list[Shard]:
-    """The parts of one of several jobs that do the whole together.
+    """Return the parts of one of several jobs that do the whole together.
 
     shard (str): "2/8" for the second of eight: the parts 2, 10, 18, ...
     RAISES (ValueError): for another kind of string, or a number that is not from 1 to that of all.

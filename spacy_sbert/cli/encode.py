@@ -145,12 +145,12 @@ def encode_cli(
             running.import_code()
             with ticking("Loading", shown=bar):
                 from ..bulk import encode_file, load_pipe
-                from ..bulk.file_encoding import Encoding as Options
-                from ..bulk.file_encoding import check_given
+                from ..bulk.file_encoding import check_paths
+                from ..bulk.options import Encoding as Options
 
                 known = Options.__dataclass_fields__
                 asked = {name: value for name, value in set_options(encoding).items() if name in known}
-                check_given(Path(source), Path(target), Options(**asked), overwrite=encoding.overwrite)
+                check_paths(Path(source), Path(target), Options(**asked), overwrite=encoding.overwrite)
                 pipe = load_pipe(
                     running.pipeline, name=running.pipe, precision=cast(Any, running.precision), gpu_ids=gpus
                 )
@@ -250,7 +250,7 @@ def _engine(folders: Folders) -> Any:
         return None
     if folders.engine != "ray":
         raise ValueError(f"Unknown --engine '{folders.engine}': expected local or ray.")
-    from ..bulk.ray import Cluster
+    from ..ray import Cluster
 
     if "workers" in of_ray:
         fewest, _, most = of_ray["workers"].partition(",")

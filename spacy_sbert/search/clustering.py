@@ -60,11 +60,11 @@ def hierarchical_clusters(
     if n_clusters is not None:
         merges[:, 2] = numpy.arange(1, n)  # merges are counted, for equal distances would give fewer clusters
         threshold = n - n_clusters
-    return by_appearance(fcluster(merges, threshold, criterion="distance"))
+    return _by_appearance(fcluster(merges, threshold, criterion="distance"))
 
 
-def by_appearance(labels: numpy.ndarray) -> numpy.ndarray:
-    """The same clusters, int64 (n,), numbered from 0 in the order of appearance."""
+def _by_appearance(labels: numpy.ndarray) -> numpy.ndarray:
+    """Return the same clusters, int64 (n,), numbered from 0 in the order of appearance."""
     _, first, inverse = numpy.unique(labels, return_index=True, return_inverse=True)
     return numpy.argsort(numpy.argsort(first))[inverse]
 
@@ -87,7 +87,7 @@ def _distances(rows: numpy.ndarray) -> numpy.ndarray:
 def communities(
     vectors: ArrayLike, *, threshold: float = 0.75, min_size: Positive = 10, block_bytes: BlockBytes = BLOCK_BYTES
 ) -> list[numpy.ndarray]:
-    """Groups of vectors that are all similar to one of them, the centre, exactly; no vector is in two groups.
+    """Find groups of vectors that are all similar to one of them, the centre, exactly; no vector is in two groups.
 
     N(i) = {j: cos(v_i, v_j) >= threshold}; by falling |N(i)|, and of equal ones the lower i first, each N(i) whose
     centre i is in no earlier group is a group, without the members of earlier ones, if at least min_size are left.
@@ -179,13 +179,13 @@ def similar_groups(
     return sorted((part for part in parts if len(part) > 1), key=lambda part: (-len(part), part[0]))
 
 
-MOST_BEGINNINGS = 10_000  # each takes as long as the first
+_MAX_INITS = 10_000  # each takes as long as the first
 
 
 def import_kmeans() -> "type[KMeans]":
     """Return scikit-learn's k-means. RAISES (ImportError): if scikit-learn is not installed."""
     try:
-        from sklearn.cluster import KMeans
+        from sklearn.cluster import KMeans  # noqa: PLC0415 (an extra)
     except ImportError as error:
         raise ImportError("k-means needs scikit-learn. Install it: pip install 'spacy-sbert[search]'.") from error
     return KMeans
@@ -193,7 +193,7 @@ def import_kmeans() -> "type[KMeans]":
 
 @validated
 def kmeans_clusters(
-    vectors: ArrayLike, *, n_clusters: int, seed: Seed = 0, n_init: Annotated[int, Field(ge=1, le=MOST_BEGINNINGS)] = 10
+    vectors: ArrayLike, *, n_clusters: int, seed: Seed = 0, n_init: Annotated[int, Field(ge=1, le=_MAX_INITS)] = 10
 ) -> numpy.ndarray:
     """Clusters whose vectors, made of length 1, are as near to their mean as k-means can bring them.
 
@@ -201,7 +201,7 @@ def kmeans_clusters(
 
     vectors (float array of shape (n, width), NumPy or CuPy): the collection, a vector a row.
     n_clusters (int): how many clusters, from 1 to n; of equal vectors scikit-learn finds fewer, and warns.
-    seed (int): of the means to begin with. n_init (int): how many beginnings are tried, of which the best is kept.
+    seed (int): of the means to begin with. n_init (int): how many are tried, of which the best is kept.
     RETURNS (int64 array of shape (n,)): the cluster of each vector, numbered from 0 in the order of appearance.
     RAISES (ValueError): if the array is of another shape or holds a number that is not finite, or a count
         is out of range; (ImportError): if scikit-learn is not installed.
@@ -210,4 +210,4 @@ def kmeans_clusters(
     rows = unit_length(checked(vectors, "vectors"))
     check_count(n_clusters, len(rows), f"clusters of {len(rows)} vectors", "n_clusters")
     kmeans = import_kmeans()
-    return by_appearance(kmeans(n_clusters, n_init=n_init, random_state=seed).fit(rows).labels_)
+    return _by_appearance(kmeans(n_clusters, n_init=n_init, random_state=seed).fit(rows).labels_)

@@ -29,8 +29,11 @@ NO_CLUSTER = -1
 
 
 class FoundText(NamedTuple):
-    """A text that was found: cosine similarity to the query, row in the corpus (from 0, blank ones count), text, and
-    its id if there is one."""
+    """Text that is similar to a query.
+
+    score (float): their cosine similarity. row (int): of the text in the corpus, from 0; blank ones count. text (str).
+    id (str or int): of the text, if there is one.
+    """
 
     score: float
     row: int
@@ -41,7 +44,7 @@ class FoundText(NamedTuple):
 def encode_texts(
     pipe: SentenceBert, texts: Sequence[str], vectors: ArrayLike | None, *, progress: bool
 ) -> numpy.ndarray:
-    """The vectors of texts, float32 (n, width): those given, or new ones.
+    """Return the vectors of texts, float32 (n, width): those given, or new ones.
 
     RAISES (ValueError): if as many are not given, or their width is another.
     """
@@ -56,7 +59,7 @@ def encode_texts(
 def encode_blocks(
     pipe: SentenceBert, texts: Sequence[str], vectors: ArrayLike | None = None, *, progress: bool = False
 ) -> Iterator[numpy.ndarray]:
-    """The same in blocks. progress (bool): whether to show a progress bar."""
+    """Yield the vectors of texts in blocks. progress (bool): whether to show a progress bar."""
     if vectors is not None:
         given = encode_texts(pipe, texts, vectors, progress=progress)
     with progress_bar(len(texts), shown=progress, unit="texts") as bar:  # until they are in the index, too
@@ -114,7 +117,7 @@ def open_index(
 def encode_queries(
     pipe: SentenceBert, queries: Sequence[str], prompt: str | None, *, progress: bool = False
 ) -> numpy.ndarray:
-    """The vectors of queries, float32 (n, width). RAISES (ValueError): if one has no text."""
+    """Return the vectors of queries, float32 (n, width). RAISES (ValueError): if one has no text."""
     wanted = pipe.encode(queries, prompt_name=prompt, progress=progress)
     empty = numpy.flatnonzero(~wanted.any(axis=1))
     if len(empty):
@@ -139,7 +142,7 @@ def search_texts(
     vectors: ArrayLike | None = None,
     progress: bool = False,
 ) -> list[list[FoundText]]:
-    """The texts that are most similar to each query.
+    """Find the texts that are most similar to each query.
 
     pipe (SentenceBert): what encodes. queries (Sequence[str]): what to search for.
     corpus (Path): a file of texts, see read_corpus, or the folder of a saved index with texts.
@@ -204,7 +207,7 @@ def mine_texts(
     vectors: ArrayLike | None = None,
     progress: bool = False,
 ) -> list[tuple[float, int, int, str, str]]:
-    """The most similar pairs of the texts of a file: paraphrases and duplicates.
+    """Find the most similar pairs of the texts of a file: paraphrases and duplicates.
 
     k (int): how many pairs; all if there are fewer; None for all, up to MOST_PAIRS.
     min_score (float): the least cosine similarity.
@@ -266,7 +269,7 @@ def cluster_texts(
     progress: bool = False,
     **options: int | float | str,
 ) -> list[tuple[int, int, str]]:
-    """The cluster of each text of a file.
+    """Find the cluster of each text of a file.
 
     method (str): "communities" (options threshold, min_size), "hierarchical" (n_clusters or threshold, linkage) or
         "kmeans" (n_clusters, seed, n_init): see communities, hierarchical_clusters and kmeans_clusters.
@@ -276,7 +279,7 @@ def cluster_texts(
         (ImportError): if a package is not installed.
     """
     check_method(method, options)
-    work, _ = METHODS[method]
+    work, _ = _METHODS[method]
     texts, numbers = (read or read_corpus(corpus, column, header=header, progress=progress))[:2]
     if method == "hierarchical" and len(texts) > MAX_HIERARCHICAL:
         raise ValueError(
@@ -291,15 +294,18 @@ def cluster_texts(
 
 
 def check_kind(kind: str | None) -> None:
-    """RAISES (ValueError): if there is no such kind of index; None is any."""
+    """Check the kind of an index; None is any. RAISES (ValueError): if there is no such kind."""
     check("kind", kind, BuiltKind | None)
 
 
 def check_method(method: str, options: Collection[str]) -> None:
-    """RAISES (ValueError): if there is no such method of clustering, or it has no such options, or lacks one;
-    (ImportError): if a package that it needs is not installed."""
+    """Check a method of clustering and its options.
+
+    RAISES (ValueError): if there is no such method, or it has no such options, or lacks one; (ImportError): if a
+        package that it needs is not installed.
+    """
     check("method", method, Method)
-    _, known = METHODS[method]
+    _, known = _METHODS[method]
     if unknown := ", ".join(sorted(set(options) - set(known))):
         raise ValueError(f"The method '{method}' takes no {unknown}: expected some of {', '.join(known)}.")
     if method == "kmeans" and "n_clusters" not in options:
@@ -308,15 +314,15 @@ def check_method(method: str, options: Collection[str]) -> None:
         import_kmeans()
 
 
-def _communities(vectors: numpy.ndarray, **options: Any) -> numpy.ndarray:
-    """The community of each vector, int64 (n,)."""
+def _communities(vectors: numpy.ndarray, **options: Any) -> numpy.ndarray:  # noqa: ANN401 (of different types)
+    """Return the community of each vector, int64 (n,)."""
     labels = numpy.full(len(vectors), NO_CLUSTER)
     for number, group in enumerate(communities(vectors, **options)):
         labels[group] = number
     return labels
 
 
-METHODS: dict[str, tuple[Callable[..., numpy.ndarray], tuple[str, ...]]] = {
+_METHODS: dict[str, tuple[Callable[..., numpy.ndarray], tuple[str, ...]]] = {
     "communities": (_communities, ("threshold", "min_size")),
     "hierarchical": (hierarchical_clusters, ("n_clusters", "threshold", "linkage")),
     "kmeans": (kmeans_clusters, ("n_clusters", "seed", "n_init")),
@@ -324,8 +330,11 @@ METHODS: dict[str, tuple[Callable[..., numpy.ndarray], tuple[str, ...]]] = {
 
 
 class FoundVector(NamedTuple):
-    """A vector that was found: cosine similarity to the query, its file, its row there (from 0), its id and its text
-    where they were written."""
+    """Stored vector that is similar to a query.
+
+    score (float): their cosine similarity. part (str), row (int): the file of the vector, and the row in it, from 0.
+    id (str or int), text (str): where they were written.
+    """
 
     score: float
     part: str
@@ -351,7 +360,7 @@ def search_folder(
     query_prompt: str | None = None,
     progress: bool = False,
 ) -> list[list[FoundVector]]:
-    """The vectors of a folder that are most similar to each query.
+    """Find the vectors of a folder that are most similar to each query.
 
     pipe (SentenceBert): what made them. queries (Sequence[str]): what to search for.
     folder (Path): stored vectors, all of which are read, or an index of such, of whose candidates the best are found.

@@ -27,12 +27,12 @@ def slices(n: int, size: int, start: int = 0) -> Iterator[slice]:
 
 
 def upper_blocks(n: int, size: int) -> Iterator[tuple[slice, slice]]:
-    """The blocks of a square on and above its diagonal."""
+    """Return the blocks of a square on and above its diagonal."""
     return ((left, right) for left in slices(n, size) for right in slices(n, size, left.start))
 
 
 def check_widths(ours: int, theirs: int) -> None:
-    """RAISES (ValueError): if vectors of these widths cannot be compared."""
+    """Check two widths of vectors. RAISES (ValueError): if such vectors cannot be compared."""
     if ours != theirs:
         raise ValueError(Errors.UNEQUAL_WIDTHS.format(ours=ours, theirs=theirs))
 
@@ -81,7 +81,7 @@ def recall(found: numpy.ndarray, exact: numpy.ndarray) -> float:
 
 
 def first_found(found: numpy.ndarray, exact: numpy.ndarray) -> float:
-    """The share of queries whose nearest vector is among the k found.
+    """Return the share of queries whose nearest vector is among the k found.
 
     found, exact (int64 arrays of shape (queries, k)): see recall.
     RETURNS (float): from 0 to 1.
@@ -99,14 +99,14 @@ def _check(found: numpy.ndarray, exact: numpy.ndarray) -> None:
         )
 
 
-PART_BYTES = 2**20  # of vectors that are read at once, which the cache of a core holds
-LENGTHS = numpy.finfo("float32")
+_PART_BYTES = 2**20  # of vectors that are read at once, which the cache of a core holds
+_LENGTHS = numpy.finfo("float32")
 Best = tuple[numpy.ndarray, numpy.ndarray]  # scores float32 (n, k), indices int64 (n, k)
 
 
 @validated
 def nearest(queries: ArrayLike, vectors: ArrayLike, *, k: int, block_bytes: BlockBytes = BLOCK_BYTES) -> Best:
-    """The k vectors most similar to each query, exactly: the best first, the lower index first of equal ones.
+    """Find the k vectors most similar to each query, exactly: the best first, the lower index first of equal ones.
 
     argsort_j (-cos(q_i, v_j), j), its first k
 
@@ -132,14 +132,14 @@ def nearest(queries: ArrayLike, vectors: ArrayLike, *, k: int, block_bytes: Bloc
 
 
 def best_of(best: Best, more: Best, k: int) -> Best:
-    """The k best of two results, of which the first has the lower indices."""
+    """Return the k best of two results, of which the first has the lower indices."""
     scores, indices = (numpy.concatenate(both, axis=1) for both in zip(best, more, strict=True))
     order = numpy.argsort(-scores, axis=1, kind="stable")[:, :k]
     return numpy.take_along_axis(scores, order, axis=1), numpy.take_along_axis(indices, order, axis=1)
 
 
 def _nearest(queries: numpy.ndarray, vectors: numpy.ndarray, k: int, block_bytes: int) -> Best:
-    """The nearest of one block of queries, which are of length 1 or 0."""
+    """Find the nearest of one block of queries, which are of length 1 or 0."""
     best = numpy.empty((len(queries), 0), dtype="float32"), numpy.empty((len(queries), 0), dtype="int64")
     for block in slices(len(vectors), max(1, block_bytes // (4 * len(queries)))):
         i, j = _candidates(_cosines(queries, vectors, block), best[0], k, _margin(vectors.shape[1]))
@@ -165,14 +165,14 @@ def _cosines(queries: numpy.ndarray, vectors: numpy.ndarray, block: slice) -> nu
     vectors = vectors[block]
     cosines = numpy.empty((len(queries), len(vectors)), dtype="float32")
     squares = numpy.empty(len(vectors), dtype="float32")
-    parts = list(slices(len(vectors), max(1, PART_BYTES // (4 * vectors.shape[1]))))
+    parts = list(slices(len(vectors), max(1, _PART_BYTES // (4 * vectors.shape[1]))))
     with numpy.errstate(all="ignore"):  # what is not usual is computed again
         for part in parts:
             rows = numpy.ascontiguousarray(vectors[part], dtype="float32")
             squares[part] = (rows[:, None] @ rows[:, :, None])[:, 0, 0]  # first, for it streams memory best
             numpy.matmul(queries, rows.T, out=cosines[:, part])
         cosines /= numpy.sqrt(squares)
-    usual = (squares >= LENGTHS.tiny / LENGTHS.eps) & (squares <= LENGTHS.max)
+    usual = (squares >= _LENGTHS.tiny / _LENGTHS.eps) & (squares <= _LENGTHS.max)
     for part in parts if not usual.all() else ():
         if not usual[part].all():
             rows = numpy.ascontiguousarray(vectors[part], dtype="float32")
@@ -204,7 +204,7 @@ def _candidates(products: numpy.ndarray, scores: numpy.ndarray, k: int, margin: 
 
 
 def _by_query(n: int, i: numpy.ndarray, j: numpy.ndarray, scores: numpy.ndarray) -> Best:
-    """The candidates of each query in a row of their own, filled up with the score -inf where others have more."""
+    """Return the candidates of each query in a row, filled up with the score -inf where others have more."""
     counts = numpy.bincount(i, minlength=n)
     place = numpy.arange(len(i)) - numpy.repeat(numpy.cumsum(counts) - counts, counts)
     found = numpy.full((n, counts.max()), -numpy.inf, dtype="float32"), numpy.zeros((n, counts.max()), dtype="int64")

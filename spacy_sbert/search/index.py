@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Sequence, Sized
 from html import escape
 from itertools import chain, islice, repeat
 from pathlib import Path
-from typing import Any, cast
+from typing import cast
 
 import numpy
 from numpy.typing import ArrayLike
@@ -27,16 +27,16 @@ from .index_folder import (
 )
 from .memory_mapped import EncoderIdentity, StoredVectors, rescored
 
-FIRST = 5  # texts that are shown
-LONGEST = 100  # characters of each
+_FIRST = 5  # texts that are shown
+_LONGEST = 100  # characters of each
 
 
 def shown_index(index: Sized, texts: Iterable[str]) -> str:
-    """What an index says of itself, and the first of its texts: HTML in which texts are escaped.
+    """Return the repr of an index, and the first of its texts, as HTML in which texts are escaped.
 
     index: one of n rows. texts: those of the rows, or none.
     """
-    first = list(islice(texts, FIRST))
+    first = list(islice(texts, _FIRST))
     rows = [f"<tr><td>{row}</td><td dir=auto>{escape(_shortened(text))}</td></tr>" for row, text in enumerate(first)]
     if not rows:
         return f"<p>{escape(repr(index))}</p>"
@@ -47,17 +47,17 @@ def shown_index(index: Sized, texts: Iterable[str]) -> str:
 
 def _shortened(text: str) -> str:
     line = " ".join(text.split())
-    return line if len(line) <= LONGEST else f"{line[: LONGEST - 1]}…"
+    return line if len(line) <= _LONGEST else f"{line[: _LONGEST - 1]}…"
 
 
-BLOCK_ROWS = 2**14
-HNSW_LINKS = 32  # of a vector to others, in each layer
-HNSW_BUILD = 80  # candidates for them
-HNSW_SEARCH = 128  # candidates for the nearest: recall@10 of 0.99 among 100,000 sentences
-IVF_TRAINING = 64  # vectors a list is trained on; FAISS asks for 39 at least
-IVF_STREAMED = 2**16  # vectors of a stream that its lists are trained on
-RESCORED = 10  # candidates of "ivfpq" for each vector wanted
-IVF_PROBED = 12  # one list of so many is searched: recall@10 of 0.97 among 100,000 sentences
+_BLOCK_ROWS = 2**14
+_HNSW_LINKS = 32  # of a vector to others, in each layer
+_HNSW_BUILD = 80  # candidates for them
+_HNSW_SEARCH = 128  # candidates for the nearest: recall@10 of 0.99 among 100,000 sentences
+_IVF_TRAINING = 64  # vectors a list is trained on; FAISS asks for 39 at least
+_IVF_STREAMED = 2**16  # vectors of a stream that its lists are trained on
+_RESCORED = 10  # candidates of "ivfpq" for each vector wanted
+_IVF_PROBED = 12  # one list of so many is searched: recall@10 of 0.97 among 100,000 sentences
 
 
 class VectorIndex:
@@ -145,9 +145,9 @@ class VectorIndex:
 
     @validated
     def search(
-        self, queries: ArrayLike, *, k: int, vectors: StoredVectors | None = None, rescore: Positive = RESCORED
+        self, queries: ArrayLike, *, k: int, vectors: StoredVectors | None = None, rescore: Positive = _RESCORED
     ) -> Best:
-        """The k vectors most similar to each query, the best first: as `nearest`, but not exactly unless flat.
+        """Find the k vectors most similar to each query, the best first: as `nearest`, but not exactly unless flat.
 
         queries (float array of shape (n, width), NumPy or CuPy): what to search for, a vector a row. k (int): how many
             to find of each, from 1 to as many as there are.
@@ -184,8 +184,9 @@ class VectorIndex:
         return self.index.search(rows, k, params=faiss.SearchParametersIVF(nprobe=self.index.nlist))
 
     def save(self, folder: str | Path) -> None:
-        """Write the index, what is known of it, and the rows to a folder; what stood there is replaced when all is
-        written, and stays if that fails.
+        """Write the index, its manifest and its rows to a folder.
+
+        What stood there is replaced when all is written, and stays if that fails.
 
         RAISES (OSError): if it cannot be written; (RuntimeError): if another process writes to the folder;
             (ValueError): for an "ivfpq" index, which stands in a folder already.
@@ -222,7 +223,7 @@ def _parts(vectors: ArrayLike) -> Iterator[ArrayLike]:
     if numpy.ndim(vectors) != 2:
         raise ValueError(Errors.NOT_ROWS.format(name="vectors", given=numpy.shape(vectors)))
     rows = cast(numpy.ndarray, vectors)  # maybe memory-mapped, or on a GPU
-    return (rows[part] for part in slices(len(rows), BLOCK_ROWS))
+    return (rows[part] for part in slices(len(rows), _BLOCK_ROWS))
 
 
 def _unit_blocks(blocks: Iterator[ArrayLike]) -> Iterator[numpy.ndarray]:
@@ -238,36 +239,36 @@ def _empty(kind: str, width: int) -> FaissIndex:
     faiss = import_faiss()
     if kind == "flat":
         return faiss.IndexFlatIP(width)
-    index = faiss.IndexHNSWFlat(width, HNSW_LINKS, faiss.METRIC_INNER_PRODUCT)
-    index.hnsw.efConstruction, index.hnsw.efSearch = HNSW_BUILD, HNSW_SEARCH
+    index = faiss.IndexHNSWFlat(width, _HNSW_LINKS, faiss.METRIC_INNER_PRODUCT)
+    index.hnsw.efConstruction, index.hnsw.efSearch = _HNSW_BUILD, _HNSW_SEARCH
     return index
 
 
 def _n_lists(n: int) -> int:
     """4 sqrt(n), as FAISS advises, or fewer where they would have too few vectors to be trained on."""
-    return max(1, min(int(4 * n**0.5), n // IVF_TRAINING))
+    return max(1, min(int(4 * n**0.5), n // _IVF_TRAINING))
 
 
 def _trained_ivf(
     vectors: ArrayLike | Iterator[ArrayLike], blocks: Iterator[numpy.ndarray]
 ) -> tuple[FaissIndex, Iterator[numpy.ndarray]]:
-    """An empty index whose lists are trained on some of the vectors, and all blocks again."""
+    """Return an empty index whose lists are trained on some of the vectors, and all blocks again."""
     faiss = import_faiss()
     if isinstance(vectors, Iterator):
         held: list[numpy.ndarray] = []
-        while sum(map(len, held)) < IVF_STREAMED and (block := next(blocks, None)) is not None:
+        while sum(map(len, held)) < _IVF_STREAMED and (block := next(blocks, None)) is not None:
             held.append(block)
         training, blocks = numpy.concatenate(held), chain(held, blocks)
         n_lists = _n_lists(len(training))
     else:
         given = cast(numpy.ndarray, vectors)
         n_lists = _n_lists(len(given))
-        drawn = numpy.random.default_rng(0).choice(len(given), min(len(given), IVF_TRAINING * n_lists), replace=False)
+        drawn = numpy.random.default_rng(0).choice(len(given), min(len(given), _IVF_TRAINING * n_lists), replace=False)
         training = unit_length(checked(given[numpy.sort(drawn)], "vectors"))
     width = training.shape[1]
     index = faiss.IndexIVFFlat(faiss.IndexFlatIP(width), width, n_lists, faiss.METRIC_INNER_PRODUCT)
     index.train(training)
-    index.nprobe = min(n_lists, max(8, n_lists // IVF_PROBED))
+    index.nprobe = min(n_lists, max(8, n_lists // _IVF_PROBED))
     return index, blocks
 
 
@@ -282,6 +283,6 @@ def _rows(texts: Sequence[str] | None, ids: Sequence[str | int] | None) -> list[
     return [IndexRow(*row) for row in zip(*columns, strict=True)]
 
 
-def _plain(item: Any) -> Any:
+def _plain(item: object) -> object:
     """Return the Python value of a NumPy scalar, and other values as they are."""
     return item.item() if isinstance(item, numpy.generic) else item

@@ -10,7 +10,7 @@ import uuid
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from types import ModuleType
-from typing import Any, Literal, NamedTuple, Protocol
+from typing import Literal, NamedTuple, Protocol
 
 import numpy
 from pydantic import BaseModel, Field
@@ -21,17 +21,17 @@ from ..files.serialization import file_digest, parse_object
 from .memory_mapped import EncoderIdentity, check_encoder
 
 MANIFEST = "index.json"
-FORMAT = "spacy-sbert index 1"
+_FORMAT = "spacy-sbert index 1"
 Kind = Literal["flat", "hnsw", "ivf", "ivfpq"]
 BuiltKind = Literal["flat", "hnsw", "ivf"]  # by VectorIndex.build; "ivfpq" is of build_ivfpq
-LIMIT = 2**20  # bytes of index.json
+_LIMIT = 2**20  # bytes of index.json
 # The files of an index, and what a killed process left of one.
-BUILT = r"(index-[0-9a-f]{32}\.(faiss|lists)|rows-[0-9a-f]{32}\.jsonl|building-[0-9a-f]{32}-\w+\.(faiss|codes))"
-OWN_FILES = rf"{BUILT}|\.({BUILT}|index\.json)\.\d+"
+_BUILT = r"(index-[0-9a-f]{32}\.(faiss|lists)|rows-[0-9a-f]{32}\.jsonl|building-[0-9a-f]{32}-\w+\.(faiss|codes))"
+_OWN_FILES = rf"{_BUILT}|\.({_BUILT}|index\.json)\.\d+"
 
 
 class IndexRow(NamedTuple):
-    """What is saved beside a vector: its text, an id, and the row in the file it comes from; None if not known."""
+    """Row that is saved beside a vector: its text, an id, and the row in the file it comes from; None if not known."""
 
     text: str | None
     id: str | int | None
@@ -39,7 +39,7 @@ class IndexRow(NamedTuple):
 
 
 class Manifest(BaseModel, frozen=True):
-    """What index.json says.
+    """Contents of index.json.
 
     kind (str), width (int), count (int): of the index. encoder (EncoderIdentity): what made the vectors, if known.
     build (str): 32 hexadecimal digits in the names of the other files. sha256, rows_sha256, lists_sha256 (str): of the
@@ -59,11 +59,11 @@ class Manifest(BaseModel, frozen=True):
     folder: str | None = None
 
     def check_encoder(self, encoder: EncoderIdentity, folder: Path) -> None:
-        """RAISES (ValueError): if the vectors are not of this encoder."""
+        """Check the encoder. RAISES (ValueError): if the vectors are not of this one."""
         check_encoder(self.encoder, encoder, folder)
 
 
-class SavedManifest(Manifest, frozen=True):
+class _SavedManifest(Manifest, frozen=True):
     """With its format, as it stands in the file."""
 
     format: Literal["spacy-sbert index 1"]
@@ -71,15 +71,15 @@ class SavedManifest(Manifest, frozen=True):
     sha256: str
 
     def current(self) -> Manifest:
-        """RAISES (ValueError): if the encoder's width is not that of the index."""
-        said, encoder = self.model_dump(exclude={"format", "encoder"}), self.encoder
+        """Return it without the format. RAISES (ValueError): if the encoder's width is not that of the index."""
+        values, encoder = self.model_dump(exclude={"format", "encoder"}), self.encoder
         if encoder is not None and encoder.width != self.width:
             raise ValueError(f"the width is {self.width}, that of the encoder {encoder.width}")
-        return Manifest(encoder=encoder, **said)
+        return Manifest(encoder=encoder, **values)
 
 
 class FaissIndex(Protocol):
-    """What indexes of FAISS have; d: the width of the vectors, ntotal: how many there are.
+    """Index of FAISS; d: the width of the vectors, ntotal: how many there are.
 
     storage: of "hnsw", an index of the same vectors. nlist: of "ivf" and "ivfpq", how many lists there are.
     """
@@ -89,15 +89,16 @@ class FaissIndex(Protocol):
     metric_type: int
     storage: object
     nlist: int
+    invlists: object
 
     def add(self, rows: numpy.ndarray, /) -> None: ...
     def search(self, rows: numpy.ndarray, k: int, /, **kwargs: object) -> tuple[numpy.ndarray, numpy.ndarray]: ...
 
 
 def import_faiss() -> ModuleType:
-    """RAISES (ImportError): if FAISS is not installed."""
+    """Return FAISS. RAISES (ImportError): if it is not installed."""
     try:
-        import faiss
+        import faiss  # noqa: PLC0415 (an extra)
     except ImportError as error:
         raise ImportError("An index needs FAISS. Install it: pip install 'spacy-sbert[search]'.") from error
     return faiss
@@ -121,10 +122,10 @@ def write_folder(
             digests["rows_sha256"] = _write_hashed(rows_path, lambda write: _write_rows(rows, write))
         if lists.exists():
             digests["lists_sha256"] = file_digest(lists)
-        said = {**manifest.model_dump(), "build": build, **digests}
-        write_text(folder / MANIFEST, json.dumps({"format": FORMAT, **said}, indent=2) + "\n")
+        contents = {**manifest.model_dump(), "build": build, **digests}
+        write_text(folder / MANIFEST, json.dumps({"format": _FORMAT, **contents}, indent=2) + "\n")
         for path in folder.iterdir():
-            if re.fullmatch(OWN_FILES, path.name) and path not in made:
+            if re.fullmatch(_OWN_FILES, path.name) and path not in made:
                 path.unlink(missing_ok=True)
     except BaseException:
         for path in made:
@@ -135,22 +136,25 @@ def write_folder(
 
 
 def read_manifest(folder: Path) -> Manifest:
-    """RAISES (OSError): if there is no index; (ValueError): if index.json is not what `write_folder` writes."""
+    """Read index.json.
+
+    RAISES (OSError): if there is no index; (ValueError): if it is not what `write_folder` writes.
+    """
     path = folder / MANIFEST
     if not path.is_file():
         raise FileNotFoundError(f"There is no index in {folder}. Build one, and save it there.")
     with path.open("rb") as file:
-        raw = file.read(LIMIT + 1)
+        raw = file.read(_LIMIT + 1)
     try:
-        if len(raw) > LIMIT:
-            raise ValueError(f"more than {LIMIT} bytes")
-        return parse_object(SavedManifest, raw).current()
+        if len(raw) > _LIMIT:
+            raise ValueError(f"more than {_LIMIT} bytes")
+        return parse_object(_SavedManifest, raw).current()
     except ValueError as error:
         raise ValueError(Errors.SEARCH_BAD_INDEX.format(path=path, reason=str(error)[:200])) from error
 
 
 def read_index(folder: Path, manifest: Manifest) -> FaissIndex:
-    """The index, whose digest is compared before FAISS sees a byte of it.
+    """Read the index, whose digest is compared before FAISS sees a byte of it.
 
     RAISES (ValueError): if it is not the one that was written; (ImportError): if FAISS is not installed.
     """
@@ -170,8 +174,8 @@ def read_index(folder: Path, manifest: Manifest) -> FaissIndex:
         "ivf": faiss.IndexIVFFlat,
         "ivfpq": faiss.IndexIVFPQ,
     }
-    is_as_said = index.metric_type == faiss.METRIC_INNER_PRODUCT and isinstance(index, kinds[manifest.kind])
-    if not is_as_said or (index.d, index.ntotal) != (manifest.width, manifest.count):
+    is_expected = index.metric_type == faiss.METRIC_INNER_PRODUCT and isinstance(index, kinds[manifest.kind])
+    if not is_expected or (index.d, index.ntotal) != (manifest.width, manifest.count):
         reason = f"{type(index).__name__} of {index.ntotal} vectors of width {index.d}, {MANIFEST} says {manifest}"
         raise ValueError(Errors.SEARCH_BAD_INDEX.format(path=path, reason=reason))
     if manifest.kind == "ivfpq":
@@ -179,7 +183,7 @@ def read_index(folder: Path, manifest: Manifest) -> FaissIndex:
     return index
 
 
-def _map_lists(index: Any, path: Path) -> None:
+def _map_lists(index: FaissIndex, path: Path) -> None:
     """Have an index find its lists in a file, wherever that stood when they were written."""
     lists = import_faiss().downcast_InvertedLists(index.invlists)
     if lists.totsize != path.stat().st_size or lists.compute_ntotal() != index.ntotal:
@@ -219,7 +223,7 @@ def write_index(path: Path, index: FaissIndex) -> str:
 
 
 def _files(folder: Path, build: str) -> tuple[Path, Path, Path]:
-    """The index, the texts and ids, and the lists of "ivfpq"."""
+    """Return the paths of the index, the texts and ids, and the lists of "ivfpq"."""
     return folder / f"index-{build}.faiss", folder / f"rows-{build}.jsonl", folder / f"index-{build}.lists"
 
 

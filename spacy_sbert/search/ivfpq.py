@@ -36,11 +36,11 @@ def build_ivfpq(
     code_bytes: Positive | None = None,
     progress: bool = False,
 ) -> VectorIndex:
-    """Make an index of stored vectors in a folder, in bounded memory: trained on a sample, filled part by part, and
-    merged on disk, from where it is searched.
+    """Make an index of stored vectors in a folder, in bounded memory.
 
-    A vector is found through the list whose centre c(v) is nearest to it, and stands there as the codes of v - c(v), a
-    byte for each of its code_bytes stretches. Interrupted, the same call goes on.
+    It is trained on a sample, filled part by part, and merged on disk, from where it is searched. A vector is found
+    through the list whose centre c(v) is nearest to it, and stands there as the codes of v - c(v), a byte for each of
+    its code_bytes stretches. Interrupted, the same call goes on.
 
     vectors (StoredVectors): such as bulk.PartVectors.
     folder (Path): where the index is written; one that stands there is replaced when all is done.
@@ -85,7 +85,7 @@ def build_ivfpq(
 
 @dataclass(frozen=True)
 class _Blocks:
-    """What is written on the way, under names that tell what it is made of: an interrupted build finds it."""
+    """Files that are written on the way, under names that tell what it is made of: an interrupted build finds it."""
 
     vectors: StoredVectors
     folder: Path
@@ -94,7 +94,7 @@ class _Blocks:
     progress: bool
 
     def merge(self, path: Path) -> FaissIndex:
-        """The whole index, whose lists stand in the file `path`: of each its codes, then its rows."""
+        """Return the whole index, whose lists stand in the file `path`: of each its codes, then its rows."""
         faiss = import_faiss()
         with ticking("Training", shown=self.progress):
             index = self._trained()
@@ -121,8 +121,8 @@ class _Blocks:
         made_of = digest_of_parts(self.vectors.digest, self.n_lists, self.code_bytes, import_faiss().__version__)
         return self.folder / f"building-{made_of[:32]}-{name}.{suffix}"
 
-    def _trained(self) -> Any:
-        """An empty index, trained on vectors drawn from all."""
+    def _trained(self) -> Any:  # noqa: ANN401 (FAISS has no types)
+        """Return an empty index, trained on vectors drawn from all."""
         faiss, path, (n, width) = import_faiss(), self._path("trained", "faiss"), self.vectors.shape
         if not path.exists():
             drawn = numpy.random.default_rng(0).choice(n, min(n, max(LEAST, TRAINING * self.n_lists)), replace=False)
@@ -137,8 +137,8 @@ class _Blocks:
             write_index(path, made)
         return faiss.read_index(str(path))
 
-    def _filled(self, index: Any) -> list[Path]:
-        """The files of the vectors' codes, in order, each with as many as BLOCK says and a few."""
+    def _filled(self, index: Any) -> list[Path]:  # noqa: ANN401 (FAISS has no types)
+        """Write the files of the vectors' codes, in order, each with at least BLOCK vectors, and return them."""
         n, start = self.vectors.shape[0], 0
         most = max(BLOCK, n // FILES)
         paths = []
@@ -158,8 +158,8 @@ class _Blocks:
                     index.reset()
         return paths
 
-    def _write(self, path: Path, index: Any) -> None:
-        """The codes of a block: how many each list has; then, list by list, codes and rows."""
+    def _write(self, path: Path, index: Any) -> None:  # noqa: ANN401 (FAISS has no types)
+        """Write the codes of a block: how many each list has; then, list by list, codes and rows."""
         lists, array = index.invlists, import_faiss().rev_swig_ptr
         sizes = numpy.array([lists.list_size(i) for i in range(self.n_lists)], dtype="<i8")
         with atomic_write(path) as file:

@@ -17,7 +17,7 @@ from .exact import Best, best_of, check_widths, nearest
 
 @dataclass(frozen=True)
 class EncoderIdentity:
-    """What tells the vectors of one encoder from those of another.
+    """Identity that tells the vectors of one encoder from those of another.
 
     name (str): that of the transformer, for messages. width (int): of the vectors. digest (str): see encoder_digest.
     """
@@ -28,7 +28,7 @@ class EncoderIdentity:
 
 
 def check_encoder(theirs: EncoderIdentity | None, ours: EncoderIdentity, where: Path | str) -> None:
-    """RAISES (ValueError): if the vectors that stand somewhere are not of our encoder, or nobody said of which."""
+    """Check which encoder made vectors. RAISES (ValueError): if it was another one than ours, or is not known."""
     if theirs is None:
         raise ValueError(
             f"The index in {where} does not say which encoder made its vectors, so they cannot be searched "
@@ -53,7 +53,7 @@ def check_encoder(theirs: EncoderIdentity | None, ours: EncoderIdentity, where: 
 
 
 def identify(pipe: SentenceBert) -> EncoderIdentity:
-    """The identity of the encoder of an `sbert` pipe; it changes with training, not with use or saving.
+    """Return the identity of the encoder of an `sbert` pipe; it changes with training, not with use or saving.
 
     RAISES (TypeError): if the pipe is another one. (OSError, ValueError): if the encoder is not found, or the
         transformer is not of this package.
@@ -81,20 +81,20 @@ class SignedVectors(Protocol):
 
 
 class StoredVectors(SignedVectors, Protocol):
-    """What is asked of them, as bulk.PartVectors answers."""
+    """Vectors that can be searched, such as bulk.PartVectors."""
 
     def blocks(self, start: int = 0) -> Iterator[numpy.ndarray]:
-        """All from a row on, in order, (b, width)."""
+        """Yield all from a row on, in order, (b, width)."""
 
     def __getitem__(self, rows: numpy.ndarray) -> numpy.ndarray:
-        """Some, (n, width). rows (int64 (n,)): from 0."""
+        """Return some, (n, width). rows (int64 (n,)): from 0."""
 
     def where(self, rows: numpy.ndarray) -> Sequence[tuple[str, int, str | int | None, str | None]]:
-        """Of some their file, their row in it, and their id and text where they were written."""
+        """Return of some their file, their row in it, and their id and text where they were written."""
 
 
 def identity_of(vectors: SignedVectors) -> EncoderIdentity:
-    """What made stored vectors, as an index says it."""
+    """Return the encoder that made stored vectors."""
     name, digest = vectors.encoder
     return EncoderIdentity(name, vectors.shape[1], digest)
 
@@ -121,7 +121,7 @@ def nearest_stored(queries: ArrayLike, vectors: StoredVectors, *, k: int, progre
 
 
 def rescored(queries: numpy.ndarray, candidates: numpy.ndarray, vectors: StoredVectors, *, k: int) -> Best:
-    """The k best of the candidates of each query by their own vectors, which are read for this.
+    """Return the k best of the candidates of each query by their own vectors, which are read for this.
 
     queries (float32 (n, width)). candidates (int64 (n, c)): rows of vectors, other ones in each row.
     """

@@ -17,7 +17,7 @@ MOST_PAIRS = 4_000_000  # of all above a score: with their texts a list of them 
 def most_similar_pairs(
     vectors: ArrayLike, *, k: int = 1, block_bytes: BlockBytes = BLOCK_BYTES, progress: bool = False
 ) -> tuple[numpy.ndarray, numpy.ndarray]:
-    """The k most similar pairs of vectors, exactly: the best first, and of equal ones the lower (i, j).
+    """Find the k most similar pairs of vectors, exactly: the best first, and of equal ones the lower (i, j).
 
     argsort_{i < j} (-cos(v_i, v_j), i, j), its first k
 
@@ -57,7 +57,7 @@ def most_similar_pairs(
 def pairs_above(
     vectors: ArrayLike, min_score: Cosine, *, block_bytes: BlockBytes = BLOCK_BYTES, progress: bool = False
 ) -> tuple[numpy.ndarray, numpy.ndarray]:
-    """All pairs of vectors that are at least so similar: the best first, and of equal ones the lower (i, j).
+    """Find all pairs of vectors that are at least so similar: the best first, and of equal ones the lower (i, j).
 
     argsort_{i < j, cos(v_i, v_j) >= min_score} (-cos(v_i, v_j), i, j)
 
@@ -111,7 +111,7 @@ def blocks_above(
 
 
 def check_kept(count: int, min_score: float) -> None:
-    """RAISES (ValueError): if there are more pairs from this score on than pairs_above gives."""
+    """Check a number of pairs. RAISES (ValueError): if there are more than pairs_above returns."""
     if count > MOST_PAIRS:
         raise ValueError(
             f"More than {MOST_PAIRS} pairs have a similarity of {min_score:g} or more, too many to keep all: "

@@ -14,8 +14,8 @@ from ..similarity import check_count, checked, unit_length
 from ..validation import NonNegative, validated
 from .exact import BLOCK_BYTES, Best, BlockBytes, best_of, check_widths, nearest, slices
 
-LEVELS = 255  # steps between the 256 codes of a byte
-RESCORED = 4  # candidates for each vector wanted
+_LEVELS = 255  # steps between the 256 codes of a byte
+_RESCORED = 4  # candidates for each vector wanted
 
 
 @dataclass(frozen=True)
@@ -43,7 +43,7 @@ class Int8Vectors:
         """
         rows = _unit_rows(sample, "sample")
         low, high = rows.min(axis=0), rows.max(axis=0)
-        step = (high - low) / numpy.float32(LEVELS)
+        step = (high - low) / numpy.float32(_LEVELS)
         return cls(numpy.zeros((0, rows.shape[1]), dtype="int8"), low, numpy.where(step > 0, step, numpy.float32(1)))
 
     def apply(self, vectors: ArrayLike) -> "Int8Vectors":
@@ -55,16 +55,16 @@ class Int8Vectors:
         """
         rows = _unit_rows(vectors, "vectors")
         check_widths(rows.shape[1], len(self.low))
-        codes = numpy.rint((rows - self.low) / self.step).clip(0, LEVELS) - 128
+        codes = numpy.rint((rows - self.low) / self.step).clip(0, _LEVELS) - 128
         return replace(self, codes=codes.astype("int8"))
 
     def decode(self, rows: slice | numpy.ndarray = slice(None)) -> numpy.ndarray:
-        """low + step (code + 128), of the rows asked for: float32 (rows, width)."""
+        """Return low + step (code + 128), of the rows asked for: float32 (rows, width)."""
         return self.low + self.step * (self.codes[rows].astype("float32") + 128)
 
     @validated
     def search(self, queries: ArrayLike, *, k: int, block_bytes: BlockBytes = BLOCK_BYTES) -> Best:
-        """The k vectors most similar to each query, by the cosine of the query and the decoded vector.
+        """Find the k vectors most similar to each query, by the cosine of the query and the decoded vector.
 
         For arguments, results and errors see `nearest`.
         """
@@ -123,9 +123,9 @@ class BinaryVectors:
 
     @validated
     def search(
-        self, queries: ArrayLike, *, k: int, rescore: NonNegative = RESCORED, vectors: ArrayLike | None = None
+        self, queries: ArrayLike, *, k: int, rescore: NonNegative = _RESCORED, vectors: ArrayLike | None = None
     ) -> Best:
-        """The k vectors most similar to each query: the nearest by Hamming distance, put in order by the query itself.
+        """Find the k vectors most similar to each query: the nearest by Hamming distance, ordered by the query itself.
 
         h(q, v) = number of dimensions whose signs differ; the cosine of the signs is 1 - 2 h / width
 
@@ -182,7 +182,7 @@ def _unit_rows(vectors: ArrayLike, name: str) -> numpy.ndarray:
 
 
 def _words(bits: numpy.ndarray) -> numpy.ndarray:
-    """The same bits, filled up with zeros, in words of 8 bytes: uint64 (n, words)."""
+    """Return the same bits, filled up with zeros, in words of 8 bytes: uint64 (n, words)."""
     filled = numpy.pad(bits, ((0, 0), (0, -bits.shape[1] % 8)))
     return numpy.ascontiguousarray(filled).view("uint64")
 
@@ -200,7 +200,7 @@ def _nearest_by_hamming(words: numpy.ndarray, query: numpy.ndarray, k: int) -> B
 def _rescored(
     query: numpy.ndarray, candidates: numpy.ndarray, at: Callable[[numpy.ndarray], numpy.ndarray], k: int
 ) -> Best:
-    """The k best of candidates by cosine, scores float32 (k,) and indices int64 (k,)."""
+    """Return the k best of candidates by cosine, scores float32 (k,) and indices int64 (k,)."""
     scores, places = nearest(query[None], at(candidates), k=k)
     return scores[0], candidates[places[0]]
 

@@ -13,10 +13,10 @@ from .exact import check_widths, nearest
 from .index import VectorIndex, shown_index
 from .index_folder import BuiltKind, import_faiss
 
-SAMPLE, SAME = 8, 0.9  # Spans that are looked for, and the cosine that one of them has with itself, approximated
-NamedUnit = Literal["doc", "sent", "noun_chunks", "ents"]
-Unit = NamedUnit | Callable[[Doc], Iterable[Span]]
-UNITS: dict[str, Callable[[Doc], Iterable[Span]]] = {
+_SAMPLE, _SAME = 8, 0.9  # Spans that are looked for, and the cosine that one of them has with itself, approximated
+_NamedUnit = Literal["doc", "sent", "noun_chunks", "ents"]
+Unit = _NamedUnit | Callable[[Doc], Iterable[Span]]
+_UNITS: dict[str, Callable[[Doc], Iterable[Span]]] = {
     "doc": lambda doc: [doc[:]],
     "sent": sentences,
     "noun_chunks": lambda doc: doc.noun_chunks,
@@ -26,7 +26,7 @@ UNITS: dict[str, Callable[[Doc], Iterable[Span]]] = {
 
 @validated
 def collect_spans(docs: Doc | Iterable[Doc], unit: Unit = "sent") -> Iterator[Span]:
-    """The sentences, or other Spans, of Docs, in order.
+    """Yield the sentences, or other Spans, of Docs, in order.
 
     docs (Doc or Iterable[Doc]): the documents; those without tokens have none.
     unit (str or Callable): "doc", "sent", "noun_chunks", "ents", or a function from a Doc to Spans, such as
@@ -35,7 +35,7 @@ def collect_spans(docs: Doc | Iterable[Doc], unit: Unit = "sent") -> Iterator[Sp
     RAISES (ValueError): for an unknown unit, if a sentence is not a row of the encoder, or from spaCy if a Doc has no
         sentence boundaries or no parse.
     """
-    spans_of = UNITS[unit] if isinstance(unit, str) else unit
+    spans_of = _UNITS[unit] if isinstance(unit, str) else unit
     return (span for doc in _docs(docs) if len(doc) for span in spans_of(doc))
 
 
@@ -103,7 +103,7 @@ class SpanSearch:
         prompt_name: str | None = None,
         nlp: Language | None = None,
     ) -> list[SimilarSpan]:
-        """The k Spans most similar to a query, the best first.
+        """Find the k Spans most similar to a query, the best first.
 
         query (str, Doc, Span or float array of shape (width,)): a str is encoded by the pipe that made the vectors of
             the first Doc: the Doc knows it until it is stored or sent, later nlp does.
@@ -124,8 +124,8 @@ def _check_index(index: VectorIndex, vectors: numpy.ndarray) -> None:
 
     RAISES (ValueError): if none of the first Spans does.
     """
-    best, _ = index.search(vectors[:SAMPLE], k=1)
-    if best.max() < SAME:
+    best, _ = index.search(vectors[:_SAMPLE], k=1)
+    if best.max() < _SAME:
         raise ValueError(
             "The index holds other vectors than the Spans: none of the first ones is in it (best similarity "
             f"{float(best.max()):.2f}). Build it again of these Spans."

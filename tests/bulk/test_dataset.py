@@ -17,11 +17,10 @@ from spacy_sbert.bulk.dataset_encoding import (
     ShardManifest,
     ShardResult,
     WorkerConfig,
-    read,
 )
-from spacy_sbert.bulk.file_encoding import Encoding
-from spacy_sbert.bulk.ray import Worker
+from spacy_sbert.bulk.options import Encoding
 from spacy_sbert.bulk.shards import RemoteFolder, find_shards
+from spacy_sbert.ray import Worker
 from spacy_sbert.ray import encode_dataset as on_machines
 
 pyarrow = pytest.importorskip("pyarrow")
@@ -75,9 +74,9 @@ def test_parts_equal_single_files(encode, source, pipeline, tmp_path):
         encode_file(pipe, path, single, window=WINDOW, overwrite=True)
         name = str(path.relative_to(source))
         assert (tmp_path / "out" / f"{name}.npy").read_bytes() == single.read_bytes()
-        manifest = read(RemoteFolder(str(tmp_path / "out")), f"{name}.npy.json", ShardManifest)
+        manifest = RemoteFolder(str(tmp_path / "out")).read_json(f"{name}.npy.json", ShardManifest)
         assert manifest.made.rows == len(numpy.load(single)) and manifest.bytes == single.stat().st_size
-    index = read(RemoteFolder(str(tmp_path / "out")), "index.json", Index)
+    index = RemoteFolder(str(tmp_path / "out")).read_json("index.json", Index)
     assert sum(part.made.rows for part in index.parts) == sum(range(10)) and index.parts[-1].made.width == 16
     assert [part.vectors for part in index.parts] == sorted(part.vectors for part in index.parts)
     assert {part.vectors for part in index.parts} == {
@@ -92,7 +91,7 @@ def test_second_run(encode, tmp_path):
     (out / "part1.txt.npy.json").unlink()
     (out / "deep" / "part6.jsonl.npy").write_bytes(b"half")
     manifest = (out / "part5.txt.npy.json").read_text()
-    (out / "part5.txt.npy.json").write_text(manifest.replace('"rows": 5', '"rows": 6'))  # its seal is broken
+    (out / "part5.txt.npy.json").write_text(manifest.replace('"rows": 5', '"rows": 6'))  # its checksum is wrong
     report = encode()
     assert (report.done, report.parts, report.rows) == (7, 10, 45)
     assert contents(out) == expected
@@ -152,7 +151,7 @@ def test_other_encoder_and_restart(encode, tiny_bert, tmp_path):
         encode(pipeline=tmp_path / "other")
     report = encode(pipeline=tmp_path / "other", restart=True)
     assert (report.done, report.parts) == (0, 10)
-    assert read(RemoteFolder(str(tmp_path / "out")), "job.json", JobSpec).made_of["pooling"] == "max"
+    assert RemoteFolder(str(tmp_path / "out")).read_json("job.json", JobSpec).made_of["pooling"] == "max"
 
 
 def test_changed_part(encode, source, tmp_path):
@@ -275,11 +274,11 @@ def test_worker(source, pipeline, tmp_path):
     worker = Worker(plan, JobSpec(made_of=dict(ShardEncoder(plan).made_of())).model_dump())
     parts = find_shards(plan.source)
     for is_new in (True, False):
-        found = ShardResult.model_validate_json(worker({"part": json.dumps(asdict(parts[-1]))})["outcome"])
+        found = ShardResult.model_validate_json(worker({"part": json.dumps(asdict(parts[-1]))})["result"])
         assert (found.part, found.is_new, found.failed) == (parts[-1], is_new, "")
         assert found.manifest.made.rows == int(parts[-1].path[4])
     (source / parts[-1].path).write_bytes(b"\xff")
-    found = ShardResult.model_validate_json(worker({"part": json.dumps(asdict(replace(parts[-1], size=1)))})["outcome"])
+    found = ShardResult.model_validate_json(worker({"part": json.dumps(asdict(replace(parts[-1], size=1)))})["result"])
     assert found.failed and found.manifest is None
 
 

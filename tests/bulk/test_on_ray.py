@@ -14,7 +14,7 @@ import pytest
 import spacy
 
 from spacy_sbert.bulk import PartVectors, encode_dataset
-from spacy_sbert.bulk.ray import Cluster, SbertBatches
+from spacy_sbert.ray import Cluster, SbertBatches
 
 pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore")]
 ray = pytest.importorskip("ray")
@@ -80,7 +80,7 @@ def test_killed_node(source, pipeline, expected, tmp_path, monkeypatch):
         for _ in range(2):
             nodes.add_node(num_cpus=1)
         code = (
-            "import sys\nfrom spacy_sbert.bulk import encode_dataset\nfrom spacy_sbert.bulk.ray import Cluster\n"
+            "import sys\nfrom spacy_sbert.bulk import encode_dataset\nfrom spacy_sbert.ray import Cluster\n"
             "report = encode_dataset(*sys.argv[1:3], pipeline=sys.argv[3], scratch=sys.argv[4], window=16,\n"
             "    engine=Cluster(address=sys.argv[5], workers=(3, 3)))\n"
             "print(report.parts, report.done, report.failed, report.rows)\n"
@@ -140,7 +140,7 @@ def open_files(process):
 def test_killed_driver(source, pipeline, expected, tmp_path):
     """At five moments; what is done is not touched again."""
     code = (
-        "import sys\nfrom spacy_sbert.bulk import encode_dataset\nfrom spacy_sbert.bulk.ray import Cluster\n"
+        "import sys\nfrom spacy_sbert.bulk import encode_dataset\nfrom spacy_sbert.ray import Cluster\n"
         "print(encode_dataset(*sys.argv[1:3], pipeline=sys.argv[3], engine=Cluster(workers=(1, 2))).done)\n"
     )
     command = [sys.executable, "-c", code, str(source), str(tmp_path / "out"), str(pipeline)]

@@ -16,7 +16,7 @@ import torch
 
 from spacy_sbert.bulk import encode_file
 from spacy_sbert.bulk import file_encoding as run
-from spacy_sbert.bulk import writers as vector_file
+from spacy_sbert.bulk.checkpoint import Checkpoint
 from spacy_sbert.pipeline.listeners import find_transformer
 
 N_TEXTS, WINDOW = 40, 4
@@ -46,15 +46,15 @@ def interrupt(sbert, given, monkeypatch):
     """Begin a run, and break it off after some windows."""
 
     def begin(output, n_windows, error=KeyboardInterrupt, **options):
-        whole = vector_file.VectorFile.write
+        whole = Checkpoint.write
 
-        def write(self, number, vectors, n_cut):
-            if number == n_windows:
+        def write(self, vectors, n_cut):
+            if self.state.done == n_windows * WINDOW:
                 raise error
-            whole(self, number, vectors, n_cut)
+            whole(self, vectors, n_cut)
 
         with monkeypatch.context() as patch, pytest.raises(error):
-            patch.setattr(vector_file.VectorFile, "write", write)
+            patch.setattr(Checkpoint, "write", write)
             encode_file(sbert, given, output, window=WINDOW, **options)
         assert not output.exists()
 
@@ -92,11 +92,11 @@ def test_killed_and_resumed(make_nlp, write_texts, tmp_path):
     path = write_texts("a.tsv.gz", sentences(1200))
     encode_file(sbert, path, tmp_path / "unbroken.npy", window=8)
 
-    output, journal = tmp_path / "out.npy", tmp_path / "out.npy.partial" / "windows.jsonl"
+    output, run_file = tmp_path / "out.npy", tmp_path / "out.npy.partial" / "run.json"
     command = [sys.executable, "-m", "spacy", "sbert", "encode", path, output, "--pipeline", tmp_path / "nlp"]
     options = ["--window", "8", "--n-process", "2", "--quiet"]
     process = subprocess.Popen([*map(str, command), *options])
-    while process.poll() is None and not (journal.is_file() and journal.read_bytes().count(b"\n") > 20):
+    while process.poll() is None and not (run_file.is_file() and json.loads(run_file.read_text())["done"] > 160):
         time.sleep(0.01)
     children = children_of(process.pid)
     with pytest.raises(RuntimeError, match="Another process writes the same output"):
@@ -166,32 +166,35 @@ def test_number_of_threads(sbert, given, unbroken, tmp_path, monkeypatch):
     assert budgets == [2048] and transformer.max_batch_items == 0
 
 
-def test_damaged_windows_are_encoded_again(sbert, given, unbroken, interrupt, tmp_path, monkeypatch):
-    """A bit of window 1, the end of window 5, and lines of the journal for windows 2 and 6."""
+def change_bit(vectors):
+    flip(vectors, 128 + WINDOW * 16 * 4 + 5)
+
+
+def cut_short(vectors):
+    os.truncate(vectors, vectors.stat().st_size - 1)
+
+
+@pytest.mark.parametrize("damage", [change_bit, cut_short, os.remove])
+def test_damaged_vectors_are_encoded_again(sbert, given, unbroken, interrupt, tmp_path, monkeypatch, damage):
     output = tmp_path / "out.npy"
     interrupt(output, 7)
-    vectors, journal = tmp_path / "out.npy.partial" / "vectors.npy", tmp_path / "out.npy.partial" / "windows.jsonl"
-    size = WINDOW * 16 * 4
-    flip(vectors, 128 + size + 5)
-    os.truncate(vectors, 128 + 6 * size - 1)
-    lines = journal.read_bytes().splitlines(keepends=True)
-    lines[2] = b"\0" * len(lines[2])
-    lines[6] = lines[6][:-9]
-    journal.write_bytes(b"".join([*lines[:2], lines[2], b"\n", *lines[3:]]))
-    seen, texts = encoded_texts(monkeypatch), texts_of(given)
+    damage(tmp_path / "out.npy.partial" / "vectors.npy")
+    seen = encoded_texts(monkeypatch)
     report = encode_file(sbert, given, output, window=WINDOW)
-    assert output.read_bytes() == unbroken and report.resumed == 3 * WINDOW
-    redone = [1, 2, 5, 6, 7, 8, 9]
-    assert seen == [text for number in redone for text in texts[number * WINDOW : (number + 1) * WINDOW]]
+    assert output.read_bytes() == unbroken and report.resumed == 0
+    assert seen == texts_of(given) and report.zero == 1
 
 
-def test_journal_is_not_trusted(sbert, given, unbroken, interrupt, tmp_path):
-    interrupt(tmp_path / "out.npy", 2)
-    entries = [{"window": n, "cut": 0, "sha256": ""} for n in (10, -1)]
-    with (tmp_path / "out.npy.partial" / "windows.jsonl").open("a") as file:
-        file.writelines(json.dumps(entry) + "\n" for entry in (*entries, {"window": 0}, [0], 3))
-    encode_file(sbert, given, tmp_path / "out.npy", window=WINDOW)
-    assert (tmp_path / "out.npy").read_bytes() == unbroken
+def test_rows_that_are_not_counted_are_encoded_again(sbert, given, unbroken, interrupt, tmp_path):
+    """As after a kill between the vectors of a window and run.json: half of it, or all of it."""
+    output = tmp_path / "out.npy"
+    interrupt(output, 3)
+    for n_bytes in (100, WINDOW * 16 * 4):
+        with (tmp_path / "out.npy.partial" / "vectors.npy").open("ab") as file:
+            file.write(b"x" * n_bytes)
+        interrupt(output, 4 if n_bytes == 100 else 5)
+    assert encode_file(sbert, given, output, window=WINDOW).resumed == 5 * WINDOW
+    assert output.read_bytes() == unbroken
 
 
 def test_unreadable_run(sbert, given, unbroken, interrupt, tmp_path):
@@ -316,17 +319,16 @@ def test_full_disk_from_the_start(sbert, given, tmp_path, monkeypatch):
 
 def test_partial_writes(sbert, given, unbroken, tmp_path, monkeypatch):
     """What is written to an unbuffered file may be written in part."""
-    from spacy_sbert.bulk import writers as durable
+    whole = Checkpoint._append
 
     class Slow:
         def __init__(self, file):
-            self.file = file
+            self.file, self.fileno = file, file.fileno
 
         def write(self, data):
             return self.file.write(data[:100])
 
-    whole = durable.write_all
-    monkeypatch.setattr(vector_file, "write_all", lambda file, data: whole(Slow(file), data))
+    monkeypatch.setattr(Checkpoint, "_append", lambda self, file, data: whole(self, Slow(file), data))
     encode_file(sbert, given, tmp_path / "out.npy", window=WINDOW)
     assert (tmp_path / "out.npy").read_bytes() == unbroken
 

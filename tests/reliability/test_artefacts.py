@@ -19,7 +19,7 @@ from made_stored import Stored
 from made_views import make_views
 
 from spacy_sbert.bulk import encode_file
-from spacy_sbert.bulk.writers import VectorFile
+from spacy_sbert.bulk.checkpoint import Checkpoint
 from spacy_sbert.evaluation import Settings, evaluate_suites
 from spacy_sbert.evaluation.results import read_results
 from spacy_sbert.evaluation.suite import write_json
@@ -157,20 +157,20 @@ def make_run(suffix):
         given = folder.with_name(f"in{suffix}.txt")
         given.write_text("\n".join(TEXTS * 4) + "\n")
         folder.mkdir(parents=True, exist_ok=True)
-        whole = VectorFile.write
+        whole = Checkpoint.write
 
-        def write(self, number, vectors, n_cut):
-            if number == 4:
+        def write(self, vectors, n_cut):
+            if self.state.done == 16:
                 raise KeyboardInterrupt
-            whole(self, number, vectors, n_cut)
+            whole(self, vectors, n_cut)
 
-        VectorFile.write = write
+        Checkpoint.write = write
         try:
             encode_file(sbert, given, folder / f"out{suffix}", window=4)
         except KeyboardInterrupt:
             pass
         finally:
-            VectorFile.write = whole
+            Checkpoint.write = whole
 
         def read(folder):
             report = encode_file(sbert, given, folder / f"out{suffix}", window=4)

@@ -6,7 +6,7 @@ import numpy
 import pytest
 import spacy
 
-from spacy_sbert.bulk.checkpoint_dir import describe
+from spacy_sbert.bulk.options import describe
 from spacy_sbert.meta.component import fit_meta
 from spacy_sbert.models.digests import pipeline_digest
 from spacy_sbert.pipeline.listeners import find_transformer
