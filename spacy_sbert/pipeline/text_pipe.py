@@ -17,6 +17,7 @@ from thinc.util import to_numpy
 
 from ..errors import Errors
 from ..files.serialization import ChecksummedPipe
+from ..losses._common import objectives_of
 from ..losses.softmax import label_probabilities
 from ..models.curated_listener import upstream_name
 from ..models.encode_arguments import EncodeOptions, check_device, check_form, unit_vectors
@@ -31,7 +32,6 @@ from ..models.spans import members, row_order
 from ..models.text_encoders import StaticTextEncoder, Tok2VecTextEncoder, TransformerTextEncoder, encode_all
 from ..models.transformer import SpanTransformer
 from ..similarity import Similarities
-from ..training.batch_loss import objectives_of
 from ..training.examples import attribute, predicted_label
 from ..validation import NonNegative, Positive, Processes, Text, Width, validated
 from . import doc_vectors, extensions, user_hooks
@@ -96,7 +96,8 @@ def _result(prediction: Future[list[EncodedDoc]], predict: Predict, docs: list[D
 
 def describe_encoder(model: Model) -> str:
     """Encoder, pooling, width, precision and device, such as "all-MiniLM-L6-v2, mean pooling, 384 numbers, float32 on
-    cpu", or what is known of them."""
+    cpu", or what is known of them.
+    """
     pooling = cast(SentencePooling, model.get_ref("pooling"))
     heard = [listener.transformer for listener in find_listeners(model)]
     transformer = next((node for node in heard or model.walk() if isinstance(node, SpanTransformer)), None)

@@ -14,8 +14,8 @@ from thinc.api import fix_random_seed
 
 sys.path.insert(0, str(Path(__file__).parent))
 from one_rank import run
-from spacy_sbert.ray.torch_distributed import TorchDistributed
 
+from spacy_sbert.distributed.torch_distributed import TorchDistributed
 from spacy_sbert.models.spacy_transformers import is_installed
 
 LOSSES = [*OBJECTIVES, "MultiTaskLoss"]
