@@ -127,8 +127,8 @@ def label_probabilities(model: Model, u: Floats2d, v: Floats2d) -> Floats2d:
 def _features(model: Model, u: Floats2d, v: Floats2d) -> Floats2d:
     if not isinstance(model, _PairClassifier) or not model.has_param("W"):
         raise ValueError(
-            f"The loss '{model.name}' has no classifier that was initialized. Call nlp.initialize with examples that "
-            "carry labels, or load a trained pipeline."
+            f"The loss '{model.name}' has a classifier that was not initialized. Call nlp.initialize with examples "
+            "that carry labels, or load a trained pipeline."
         )
     saved = model.attrs["concatenation"]
     if saved != model.concatenation:
