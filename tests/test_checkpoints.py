@@ -167,7 +167,7 @@ def test_checkpoint_of_another_run(broken, tmp_path):
     other_score = "\t".join([*cells[:4], "5.000" if cells[4] != "5.000" else "0.000", *cells[5:]])
     for first in ([pairs[1], pairs[0]], [other_score, pairs[1]]):
         train.write_text("".join([*first, *pairs[2:]]), encoding="utf8")
-        assert "The checkpoint cannot be gone on with: t" in refused(mine, fresh, "--resume")
+        assert "Cannot resume: the training corpus has" in refused(mine, fresh, "--resume")
         assert (fresh / "model-last" / "sbert" / "model").read_bytes() == b"weights of a later step"
     done = CliRunner().invoke(app, ["train", *map(str, arguments), "--checkpoint-every", "4"])
     assert done.exit_code == 1 and "--checkpoint-every and --resume need a f" in done.output

@@ -10,7 +10,7 @@ from spacy.training.initialize import init_nlp
 from spacy.util import load_config
 
 from spacy_sbert.distributed.torch_distributed import launched
-from spacy_sbert.distributed.train_loop import Checkpoints, train
+from spacy_sbert.distributed.train_loop import train
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*longer than the encoder's limit")
 ROOT = Path(__file__).parent.parent
@@ -37,7 +37,7 @@ def run(tiny_bert, tmp_path, monkeypatch):
 
         monkeypatch.setattr(nlp, "evaluate", stopping)
         with launched(-1) as ranks:
-            return train(nlp, tmp_path / output, ranks, Checkpoints(every, resume))
+            return train(nlp, tmp_path / output, ranks, checkpoint_every=every, resume=resume)
 
     return run
 

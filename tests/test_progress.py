@@ -64,7 +64,7 @@ class Clock:
 def test_log_line_every_half_minute(make_nlp, monkeypatch):
     """Of the step, the mean loss since the last line or row, the speed and the time left; whole lines, no bar."""
     clock, stderr = Clock(), io.StringIO()
-    monkeypatch.setattr("spacy_sbert.training.logger.perf_counter", clock)
+    monkeypatch.setattr("spacy_sbert.training.training_log.perf_counter", clock)
     nlp, stdout, log, close = make(make_nlp, stderr)
     nlp.config["training"]["max_steps"] = 1000
     log.__self__.total = 1000

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ..files.serialization import versions
-from ..models.fingerprint import precision_of
+from ..models.digests import precision_of
 from ..models.sentence_pooling import TextEncoder
 from ..models.text_encoders import TransformerTextEncoder, device_name, texts_budget
 from ..pipeline.sbert import SentenceBert

@@ -46,7 +46,7 @@ def train_cli(
 
     from ..distributed.checkpoint import latest
     from ..distributed.torch_distributed import RankLost, launched
-    from ..distributed.train_loop import DIR_CHECKPOINT, Checkpoints, find_checkpoint, train
+    from ..distributed.train_loop import DIR_CHECKPOINT, find_checkpoint, train
     from ..readers.infer_schema import check_missing_labels
     from ..training.quickstart_config import check_config, check_output, check_overrides
 
@@ -61,10 +61,9 @@ def train_cli(
     with launched(gpu_id) as ranks:
         logger.setLevel(logging.ERROR if not ranks.is_first else logging.DEBUG if verbose else logging.INFO)
         use_gpu(ranks.gpu_id, silent=not ranks.is_first)
-        checkpoints = Checkpoints(every, resume)
         try:
             with nullcontext() if verbose else exit_on_error(f"Cannot train by {config}"):  # --verbose shows where
-                found = find_checkpoint(output, checkpoints, ranks)
+                found = find_checkpoint(output, ranks, every=every, resume=resume)
                 if ranks.is_first and resume:
                     msg.info(f"Going on from {found}" if found else f"No checkpoint in {output}: training begins")
                 check_output(output)
@@ -74,7 +73,7 @@ def train_cli(
                     check_config(settings)
                     check_missing_labels(settings.interpolate().get("corpora", {}))
                     nlp = init_nlp(settings, use_gpu=ranks.gpu_id)
-                ended = train(nlp, output, ranks, checkpoints)
+                ended = train(nlp, output, ranks, checkpoint_every=every, resume=resume)
         except RankLost as error:
             fail(str(error))
         except KeyboardInterrupt:

@@ -1,0 +1,1 @@
+"""Training with checkpoints, on one or several processes."""

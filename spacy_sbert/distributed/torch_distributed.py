@@ -12,13 +12,13 @@ from zlib import crc32
 
 import torch
 from spacy.training import Example
-from thinc.api import Model, PyTorchShim, torch2xp, xp2torch
+from thinc.api import Model, PyTorchGradScaler, PyTorchShim, torch2xp, xp2torch
 from thinc.types import Floats2d, FloatsXd
 from torch import distributed
 
-from ..training.examples import DistributedContext
+from ..training.batch_loss import DistributedContext
 
-PATIENCE = timedelta(days=7)  # while rank 0 evaluates; torchrun ends a job of which a rank has died at once
+_TIMEOUT = timedelta(days=7)  # while rank 0 evaluates; torchrun ends a job of which a rank has died at once
 
 
 class RankLost(RuntimeError):
@@ -29,11 +29,11 @@ class TorchDistributed(DistributedContext):
     """One of several processes that train together, each on every size-th example of a batch.
 
     Every rank reads the same batches, and encodes its part. The vectors of all are gathered, so that each computes the
-    loss of the whole batch; the gradient of its own rows is what it takes back. Where torch.distributed was not begun,
-    there is one rank, which tells nobody anything.
+    loss of the whole batch, and uses the gradient of its own rows. Without torch.distributed there is one rank, which
+    sends nothing.
 
-    gpu_id (int): the GPU of this rank, -1 for the CPU. rank, size (int): which it is, of how many.
-    device (torch.device): where tensors are that are sent.
+    gpu_id (int): the GPU of this rank, -1 for the CPU. rank, size (int): its number, and how many there are.
+    device (torch.device): the device of tensors that are sent.
     """
 
     def __init__(self, gpu_id: int = -1) -> None:
@@ -44,28 +44,28 @@ class TorchDistributed(DistributedContext):
         self._batch: Sequence[Example] | None = None
 
     def __reduce__(self) -> tuple[type, tuple]:
-        return DistributedContext, ()  # a copy is alone
+        return type(None), ()  # a copy trains alone
 
     @property
     def is_first(self) -> bool:
-        """Whether this is the rank that writes and speaks."""
+        """Return whether this rank writes files and logs."""
         return self.rank == 0
-
-    # What Peers have
 
     @contextmanager
     def sharing(self, batch: Sequence[Example]) -> Iterator[list[Example]]:
-        """While a batch is learned from; the rank's own examples."""
+        """Share an update with a batch among the ranks; yield the examples of this rank."""
         self._batch = batch
         try:
             yield list(batch[self.rank :: self.size])
         finally:
             self._batch = None
 
-    def batch(self, own: Sequence[Example]) -> Sequence[Example]:
-        return own if self._batch is None else self._batch
+    def batch(self, examples: Sequence[Example]) -> Sequence[Example]:
+        """Return all examples of the batch that is shared."""
+        return examples if self._batch is None else self._batch
 
     def gather(self, vectors: Floats2d, counts: Sequence[int]) -> Floats2d:
+        """Return the vectors of all ranks, example by example, see DistributedContext."""
         if self._batch is None or self.size == 1:
             return vectors
         places = self._places(counts)
@@ -78,41 +78,40 @@ class TorchDistributed(DistributedContext):
         return cast(Floats2d, torch2xp(whole))
 
     def own(self, d_vectors: Floats2d, counts: Sequence[int]) -> Floats2d:
+        """Return the rows of this rank."""
         if self._batch is None or self.size == 1:
             return d_vectors
         d_whole = xp2torch(d_vectors)
         return cast(Floats2d, torch2xp(d_whole[self._places(counts)[self.rank].to(d_whole.device)]))
 
     def _places(self, counts: Sequence[int]) -> list[torch.Tensor]:
-        """Of each rank, where the rows of its examples are among those of the batch."""
+        """Return the rows of each rank among those of the batch."""
         starts = [0, *accumulate(counts)]
         rows = [list(range(start, end)) for start, end in pairwise(starts)]
         return [
-            torch.tensor([row for own in rows[rank :: self.size] for row in own], dtype=torch.long)
+            torch.tensor([row for of_example in rows[rank :: self.size] for row in of_example], dtype=torch.long)
             for rank in range(self.size)
         ]
 
-    # What ranks tell each other
-
     def sum(self, values: torch.Tensor) -> torch.Tensor:
-        """The sum over ranks, bit for bit the same on all."""
+        """Return the sum over ranks, bit for bit the same on all."""
         if self.size > 1:
-            with self._telling():
+            with self._communicating():
                 distributed.all_reduce(values)
         return values
 
     def from_first(self, values: torch.Tensor) -> torch.Tensor:
-        """What rank 0 has, on all."""
+        """Return the values of rank 0 on all ranks."""
         if self.size > 1:
-            with self._telling():
+            with self._communicating():
                 distributed.broadcast(values, src=0)
         return values
 
-    def said_by_first(self, said: Any) -> Any:
-        """What rank 0 says, any JSON, on all; what the others say is not looked at."""
+    def broadcast_json(self, value: Any) -> Any:  # noqa: ANN401 (any JSON)
+        """Return the value of rank 0, any JSON, on all ranks; the values of the others are ignored."""
         if self.size == 1:
-            return said
-        text = json.dumps(said, default=float).encode("utf8") if self.is_first else b""
+            return value
+        text = json.dumps(value, default=float).encode("utf8") if self.is_first else b""
         length = int(self.from_first(torch.tensor([len(text)], device=self.device)))
         sent = torch.zeros(length, dtype=torch.uint8, device=self.device)
         if self.is_first:
@@ -120,57 +119,57 @@ class TorchDistributed(DistributedContext):
         return json.loads(bytes(self.from_first(sent).tolist()))
 
     def agree(self, parts: Iterable[bytes]) -> bool:
-        """Whether all ranks have the same bytes, by their CRC-32."""
-        found = 0
+        """Return whether all ranks have the same bytes, by their CRC-32."""
+        checksum = 0
         for part in parts:
-            found = crc32(part, found)
-        each = self._of_all(torch.tensor([found], device=self.device))
-        return all(int(one) == found for one in each)
+            checksum = crc32(part, checksum)
+        checksums = self._of_all(torch.tensor([checksum], device=self.device))
+        return all(int(other) == checksum for other in checksums)
 
     def bytes_of_all(self, data: bytes) -> list[bytes]:
-        """The bytes of each rank, as many of all."""
-        own = torch.frombuffer(bytearray(data), dtype=torch.uint8).to(self.device)
-        return [bytes(one.tolist()) for one in self._of_all(own)]
+        """Return the bytes of each rank, the same number of all."""
+        values = torch.frombuffer(bytearray(data), dtype=torch.uint8).to(self.device)
+        return [bytes(of_rank.tolist()) for of_rank in self._of_all(values)]
 
     def _of_all(self, values: torch.Tensor) -> list[torch.Tensor]:
-        """Values of one shape, from each rank."""
+        """Return the values of each rank, of one shape."""
         if self.size == 1:
             return [values]
         received = [torch.empty_like(values) for _ in range(self.size)]
-        with self._telling():
+        with self._communicating():
             distributed.all_gather(received, values)
         return received
 
     @contextmanager
-    def _telling(self) -> Iterator[None]:
+    def _communicating(self) -> Iterator[None]:
         try:
             yield
-        except RuntimeError as error:  # of gloo and nccl; others would not tell which rank is speaking
+        except RuntimeError as error:  # of gloo and nccl, which do not name this rank
             reason = str(error).splitlines()[0].partition(". ")[0]
             raise RankLost(
-                f"Rank {self.rank} of {self.size} waited in vain for the others ({reason}): one of them has "
-                "ended, or cannot be reached. Its own message says why; what was saved before is whole."
+                f"Rank {self.rank} of {self.size} lost the other ranks ({reason}): one of them has ended, or cannot be "
+                "reached. See its own message; what was saved before is complete."
             ) from error
 
 
 @contextmanager
 def launched(gpu_id: int = -1) -> Iterator[TorchDistributed]:
-    """Join the ranks that torchrun has started, if it has; they part at the end.
+    """Join the ranks that torchrun has started, if it has, and leave them at the end.
 
     gpu_id (int): the first GPU of each machine to train on, -1 for the CPU: the rank of local number i takes the i-th
         from there.
-    YIELDS (Ranks): what this process is.
+    YIELDS (TorchDistributed): this process.
     """
     if "RANK" not in os.environ or not distributed.is_available():
         yield TorchDistributed(gpu_id)
         return
     if gpu_id >= 0:
         gpu_id += int(os.environ["LOCAL_RANK"])
-    # Its functions have the joined ranks as a default if it is imported later (transformers does), and keep them:
-    # threads of gloo would outlive destroy_process_group, and may abort while Python ends. So it is imported before.
-    from torch.distributed.nn import functional  # noqa: F401
+    # Imported after init_process_group (transformers does), its functions keep the process group as a default, so that
+    # threads of gloo outlive destroy_process_group and may abort while Python ends. So it is imported before.
+    from torch.distributed.nn import functional  # noqa: F401, PLC0415 (see above)
 
-    distributed.init_process_group("nccl" if gpu_id >= 0 else "gloo", timeout=PATIENCE)
+    distributed.init_process_group("nccl" if gpu_id >= 0 else "gloo", timeout=_TIMEOUT)
     try:
         yield TorchDistributed(gpu_id)
     finally:
@@ -178,94 +177,103 @@ def launched(gpu_id: int = -1) -> Iterator[TorchDistributed]:
 
 
 @dataclass(frozen=True)
-class OfTorch:
+class TorchParameter:
     """A parameter of a PyTorch model."""
 
     parameter: torch.nn.Parameter
 
     @property
     def weights(self) -> torch.Tensor:
+        """Return the values."""
         return self.parameter.data
 
     @property
     def gradient(self) -> torch.Tensor | None:
+        """Return the gradient, None if there is none."""
         return self.parameter.grad
 
     def set_gradient(self, gradient: torch.Tensor) -> None:
+        """Replace the gradient."""
         self.parameter.grad = gradient.to(self.parameter)
 
 
 @dataclass(frozen=True)
-class OfThinc:
-    """A parameter of a layer of Thinc's."""
+class ThincParameter:
+    """A parameter of a Thinc layer."""
 
     node: Model
     name: str
 
     @property
     def weights(self) -> torch.Tensor:
-        """On the same memory."""
+        """Return the values, on the same memory."""
         return xp2torch(self.node.get_param(self.name))
 
     @property
     def gradient(self) -> torch.Tensor | None:
+        """Return the gradient, None if there is none."""
         return xp2torch(self.node.get_grad(self.name)) if self.node.has_grad(self.name) else None
 
     def set_gradient(self, gradient: torch.Tensor) -> None:
+        """Replace the gradient."""
         self.node.set_grad(self.name, cast(FloatsXd, torch2xp(gradient.to(self.weights))))
-
-
-Parameter = OfTorch | OfThinc
 
 
 def sum_gradients(models: Sequence[Model], ranks: TorchDistributed) -> None:
     """Give every rank the sum of the gradients of all, in one message.
 
-    A parameter that has a gradient on some rank gets one on all; where the gradient of one has overflowed in float16,
-    none makes a step.
+    A parameter that has a gradient on some rank gets one on all; if the gradient of one overflowed in float16, none
+    takes a step.
 
     models (Sequence[Model]): encoders, of the same shapes on all ranks.
     """
-    parameters = [one for one in parameters_of(models) if one.weights.is_floating_point()]
-    scalers = [shim._grad_scaler for shim in shims_of(models)]
-    found = [one.gradient for one in parameters]
-    flags = [float(gradient is not None) for gradient in found] + [float(scaler.found_inf) for scaler in scalers]
+    parameters = [parameter for parameter in parameters_of(models) if parameter.weights.is_floating_point()]
+    nodes = (node for model in models for node in model.walk())
+    scalers = [grad_scaler(shim) for node in nodes for shim in node.shims if isinstance(shim, PyTorchShim)]
+    gradients = [parameter.gradient for parameter in parameters]
+    flags = [float(gradient is not None) for gradient in gradients] + [float(scaler.found_inf) for scaler in scalers]
     parts = [
-        torch.zeros(one.weights.numel()) if gradient is None else gradient.detach().flatten().float()
-        for one, gradient in zip(parameters, found, strict=True)
+        torch.zeros(parameter.weights.numel()) if gradient is None else gradient.detach().flatten().float()
+        for parameter, gradient in zip(parameters, gradients, strict=True)
     ]
     flat = ranks.sum(torch.cat([part.to(ranks.device) for part in (torch.tensor(flags), *parts)]))
     has_gradient, has_overflown, rest = flat.split([len(parameters), len(scalers), len(flat) - len(flags)])
     sums = rest.split([len(part) for part in parts])
-    for one, total, has in zip(parameters, sums, has_gradient.tolist(), strict=True):
+    for parameter, total, has in zip(parameters, sums, has_gradient.tolist(), strict=True):
         if has:
-            one.set_gradient(total.view(one.weights.shape))
+            parameter.set_gradient(total.view(parameter.weights.shape))
     for scaler, has in zip(scalers, has_overflown.tolist(), strict=True):
-        scaler._found_inf = bool(has)
+        scaler._found_inf = bool(has)  # noqa: SLF001 (Thinc has no setter)
 
 
 def broadcast_parameters(models: Sequence[Model], ranks: TorchDistributed) -> None:
-    """Give every rank the weights of Thinc's layers, heads above all, that rank 0 has drawn."""
-    for one in parameters_of(models):
-        if isinstance(one, OfThinc):
-            one.weights.copy_(ranks.from_first(one.weights.to(ranks.device)))
+    """Give every rank the weights of Thinc layers, such as heads, that rank 0 has drawn."""
+    for parameter in parameters_of(models):
+        if isinstance(parameter, ThincParameter):
+            parameter.weights.copy_(ranks.from_first(parameter.weights.to(ranks.device)))
 
 
 def bytes_of(models: Sequence[Model]) -> Iterator[bytes]:
-    """All weights, to be compared."""
-    for one in parameters_of(models):
-        yield one.weights.cpu().contiguous().view(torch.uint8).numpy().tobytes()
+    """Yield the bytes of all weights."""
+    for parameter in parameters_of(models):
+        yield parameter.weights.cpu().contiguous().view(torch.uint8).numpy().tobytes()
 
 
-def parameters_of(models: Iterable[Model]) -> Iterator[Parameter]:
-    """All that learn, in an order that is the same on all ranks."""
+def parameters_of(models: Iterable[Model]) -> Iterator[TorchParameter | ThincParameter]:
+    """Yield all parameters that are trained, in an order that is the same on all ranks."""
     for node in (node for model in models for node in model.walk()):
         for shim in node.shims:
             if isinstance(shim, PyTorchShim):
-                yield from (OfTorch(each) for each in shim._model.parameters() if each.requires_grad)
-        yield from (OfThinc(node, name) for name in node.param_names if node.has_param(name))
+                weights = torch_model(shim).parameters()
+                yield from (TorchParameter(parameter) for parameter in weights if parameter.requires_grad)
+        yield from (ThincParameter(node, name) for name in node.param_names if node.has_param(name))
 
 
-def shims_of(models: Iterable[Model]) -> list[PyTorchShim]:
-    nodes = (node for model in models for node in model.walk())
-    return [shim for node in nodes for shim in node.shims if isinstance(shim, PyTorchShim)]
+def grad_scaler(shim: PyTorchShim) -> PyTorchGradScaler:
+    """Return the scaler of a shim's gradients in float16."""
+    return shim._grad_scaler  # noqa: SLF001 (Thinc has no public name for it)
+
+
+def torch_model(shim: PyTorchShim) -> torch.nn.Module:
+    """Return the model of a shim, None if it is not loaded."""
+    return shim._model  # noqa: SLF001 (Thinc has no public name for it)

@@ -5,7 +5,6 @@ import shutil
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import IO, Any
@@ -27,49 +26,48 @@ from spacy.util import registry, resolve_dot_names
 from thinc.api import Config, CupyOps, Model, Optimizer, fix_random_seed, get_current_ops, set_gpu_allocator
 
 from ..files.atomic import atomic_folder
-from ..training.batch_loss import PairPipe
-from ..training.examples import SINGLE_PROCESS
-from ..training.logger import check_scored, check_weighted_scores
+from ..models.spans import members
+from ..training.weighted_scores import check_scored, check_weighted_scores
 from .checkpoint import latest, load_checkpoint, remove_checkpoints, save_checkpoint
 from .torch_distributed import TorchDistributed, broadcast_parameters, bytes_of, sum_gradients
 from .training_state import ResumableBatches, TrainingState, train_while_improving
 
 
 class JointTraining:
-    """Updates and evaluations of a pipeline by all ranks; with one rank, those of the pipeline itself.
+    """Updates and evaluates a pipeline on all ranks; with one rank, as the pipeline itself does.
 
     Each update takes a batch, learns from the rank's part of it, and sums the gradients of the encoders, which are then
-    those of the whole batch on all ranks. Those of heads are so already, as each rank computes the loss of the whole
+    those of the whole batch on all ranks. Heads have them already, because each rank computes the loss of the whole
     batch. Rank 0 evaluates for all.
 
-    nlp (Language): initialised, of the same config, files and seed on all ranks.
-    RAISES (ValueError): if it has other components to train than `sbert` pipes and what they listen to, or other
-        weights than on another rank.
+    nlp (Language): initialized, from the same config, files and seed on all ranks.
+    RAISES (ValueError): if it has other components to train than `sbert` pipes and the transformers they listen to,
+        or other weights than on another rank.
     """
 
     def __init__(self, nlp: Language, ranks: TorchDistributed):
         self._nlp, self._ranks = nlp, ranks
-        self.pipes: list[PairPipe] = []
-        self._done = 0
+        self.pipes: list[Any] = []
+        self._step = 0
         if ranks.size == 1:
             return
         config = nlp.config["training"]
         self.pipes, upstream = _trained(nlp, config["frozen_components"], ranks.size)
         if config["accumulate_gradient"] != 1:
             raise ValueError(
-                f"training.accumulate_gradient is {config['accumulate_gradient']}, and {ranks.size} ranks "
-                "train together, which need whole batches: expected 1. For batches that are larger than memory "
-                "take spacy-sbert.CachedMultipleNegativesRankingLoss.v1."
+                f"training.accumulate_gradient is {config['accumulate_gradient']}, but {ranks.size} ranks need whole "
+                "batches: expected 1. For batches larger than memory take "
+                "spacy-sbert.CachedMultipleNegativesRankingLoss.v1."
             )
         self._encoders = [*upstream, *(pipe.model.get_ref("encoder") for pipe in self.pipes)]
         self._models = [*upstream, *(pipe.model for pipe in self.pipes)]
         broadcast_parameters(self._models, ranks)
         self._check_weights()
 
-    def update(self, examples: Sequence[Example], **settings: Any) -> dict[str, float]:
+    def update(self, examples: Sequence[Example], **settings: Any) -> dict[str, float]:  # noqa: ANN401 (of spaCy)
         """Learn from a batch, the same on all ranks; settings are those of Language.update.
 
-        RAISES (ValueError): if the batch has no example for some rank, or is another one than on another rank.
+        RAISES (ValueError): if the batch has no example for some rank, or differs from that of another rank.
         """
         if self._ranks.size == 1:
             return self._nlp.update(examples, **settings)
@@ -77,43 +75,41 @@ class JointTraining:
         if not self._ranks.agree(_content(batch)):
             seed = self._nlp.config["training"]["seed"]
             raise ValueError(
-                f"The ranks read other examples than each other in step {self._done}: every rank must make the "
-                f"same batches, of which it trains its part. Check that training.seed is set (it is {seed}), "
-                "that all ranks have the same files, and that a reader of your own shuffles with Python's "
+                f"The ranks have different batches in step {self._step}. Check that training.seed is set (it is "
+                f"{seed}), that all ranks have the same files, and that a reader of your own shuffles with Python's "
                 "random or with a seed."
             )
         for pipe in self.pipes:
             _check_parts(batch, pipe, self._ranks.size)
             pipe.examples_seen += len(batch)
-        with self._ranks.sharing(batch) as own:
-            losses = self._nlp.update(own, **settings)
+        with self._ranks.sharing(batch) as part:
+            losses = self._nlp.update(part, **settings)
         for pipe in self.pipes:
-            pipe.examples_seen -= len(own)  # which it has counted itself
+            pipe.examples_seen -= len(part)  # which it has counted itself
         sum_gradients(self._encoders, self._ranks)
-        self._done += 1
+        self._step += 1
         return losses
 
-    def evaluate(self, evaluate: Callable[[], Any]) -> Any:
-        """Return what rank 0 finds by a function, as JSON has it, on all ranks; the others do not call it.
+    def evaluate(self, evaluate: Callable[[], Any]) -> Any:  # noqa: ANN401 (any JSON)
+        """Return the result of a function, which only rank 0 calls, as JSON on all ranks.
 
-        RAISES (ValueError): if the ranks have other weights by now.
+        RAISES (ValueError): if the ranks have different weights.
         """
         if self._ranks.size == 1:
             return evaluate()
         self._check_weights()
         if not self._ranks.is_first:
-            return self._ranks.said_by_first(None)
+            return self._ranks.broadcast_json(None)
         state = random.getstate()  # a reader that shuffles must not leave the other ranks behind
         scores = evaluate()
         random.setstate(state)
-        return self._ranks.said_by_first(scores)
+        return self._ranks.broadcast_json(scores)
 
     def _check_weights(self) -> None:
         if not self._ranks.agree(bytes_of(self._models)):
             raise ValueError(
-                f"The ranks have other weights than each other after step {self._done}: they would train "
-                "different models. Set system.seed and training.seed, and give all ranks the same files, "
-                "versions and kind of machine."
+                f"The ranks have different weights after step {self._step}. Set system.seed and training.seed, and "
+                "give all ranks the same files, versions and kind of machine."
             )
 
 
@@ -127,25 +123,25 @@ def together(nlp: Language, ranks: TorchDistributed) -> Iterator[JointTraining]:
         yield joint
     finally:
         for pipe in joint.pipes:
-            pipe.peers = SINGLE_PROCESS
+            pipe.peers = None
 
 
-def _trained(nlp: Language, frozen: Sequence[str], size: int) -> tuple[list[PairPipe], list[Model]]:
-    """Return the `sbert` pipes that learn, and the models of the components that they listen to."""
-    learning: dict[str, object] = {
+def _trained(nlp: Language, frozen: Sequence[str], size: int) -> tuple[list[Any], list[Model]]:
+    """Return the `sbert` pipes that are trained, and the models of the components that they listen to."""
+    trained: dict[str, Any] = {
         name: pipe for name, pipe in nlp.pipeline if name not in frozen and getattr(pipe, "is_trainable", False)
     }
-    pipes = {name: pipe for name, pipe in learning.items() if getattr(pipe, "takes_peers", False)}
+    pipes = {name: pipe for name, pipe in trained.items() if getattr(pipe, "takes_peers", False)}
     upstream = {}
-    for name, pipe in learning.items():
-        heard_by = [other for other in getattr(pipe, "listening_components", ()) if other in learning]
-        if heard_by and all(other in pipes for other in heard_by):
-            upstream[name] = pipe.model  # type: ignore[attr-defined]
-    others = learning.keys() - pipes.keys() - upstream.keys()
+    for name, pipe in trained.items():
+        listeners = [other for other in getattr(pipe, "listening_components", ()) if other in trained]
+        if listeners and all(other in pipes for other in listeners):
+            upstream[name] = pipe.model
+    others = trained.keys() - pipes.keys() - upstream.keys()
     if others:
         raise ValueError(
             f"{size} ranks cannot train {', '.join(sorted(others))} together: expected no trainable components "
-            "but 'sbert' pipes and the transformers that they hear. Name the others in "
+            "but 'sbert' pipes and the transformers they listen to. Name the others in "
             "training.frozen_components, or train them on one rank."
         )
     if not pipes:
@@ -156,29 +152,26 @@ def _trained(nlp: Language, frozen: Sequence[str], size: int) -> tuple[list[Pair
     return [*pipes.values()], [*upstream.values()]
 
 
-def _check_parts(batch: Sequence[Example], pipe: PairPipe, size: int) -> None:
-    """All ranks refuse a batch of which one has no part."""
+def _check_parts(batch: Sequence[Example], pipe: Any, size: int) -> None:  # noqa: ANN401 (an `sbert` pipe)
+    """Check on all ranks that each has an example of a batch to learn from."""
     for rank in range(size):
-        if not any(pipe.learns_from(example) for example in batch[rank::size]):
-            given = {"name": pipe.name, "key": pipe.spans_key, "given": len(batch)}
+        if not any(members(example.predicted, pipe.spans_key) for example in batch[rank::size]):
             raise ValueError(
-                (
-                    "A batch of {given} examples, of which every rank gets every {size}th, leaves rank {rank} "
-                    "without an example for '{name}' to learn from: expected one or more for each of {size} ranks. "
-                    "Take larger batches (size in [training.batcher]) or fewer ranks; only examples with members "
-                    "in doc.spans['{key}'] count."
-                ).format(size=size, rank=rank, **given)
+                f"A batch of {len(batch)} examples leaves rank {rank} without an example for '{pipe.name}' to learn "
+                f"from: expected one with members in doc.spans['{pipe.spans_key}'] for each of {size} ranks. Take "
+                "larger batches (size in [training.batcher]) or fewer ranks."
             )
 
 
 def _content(batch: Sequence[Example]) -> Iterator[bytes]:
-    """What tells a batch from others: its texts."""
-    return (f"{example.reference.text}\0".encode("utf8", "surrogatepass") for example in batch)
+    """Yield the texts of a batch."""
+    for example in batch:
+        yield f"{example.reference.text}\0".encode("utf8", "surrogatepass")
 
 
 DIR_CHECKPOINT = "checkpoint"
-PROGRESS_LOGGER = "spacy-sbert.ProgressLogger.v1"
-SETTINGS = (  # of [training], which spaCy's loop takes as they are
+_PROGRESS_LOGGER = "spacy-sbert.ProgressLogger.v1"
+_SETTINGS = (  # of [training], arguments of the loop
     "dropout",
     "accumulate_gradient",
     "patience",
@@ -189,50 +182,42 @@ SETTINGS = (  # of [training], which spaCy's loop takes as they are
 )
 
 
-@dataclass(frozen=True)
-class Checkpoints:
-    """When checkpoints are saved, and whether training goes on from the last one.
-
-    every (int): the steps between two, 0 for none. resume (bool): where there is none, training begins.
-    """
-
-    every: int = 0
-    resume: bool = False
-
-
-def train(nlp: Language, output: Path | None, ranks: TorchDistributed, checkpoints: Checkpoints = Checkpoints()) -> str:
+def train(
+    nlp: Language, output: Path | None, ranks: TorchDistributed, *, checkpoint_every: int = 0, resume: bool = False
+) -> str:
     """Train a pipeline with the other ranks, as `spacy train` does with one.
 
-    Rank 0 alone evaluates, writes and logs. What it saves takes the place of what it saved before when it is whole.
+    Only rank 0 evaluates, writes and logs. A pipeline replaces the one that was saved before when it is complete.
 
-    nlp (Language): initialised by spacy.training.initialize.init_nlp, from the same config on all ranks.
+    nlp (Language): initialized by spacy.training.initialize.init_nlp, from the same config on all ranks.
     output (Path): the folder for model-best, model-last and checkpoints, which are removed at the end.
-    ranks (Ranks): see launched. checkpoints (Checkpoints): see find_checkpoint.
-    RETURNS (str): in words, how it ended, and with which score.
-    RAISES (ValueError): if the ranks cannot train it, see together; for a checkpoint that cannot be gone on with.
-        (RuntimeError): if one of them is gone.
+    ranks (TorchDistributed): see launched.
+    checkpoint_every (int): the steps between two checkpoints, 0 for none. resume (bool): see find_checkpoint.
+    RETURNS (str): a sentence on how it ended, and with which score.
+    RAISES (ValueError): if the ranks cannot train it, see JointTraining; for a checkpoint that cannot be resumed.
+        (RankLost): if one of them has ended.
     """
-    found = find_checkpoint(output, checkpoints, ranks)
+    checkpoint = find_checkpoint(output, ranks, every=checkpoint_every, resume=resume)
     config = nlp.config.interpolate()
     training = _begin(config, ranks)
-    if config["training"]["logger"].get("@loggers") != PROGRESS_LOGGER:  # which checks by itself
+    if config["training"]["logger"].get("@loggers") != _PROGRESS_LOGGER:  # which checks by itself
         check_weighted_scores(nlp)
     train_corpus, dev_corpus = resolve_dot_names(config, [training["train_corpus"], training["dev_corpus"]])
     optimizer, frozen = training["optimizer"], training["frozen_components"]
     epochs = ResumableBatches(nlp, train_corpus, training["batcher"], training["max_epochs"])
-    progress = TrainingState() if found is None else load_checkpoint(found, nlp, optimizer, epochs, ranks)
+    progress = TrainingState() if checkpoint is None else load_checkpoint(checkpoint, nlp, optimizer, epochs, ranks)
     begun, written = progress.step, output if ranks.is_first else None
     save = partial(_save, nlp, written, optimizer, create_before_to_disk_callback(training["before_to_disk"]))
     with together(nlp, ranks) as joint:
         evaluate = partial(joint.evaluate, create_evaluation_callback(nlp, dev_corpus, training["score_weights"]))
-        settings = {name: training[name] for name in SETTINGS}
+        settings = {name: training[name] for name in _SETTINGS}
         steps = train_while_improving(
             nlp, optimizer, epochs, evaluate, progress, update=joint.update, exclude=frozen, **settings
         )
         with nlp.select_pipes(disable=frozen):
-            logger = training["logger"] if ranks.is_first else _silent
+            logger = training["logger"] if ranks.is_first else _no_logger
             log, finish = logger(nlp, sys.stdout, sys.stderr)
-        if found is None:
+        if checkpoint is None:
             clean_output_dir(written)
         try:
             for info, is_best in steps:
@@ -244,11 +229,11 @@ def train(nlp: Language, output: Path | None, ranks: TorchDistributed, checkpoin
                     if written is not None:
                         info["output_path"] = str(written / DIR_MODEL_LAST)
                 log(info if is_best is not None else None)
-                if output is not None and checkpoints.every and not progress.step % checkpoints.every:
+                if output is not None and checkpoint_every and not progress.step % checkpoint_every:
                     save_checkpoint(output / DIR_CHECKPOINT, nlp, optimizer, progress, epochs, ranks)
         finally:
             finish()
-            if found is None or progress.step > begun:  # else what is there may be newer than the checkpoint
+            if checkpoint is None or progress.step > begun:  # else model-last may be newer than the checkpoint
                 save(False)
     if written is not None:
         remove_checkpoints(written / DIR_CHECKPOINT)  # the training is over
@@ -262,25 +247,25 @@ def train(nlp: Language, output: Path | None, ranks: TorchDistributed, checkpoin
     return f"{ended}. The best score, {100 * score:.2f}, is that of step {step}."
 
 
-def find_checkpoint(output: Path | None, checkpoints: Checkpoints, ranks: TorchDistributed) -> Path | None:
-    """The checkpoint that a training is to go on from; None to begin.
+def find_checkpoint(output: Path | None, ranks: TorchDistributed, *, every: int, resume: bool) -> Path | None:
+    """Return the checkpoint from which a training resumes; None to begin.
 
-    RAISES (ValueError): if there is one that would be lost, no folder for one, or another one for another rank.
+    RAISES (ValueError): if there is one that would be lost, no folder for one, or a different one for another rank.
     """
     if output is None:
-        if checkpoints.every or checkpoints.resume:
+        if every or resume:
             raise ValueError("--checkpoint-every and --resume need a folder: give --output.")
         return None
     found = latest(output / DIR_CHECKPOINT)
     if not ranks.agree([b"" if found is None else found.name.encode()]):
         raise ValueError(
-            f"The {ranks.size} processes find other checkpoints in {output / DIR_CHECKPOINT} than each other: "
-            "give a folder that all of them see."
+            f"The {ranks.size} processes find different checkpoints in {output / DIR_CHECKPOINT}. Give a folder that "
+            "all of them share."
         )
-    if found is not None and not checkpoints.resume:
+    if found is not None and not resume:
         raise ValueError(
-            f"{output / DIR_CHECKPOINT} holds a checkpoint of an interrupted training. Go on with it by "
-            "--resume, or remove it to begin anew."
+            f"{output / DIR_CHECKPOINT} holds a checkpoint of an interrupted training. Resume it by --resume, or "
+            "remove it to start from the beginning."
         )
     return found
 
@@ -303,24 +288,24 @@ def _save(
 
 
 def _begin(config: Config, ranks: TorchDistributed) -> dict[str, Any]:
-    """Resolve [training], and have each rank drop out other numbers, where batches stay those of the seed."""
+    """Resolve [training], and seed: batches are the same on all ranks, dropout differs."""
     seed, allocator = config["training"]["seed"], config["training"]["gpu_allocator"]
     if seed is not None:
         fix_random_seed(seed)
-        fix_dropout(seed + ranks.rank)
+        _seed_dropout(seed + ranks.rank)
     if allocator and isinstance(get_current_ops(), CupyOps):
         set_gpu_allocator(allocator)
     return registry.resolve(config["training"], schema=ConfigSchemaTraining)
 
 
-def fix_dropout(seed: int) -> None:
-    """Seed what layers draw from, PyTorch's and Thinc's; readers and spaCy shuffle by Python's random."""
+def _seed_dropout(seed: int) -> None:
+    """Seed the generators of layers, PyTorch's and Thinc's; readers and spaCy shuffle by Python's random."""
     torch.manual_seed(seed)
     xp: Any = get_current_ops().xp
     for module in {numpy, xp}:
         module.random.seed(seed)
 
 
-def _silent(nlp: Language, stdout: IO[str], stderr: IO[str]) -> tuple[Callable, Callable]:
-    """The logger of a rank that does not speak."""
+def _no_logger(nlp: Language, stdout: IO[str], stderr: IO[str]) -> tuple[Callable, Callable]:
+    """Log nothing: the logger of ranks other than the first."""
     return lambda info: None, lambda: None

@@ -18,15 +18,15 @@ from thinc.api import Optimizer, constant
 
 from ..training.batchers import AnyBatcher
 
-Scores = tuple[float, dict[str, Any]]
+_Scores = tuple[float, dict[str, Any]]
 
 
 @dataclass
 class TrainingState:
-    """How far a training has come.
+    """Progress of a training.
 
-    step (int): steps that were taken. epoch (int): of the last of them. results: the score of each evaluation and its
-    step. losses: since the last one. words (int): that were seen. seconds (float): before it was gone on with.
+    step (int): steps taken. epoch (int): of the last of them. results: the score and the step of each evaluation.
+    losses: since the last one. words (int): seen so far. seconds (float): before it was resumed.
     """
 
     step: int = 0
@@ -38,12 +38,12 @@ class TrainingState:
 
     @property
     def best(self) -> tuple[float, int]:
-        """The best score and its step, of equal scores the first."""
+        """Return the best score and its step, of equal scores the first."""
         score, minus_step = max((score, -step) for score, step in self.results)
         return score, -minus_step
 
     def is_over(self, patience: int, max_steps: int, eval_frequency: int = 1) -> bool:
-        """Whether the last step is to be the last one: of max_steps, or so many after the best score."""
+        """Return whether training ends with the last step: by max_steps, or by patience after the best score."""
         if not self.step:
             return False
         return self.is_patience_over(patience, eval_frequency) or bool(max_steps and self.step > max_steps)
@@ -51,8 +51,8 @@ class TrainingState:
     def is_patience_over(self, patience: int, eval_frequency: int = 1) -> bool:
         """Return whether there were `patience` steps after the best score, 0 for any number.
 
-        eval_frequency (int): as in [training]. The score of a last step that it does not divide does not count: it
-            comes after the decision.
+        eval_frequency (int): as in [training]. The score of a last step that it does not divide is
+            ignored: it comes after the decision.
         """
         results = [(score, -step) for score, step in self.results if not step % eval_frequency]
         return bool(patience and results) and self.step - 1 + max(results)[1] >= patience
@@ -62,11 +62,11 @@ def train_while_improving(
     nlp: Language,
     optimizer: Optimizer,
     batches: Iterable[tuple[int, list[Example]]],
-    evaluate: Callable[[], Scores],
+    evaluate: Callable[[], _Scores],
     progress: TrainingState,
     *,
     update: Callable[..., dict[str, float]],
-    dropout: Any,
+    dropout: Any,  # noqa: ANN401 (a float or a schedule, as in spaCy)
     eval_frequency: int,
     accumulate_gradient: int,
     patience: int,
@@ -75,14 +75,14 @@ def train_while_improving(
     annotating_components: Sequence[str],
     before_update: Callable[[Language, dict[str, Any]], None] | None,
 ) -> Iterator[tuple[dict[str, Any], bool | None]]:
-    """Take steps until the scores do not get better, from where progress stands, which is kept.
+    """Take steps until the scores stop improving, beginning at progress, which is updated.
 
-    Arguments are those of spaCy's function of the same name; batches are the ones that are left, and update is what
-    Language.update does, also together with other ranks.
+    Arguments are those of spaCy's function of the same name; batches are the remaining ones, and update is
+    Language.update or JointTraining.update.
 
-    YIELDS (dict, bool): what a logger is told; whether the step's score is the best one, None where it was not scored.
-        The last step is yielded once more, with its score, where eval_frequency does not divide its number.
-    SOURCE: spacy.training.loop.train_while_improving, which begins at step 0 alone, and may not score the last step.
+    YIELDS (dict, bool): the logger's info; whether the step's score is the best one, None if it was not scored. The
+        last step is yielded once more, with its score, if eval_frequency does not divide its number.
+    SOURCE: spacy.training.loop.train_while_improving, which always begins at step 0, and may not score the last step.
     """
     dropouts: Any = constant(dropout) if isinstance(dropout, float) else dropout
     for _ in range(progress.step):
@@ -114,9 +114,9 @@ def train_while_improving(
             )
         _finish_update(nlp, optimizer, exclude)
         progress.words += sum(len(example) for example in batch)
-        found = info_of(step, is_scored=not step % eval_frequency)
+        info = info_of(step, is_scored=not step % eval_frequency)
         progress.step += 1
-        yield found
+        yield info
     if progress.step and progress.results[-1][1] != progress.step - 1:
         yield info_of(progress.step - 1, is_scored=True)
 
@@ -124,11 +124,11 @@ def train_while_improving(
 def _score(
     nlp: Language,
     optimizer: Optimizer,
-    evaluate: Callable[[], Scores],
+    evaluate: Callable[[], _Scores],
     progress: TrainingState,
     info: dict[str, Any],
 ) -> bool:
-    """Note the scores of a step; return whether they are the best ones."""
+    """Add the scores of a step; return whether they are the best."""
     with nlp.use_params(optimizer.averages) if optimizer.averages else nullcontext():
         info["score"], info["other_scores"] = evaluate()
     progress.results.append((info["score"], info["step"]))
@@ -144,21 +144,21 @@ def _finish_update(nlp: Language, optimizer: Optimizer, exclude: Sequence[str]) 
     optimizer.step_schedules()
 
 
-Corpus = Callable[[Language], Iterable[Example]]
+_Corpus = Callable[[Language], Iterable[Example]]
 
 
 class ResumableBatches:
-    """Makes batches as spaCy does: a corpus in memory is shuffled anew for each epoch, a stream is read anew.
+    """Makes batches as spaCy does: each epoch shuffles a corpus in memory, or reads a stream again.
 
     nlp (Language), corpus, batcher, max_epochs: of spaCy's create_train_batches.
-    epoch, taken (int): which epoch it is, and how many of its batches were made.
-    order (int64 (examples,)): of the examples in this epoch, by their places in the corpus; of a stream, none.
-    begun (tuple): Python's random state as this epoch's batches began.
-    content (str): the SHA-256 of texts, scores and labels of a corpus in memory, once it was read; "" of a stream.
+    epoch, taken (int): the number of the epoch, and of its batches so far.
+    order (int64 (examples,)): of the examples in this epoch, by their places in the corpus; empty for a stream.
+    begun (tuple): Python's random state at the start of this epoch's batches.
+    content (str): the SHA-256 of texts, scores and labels of a corpus in memory, after it was read; "" for a stream.
     SOURCE: spacy.training.loop.create_train_batches, whose batches these are.
     """
 
-    def __init__(self, nlp: Language, corpus: Corpus, batcher: AnyBatcher, max_epochs: int):
+    def __init__(self, nlp: Language, corpus: _Corpus, batcher: AnyBatcher, max_epochs: int):
         self._nlp, self._corpus, self._batcher, self._max_epochs = nlp, corpus, batcher, max_epochs
         self.epoch = self.taken = 0
         self.order = numpy.zeros(0, dtype="int64")
@@ -166,18 +166,18 @@ class ResumableBatches:
         self.content = ""
         self._skipped: Callable[[], None] | None = None
 
-    def go_on(self, epoch: int, taken: int, order: numpy.ndarray, begun: tuple, skipped: Callable[[], None]) -> None:
-        """Have the next batch be the one after these, as another process made them.
+    def resume(self, epoch: int, taken: int, order: numpy.ndarray, begun: tuple, skipped: Callable[[], None]) -> None:
+        """Continue after the batches that another process made.
 
-        skipped (Callable): called when the batches before were passed over, to give what is random its state.
+        skipped (Callable): called when these batches were skipped, to restore the random states.
         """
         self.epoch, self.taken, self.order, self.begun = epoch, taken, order, begun
         self._skipped = skipped
 
     def __iter__(self) -> Iterator[tuple[int, list[Example]]]:
-        """The number of the epoch, and a batch.
+        """Yield the number of the epoch, and a batch.
 
-        RAISES (ValueError): if a corpus that is held has no examples, or others than before.
+        RAISES (ValueError): if a corpus in memory has no examples, or others than before.
         """
         held = self._held() if self._max_epochs >= 0 else None
         while self._max_epochs < 1 or self.epoch < self._max_epochs:
@@ -195,9 +195,8 @@ class ResumableBatches:
             content.update(f"{doc.text}\0{gold}\0".encode("utf8", "surrogatepass"))
         if self._skipped is not None and (self.content, len(self.order)) != (content.hexdigest(), len(held)):
             raise ValueError(
-                f"The checkpoint cannot be gone on with: the training corpus holds {len(held)} examples, "
-                f"expected the {len(self.order)} that it was made with, in their order and with their texts. "
-                "Give the same files, or train in another folder."
+                f"Cannot resume: the training corpus has {len(held)} examples, expected the {len(self.order)} of the "
+                "checkpoint, in their order and with their texts. Give the same files, or train in another folder."
             )
         self.content = content.hexdigest()
         if self._skipped is None:
@@ -225,13 +224,13 @@ class ResumableBatches:
                 skipped()
         if self.taken < passed:
             raise ValueError(
-                f"The checkpoint cannot be gone on with: the training corpus makes {self.taken} batches, "
-                f"expected the {passed} of its epoch and more. Give the same files, or train in another folder."
+                f"Cannot resume: the training corpus makes {self.taken} batches, expected at least the {passed} of the "
+                "checkpoint. Give the same files, or train in another folder."
             )
 
 
 def _shuffled(order: numpy.ndarray) -> numpy.ndarray:
-    """As random.shuffle leaves a list that was in this order."""
+    """Return the order after random.shuffle."""
     places = order.tolist()
     random.shuffle(places)
     return numpy.array(places, dtype="int64")

@@ -1,4 +1,4 @@
-"""A loss that is looked up by its name, and is needed in training only."""
+"""A loss that is looked up by its name, and is only needed in training."""
 
 from collections.abc import Mapping
 from functools import partial
@@ -11,15 +11,17 @@ from thinc.api import Model
 from ..validation import Name, validated
 from ._common import LossLayer
 
-BY_NAME = "spacy-sbert.LossByName.v1"
-MOST_LAYERS = 1000
-Layers = Annotated[int, Field(ge=1, le=MOST_LAYERS)]
+_MOST_LAYERS = 1000
 
 
 @registry.layers("spacy-sbert.LossByName.v1")
 @validated
-def LossByName(name: Name, settings: dict[str, object] | None = None, n_layers: Layers = 1) -> Model[Any, float]:
-    """The loss of a registered function, or, where none has this name, a layer that cannot be trained.
+def LossByName(
+    name: Name,
+    settings: dict[str, object] | None = None,
+    n_layers: Annotated[int, Field(ge=1, le=_MOST_LAYERS)] = 1,
+) -> Model:
+    """Return the loss of a registered function, or, if none has this name, a layer that cannot be trained.
 
     A pipeline that was trained with a loss of the user's own is saved with this in its place, see saved_by_name. So it
     can be loaded and used without the code of the loss.
@@ -31,19 +33,18 @@ def LossByName(name: Name, settings: dict[str, object] | None = None, n_layers: 
     if registry.has("layers", name):
         return registry.resolve({"loss": {"@layers": name, **(settings or {})}})["loss"]
     forward = partial(_unavailable, name=name)
-    parts: list[Model] = [Model(name, forward) for _ in range(n_layers - 1)]
-    return LossLayer(name, forward, layers=parts, n_members=[1, 2, 3], gold=None)
+    layers: list[Model] = [Model(name, forward) for _ in range(n_layers - 1)]
+    return LossLayer(name, forward, layers=layers, n_members=[1, 2, 3], gold=None)
 
 
-def _unavailable(model: Model, inputs: object, is_train: bool, *, name: str) -> Any:
+def _unavailable(model: Model, inputs: object, is_train: bool, *, name: str) -> object:
     raise ValueError(
-        f"Cannot train with the loss '{name}': no function of this name is registered in this process, and the "
-        "saved pipeline was loaded without it. Import the module that registers it before you load the "
-        "pipeline, or give its file with --code."
+        f"Cannot train with the loss '{name}', which no code in this process registers. Import its module before you "
+        "load the pipeline, or give its file with --code."
     )
 
 
-def saved_by_name(block: Any, interpolated: Any) -> Any:
+def saved_by_name(block: Any, interpolated: Any) -> Any:  # noqa: ANN401 (any part of a config)
     """Return the block of a config with LossByName in place of each function that no installed package provides.
 
     Losses with parameters stay as they are: without their code these could not be loaded.
@@ -58,9 +59,9 @@ def saved_by_name(block: Any, interpolated: Any) -> Any:
     if name is None or "*" in block or layers.get_entry_point(name) is not None:
         return replaced
     nodes = list(registry.resolve({"loss": interpolated})["loss"].walk())
-    if len(nodes) > MOST_LAYERS or any(
+    if len(nodes) > _MOST_LAYERS or any(
         node.param_names or node.shims or node.dim_names or node.ref_names for node in nodes
     ):
         return replaced
     settings = {key: value for key, value in replaced.items() if key != "@layers"}
-    return {"@layers": BY_NAME, "name": name, "settings": settings, "n_layers": len(nodes)}
+    return {"@layers": "spacy-sbert.LossByName.v1", "name": name, "settings": settings, "n_layers": len(nodes)}

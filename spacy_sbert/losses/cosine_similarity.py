@@ -1,7 +1,6 @@
-"""The regression objective: the cosine of a pair is to be its gold similarity."""
+"""The regression objective: the cosine of a pair should be its gold similarity."""
 
 from spacy.util import registry
-from thinc.api import Model
 from thinc.types import Floats1d
 
 from ..validation import SCORE_RANGE
@@ -9,7 +8,7 @@ from ._common import Backprop, LossLayer, Members, check_inputs, mean_square, pa
 
 
 @registry.layers("spacy-sbert.CosineSimilarityLoss.v1")
-def CosineSimilarityLoss() -> Model[tuple[Members, Floats1d], float]:
+def CosineSimilarityLoss() -> LossLayer:
     """Mean squared error between the cosine of u and v and the gold similarity of each pair.
 
     loss = 1/n sum_i (cos(u_i, v_i) - y_i)^2
@@ -19,10 +18,10 @@ def CosineSimilarityLoss() -> Model[tuple[Members, Floats1d], float]:
     RAISES (ValueError): if u, v and y do not have the same number of rows.
     SOURCE: Reimers and Gurevych 2019, section 3 (Regression Objective Function).
     """
-    return LossLayer("CosineSimilarityLoss", forward, n_members=[2], gold="score", score_range=SCORE_RANGE)
+    return LossLayer("CosineSimilarityLoss", _forward, n_members=[2], gold="score", score_range=SCORE_RANGE)
 
 
-def forward(model: LossLayer, inputs: tuple[Members, Floats1d], is_train: bool) -> tuple[float, Backprop]:
+def _forward(model: LossLayer, inputs: tuple[Members, Floats1d], is_train: bool) -> tuple[float, Backprop]:
     members, gold = inputs
     check_inputs(model, members, len(gold))
     similarity, back_to_members = paired_cosine(*members)

@@ -1,21 +1,23 @@
-"""The distillation objective: vectors are to be those of a teacher."""
+"""The distillation objectives: vectors should be those of a teacher."""
 
 from spacy.util import registry
-from thinc.api import Model, uniform_init
+from thinc.api import uniform_init
 from thinc.types import Floats2d
 from thinc.util import get_array_module
 
 from ..validation import NonNegativeFloat, validated
 from ._common import Backprop, LossLayer, Members, check_inputs, mean_square
 
+_Inputs = tuple[Members, Floats2d]
+
 
 @registry.layers("spacy-sbert.DistillationLoss.v1")
-def DistillationLoss() -> Model[tuple[Members, Floats2d], float]:
+def DistillationLoss() -> LossLayer:
     """Mean squared error between the teacher's vector of each example and the vectors of its members.
 
     loss = 1/(M n width) sum_m sum_i ||x_mi - t_i||^2
 
-    Two members are a text and its translation: both learn what the teacher says of the text.
+    Two members are a text and its translation: both learn the teacher's vector of the text.
 
     Input: [x] or [x_1, x_2], each float (n, width), and t, float (n, width), the teacher's vectors.
     Output: the loss, a float. Its backprop takes a factor on the loss and returns one dx a member.
@@ -25,24 +27,21 @@ def DistillationLoss() -> Model[tuple[Members, Floats2d], float]:
     return LossLayer("DistillationLoss", _distillation, n_members=[1, 2], gold="vector")
 
 
-def _distillation(model: LossLayer, inputs: tuple[Members, Floats2d], is_train: bool) -> tuple[float, Backprop]:
+def _distillation(model: LossLayer, inputs: _Inputs, is_train: bool) -> tuple[float, Backprop]:
     members, teacher = inputs
     check_inputs(model, members, len(teacher))
     for member in members:
         if member.shape[1] != teacher.shape[1]:
-            widths = {"width": member.shape[1], "teacher": teacher.shape[1]}
             raise ValueError(
-                (
-                    "The vectors to learn are {width} wide, the teacher's are {teacher} wide. Choose a teacher of "
-                    "the same width for the loss '{loss}', or spacy-sbert.ProjectedDistillationLoss.v1, which "
-                    "takes any."
-                ).format(loss=model.name, **widths)
+                f"The vectors to learn are {member.shape[1]} wide, the teacher's are {teacher.shape[1]} wide. Choose a "
+                f"teacher of the same width for the loss '{model.name}', or "
+                "spacy-sbert.ProjectedDistillationLoss.v1, which takes any."
             )
-    return mean_squared_error(members, teacher)
+    return _mean_squared_error(members, teacher)
 
 
-def mean_squared_error(members: Members, teacher: Floats2d) -> tuple[float, Backprop]:
-    """Over all elements of all members, each float (n, width) as the teacher; and the derivative by each member."""
+def _mean_squared_error(members: Members, teacher: Floats2d) -> tuple[float, Backprop]:
+    """Return the mean over all elements of all members, each float (n, width) as the teacher, and its backprop."""
     errors = get_array_module(teacher).stack(members) - teacher
 
     def backprop(d_loss: float = 1.0) -> Members:
@@ -53,7 +52,7 @@ def mean_squared_error(members: Members, teacher: Floats2d) -> tuple[float, Back
 
 @registry.layers("spacy-sbert.ProjectedDistillationLoss.v1")
 @validated
-def ProjectedDistillationLoss(learn_rate_factor: NonNegativeFloat = 1.0) -> Model[tuple[Members, Floats2d], float]:
+def ProjectedDistillationLoss(learn_rate_factor: NonNegativeFloat = 1.0) -> LossLayer:
     """Mean squared error between the teacher's vectors and a linear projection of those to learn, which is trained too.
 
     loss = 1/(M n nO) sum_m sum_i ||W x_mi - t_i||^2
@@ -69,7 +68,7 @@ def ProjectedDistillationLoss(learn_rate_factor: NonNegativeFloat = 1.0) -> Mode
     return LossLayer(
         "ProjectedDistillationLoss",
         _projected_distillation,
-        init=init,
+        init=_init,
         n_members=[1, 2],
         gold="vector",
         dims={"nO": None, "nI": None},
@@ -78,8 +77,8 @@ def ProjectedDistillationLoss(learn_rate_factor: NonNegativeFloat = 1.0) -> Mode
     )
 
 
-def init(model: LossLayer, X: tuple[Members, Floats2d] | None = None, Y: None = None) -> None:
-    """Make W for the widths of the members and of the teacher."""
+def _init(model: LossLayer, X: _Inputs | None = None, Y: None = None) -> None:
+    """Draw W for the widths of the members and of the teacher."""
     if X is None:
         return
     members, teacher = X
@@ -90,21 +89,18 @@ def init(model: LossLayer, X: tuple[Members, Floats2d] | None = None, Y: None = 
         model.set_param("W", uniform_init(model.ops, (nO, nI), lo=-(nI**-0.5), hi=nI**-0.5))
 
 
-def _projected_distillation(
-    model: LossLayer, inputs: tuple[Members, Floats2d], is_train: bool
-) -> tuple[float, Backprop]:
+def _projected_distillation(model: LossLayer, inputs: _Inputs, is_train: bool) -> tuple[float, Backprop]:
     members, teacher = inputs
     check_inputs(model, members, len(teacher))
-    given = (teacher.shape[1], members[0].shape[1])
-    if not model.has_param("W") or model.get_param("W").shape != given:
+    widths = (teacher.shape[1], members[0].shape[1])
+    if not model.has_param("W") or model.get_param("W").shape != widths:
         known = model.get_param("W").shape if model.has_param("W") else "none"
         raise ValueError(
-            f"The projection of the loss '{model.name}' has the widths {known} (teacher, encoder), and the "
-            f"batch {given}. Call nlp.initialize with examples of the teacher, or build the pipe anew for "
-            "another teacher."
+            f"The projection of the loss '{model.name}' has the widths {known} (teacher, encoder), and the batch "
+            f"{widths}. Call nlp.initialize with examples of the teacher, or build a new pipe for another teacher."
         )
     W = model.get_param("W")
-    value, back_to_projected = mean_squared_error([member @ W.T for member in members], teacher)
+    value, back_to_projected = _mean_squared_error([member @ W.T for member in members], teacher)
 
     def backprop(d_loss: float = 1.0) -> Members:
         d_projected = back_to_projected(d_loss)

@@ -1,4 +1,4 @@
-"""Several objectives for one encoder, each with examples of its own."""
+"""Several objectives for one encoder, each with its own examples."""
 
 from collections.abc import Callable, Iterable
 
@@ -6,13 +6,13 @@ from spacy.util import registry
 from thinc.api import Model
 
 from ..validation import NonNegativeFloat, validated
-from ._common import LossLayer, Members, as_inner
+from ._common import LossLayer, Members, check_inner
 
-NAME = "MultiTaskLoss"
-Inputs = dict[str, tuple[Members, object]]
+_NAME = "MultiTaskLoss"
+_Inputs = dict[str, tuple[Members, object]]
 
 
-class Objectives(LossLayer):
+class _MultiTaskLayer(LossLayer):
     """A loss layer that holds others.
 
     names (list[str]): the name of each, in the order of the layers.
@@ -28,32 +28,32 @@ class Objectives(LossLayer):
 def MultiTaskLoss(
     objectives: dict[str, object],  # confection would check a Model before it is built
     weights: dict[str, NonNegativeFloat] | None = None,
-) -> Model[Inputs, dict[str, float]]:
-    """Several losses beside each other, each for the examples that are marked with its name.
+) -> LossLayer:
+    """Sum of several losses, each of the examples that are marked with its name.
 
     loss = sum_k w_k loss_k(members_k, gold_k)
 
     objectives (dict[str, Model]): the losses by name.
-    weights (dict[str, float]): w by name, 1 for those left out.
+    weights (dict[str, float]): w by name, 1 by default.
     Input: dict by name, for the objectives that the batch has examples of, of the members and gold values that the loss
         takes.
     Output: dict[str, float], w_k loss_k by name. Its backprop takes a factor on the loss and returns a dict by name of
         one derivative a member.
-    RAISES (ValueError): if there is no objective, or one is not a loss layer or has objectives of its own; if weights
-        or the input name an unknown one, or a loss refuses its input.
+    RAISES (ValueError): if there is no objective, or one is not a loss layer or has several objectives itself; if
+        weights or the input name an unknown one, or a loss refuses its input.
     SOURCE: Caruana 1997.
     """
     if not objectives:
         raise ValueError(
-            f"The loss '{NAME}' has no objectives: expected at least one in [components.sbert.loss.objectives]."
+            f"The loss '{_NAME}' has no objectives: expected at least one in [components.sbert.loss.objectives]."
         )
     names = sorted(objectives)
-    layers = [as_inner(objectives[name], loss=NAME, setting="objectives") for name in names]
+    layers = [check_inner(objectives[name], loss=_NAME, setting="objectives") for name in names]
     _check_names(weights or {}, names, "weights")
-    model = Objectives(
-        NAME,
-        forward,
-        init=init,
+    model = _MultiTaskLayer(
+        _NAME,
+        _forward,
+        init=_init,
         layers=layers,
         n_members=[],
         gold=None,
@@ -65,40 +65,38 @@ def MultiTaskLoss(
     return model
 
 
-def init(model: Objectives, X: Inputs | None = None, Y: None = None) -> None:
+def _init(model: _MultiTaskLayer, X: _Inputs | None = None, Y: None = None) -> None:
     """Initialize the objectives that there are examples of."""
     for name, layer in _layers(model, X or {}).items():
         layer.initialize(X=(X or {}).get(name))
 
 
-def forward(
-    model: Objectives, inputs: Inputs, is_train: bool
+def _forward(
+    model: _MultiTaskLayer, inputs: _Inputs, is_train: bool
 ) -> tuple[dict[str, float], Callable[[float], dict[str, Members]]]:
     layers = _layers(model, inputs)
-    parts = {name: layers[name](inputs[name], is_train) for name in inputs}
+    losses = {name: layers[name](inputs[name], is_train) for name in inputs}
 
     def backprop(d_loss: float = 1.0) -> dict[str, Members]:
-        return {name: back(model.weights[name] * d_loss) for name, (_, back) in parts.items()}
+        return {name: back(model.weights[name] * d_loss) for name, (_, back) in losses.items()}
 
-    return {name: model.weights[name] * value for name, (value, _) in parts.items()}, backprop
+    return {name: model.weights[name] * value for name, (value, _) in losses.items()}, backprop
 
 
-def _layers(model: Objectives, inputs: Inputs) -> dict[str, Model]:
+def _layers(model: _MultiTaskLayer, inputs: _Inputs) -> dict[str, Model]:
     saved = model.attrs["objectives"]
     if saved != model.names:
-        settings = {"saved": ", ".join(saved), "given": ", ".join(model.names)}
         raise ValueError(
-            (
-                "The loss '{loss}' was saved with the objectives {saved}, but the config names {given}. Name them "
-                "as they were saved."
-            ).format(loss=model.name, **settings)
+            f"The loss '{model.name}' was saved with the objectives {', '.join(saved)}, but the config names "
+            f"{', '.join(model.names)}. Name them as they were saved."
         )
     _check_names(inputs, model.names, "named by an example")
     return dict(zip(model.names, model.layers, strict=True))
 
 
-def _check_names(given: Iterable[str], known: list[str], where: str) -> None:
-    for name in given:
+def _check_names(names: Iterable[str], known: list[str], where: str) -> None:
+    for name in names:
         if name not in known:
-            expected = ", ".join(known)
-            raise ValueError(f"The loss '{NAME}' has no objective '{name}' ({where}): expected one of {expected}.")
+            raise ValueError(
+                f"The loss '{_NAME}' has no objective '{name}' ({where}): expected one of {', '.join(known)}."
+            )

@@ -1,51 +1,56 @@
-"""The in-batch ranking objective: an anchor is to find its positive among those of the whole batch."""
+"""The in-batch ranking objective: an anchor should find its positive among those of the whole batch."""
 
+from collections.abc import Callable
 from functools import partial
 
 from spacy.util import registry
-from thinc.api import Model
+from thinc.types import Floats2d, FloatsXd, Ints1d, Ints2d
 from thinc.util import get_array_module
 
 from ..errors import Errors
 from ..validation import Positive, PositiveFloat, validated
-from ._common import Backprop, LossLayer, Members, check_inputs, choose, label_encode
-from ._in_batch import SIMILARITIES, in_batch_cross_entropy
+from ._common import Backprop, LossLayer, Members, check_inputs, choose, cross_entropy, label_encode, unit_rows
 
-Inputs = tuple[Members, list[list[str]]]
+_Inputs = tuple[Members, list[list[str]]]
+# Make the similarity matrix a matrix product: from rows to the rows that are multiplied, and their backprop
+_SIMILARITIES: dict[str, Callable[[Floats2d], tuple[Floats2d, Callable[[Floats2d], Floats2d]]]] = {
+    "cosine": lambda x: unit_rows(x, True),
+    "dot": lambda x: (x, lambda d: d),
+}
 
 
 @registry.layers("spacy-sbert.MultipleNegativesRankingLoss.v1")
 @validated
 def MultipleNegativesRankingLoss(
     scale: PositiveFloat = 20.0, similarity: str = "cosine", symmetric: bool = False
-) -> Model[Inputs, float]:
-    """Cross-entropy of picking each anchor's positive out of all positives and hard negatives of the batch.
+) -> LossLayer:
+    """Cross-entropy of choosing each anchor's positive among all positives and hard negatives of the batch.
 
     loss = -1/n sum_i log(exp(scale sim(a_i, p_i)) / sum_c exp(scale sim(a_i, c)))
 
-    c runs over p_1 .. p_n and, where given, n_1 .. n_n. A candidate that is known to be right, too, is left out: one
-    with the text of a_i or p_i, and the positive of an anchor with the text of a_i.
+    c runs over p_1 .. p_n and, if there are any, n_1 .. n_n. A candidate that is known to be right, too, is left out:
+    one with the text of a_i or p_i, and the positive of an anchor with the text of a_i.
 
     scale (float): the inverse of the temperature.
     similarity (str): "cosine", or "dot" (with a scale of 1).
-    symmetric (bool): whether to average with the loss of picking each positive's anchor out of a_1 .. a_n.
+    symmetric (bool): whether to average with the loss of choosing each positive's anchor among a_1 .. a_n.
     Input: [a, p] or [a, p, n], each float (n, width), and the texts, list[list[str]], n of each member.
     Output: the loss, a float. Its backprop takes a factor on the loss and returns one derivative a member.
     RAISES (ValueError): if the similarity is unknown, members and texts do not have the same number of rows, or the
         batch is one pair.
     SOURCE: Henderson et al. 2017, section 4.4 (Multiple negatives); van den Oord et al. 2018, section 2.3.
     """
-    return ranking_layer("MultipleNegativesRankingLoss", scale, similarity, symmetric)
+    return _ranking_layer("MultipleNegativesRankingLoss", scale, similarity, symmetric)
 
 
-def ranking_layer(
+def _ranking_layer(
     name: str, scale: float, similarity: str, symmetric: bool, mini_batch_size: int | None = None
 ) -> LossLayer:
-    """The layer behind a name; it holds the scores of mini_batch_size rows at once, None for all."""
-    choose(SIMILARITIES, similarity, loss=name, setting="similarity")
+    """Return the layer of a name, which holds the scores of mini_batch_size rows at once, None for all."""
+    choose(_SIMILARITIES, similarity, loss=name, setting="similarity")
     return LossLayer(
         name,
-        partial(forward, scale=scale, similarity=similarity, symmetric=symmetric),
+        partial(_forward, scale=scale, similarity=similarity, symmetric=symmetric),
         n_members=[2, 3],
         gold="text",
         whole_batch=True,
@@ -53,8 +58,8 @@ def ranking_layer(
     )
 
 
-def forward(
-    model: LossLayer, inputs: Inputs, is_train: bool, *, scale: float, similarity: str, symmetric: bool
+def _forward(
+    model: LossLayer, inputs: _Inputs, is_train: bool, *, scale: float, similarity: str, symmetric: bool
 ) -> tuple[float, Backprop]:
     members, texts = inputs
     check_inputs(model, members, *map(len, texts))
@@ -62,26 +67,26 @@ def forward(
         raise ValueError(Errors.NO_NEGATIVES.format(loss=model.name))
     xp = get_array_module(members[0])
     ids = label_encode(texts, xp)
-    entered = [SIMILARITIES[similarity](member) for member in members]
-    searches = [list(range(len(members)))]  # each a query and its answers, by number of the member
+    compared = [_SIMILARITIES[similarity](member) for member in members]
+    searches = [list(range(len(members)))]  # each has the numbers of the query and of its answers
     if symmetric:
         searches.append([1, 0])
     gradients = [xp.zeros_like(member) for member in members]
     value = xp.zeros((), dtype=members[0].dtype)
     for query, *answers in searches:
-        found, derivatives = in_batch_cross_entropy(
-            entered[query][0],
-            [entered[answer][0] for answer in answers],
+        loss, derivatives = _in_batch_cross_entropy(
+            compared[query][0],
+            [compared[answer][0] for answer in answers],
             ids[[query, *answers]],
             scale=scale,
             block_size=model.mini_batch_size or len(members[0]),
         )
-        value += found / len(searches)
+        value += loss / len(searches)
         for member, derivative in zip([query, *answers], derivatives, strict=True):
             gradients[member] += derivative / len(searches)
 
     def backprop(d_loss: float = 1.0) -> Members:
-        return [back(d_loss * gradient) for (_, back), gradient in zip(entered, gradients, strict=True)]
+        return [back(d_loss * gradient) for (_, back), gradient in zip(compared, gradients, strict=True)]
 
     return float(value), backprop
 
@@ -90,14 +95,13 @@ def forward(
 @validated
 def CachedMultipleNegativesRankingLoss(
     mini_batch_size: Positive = 32, scale: PositiveFloat = 20.0, similarity: str = "cosine", symmetric: bool = False
-) -> Model[Inputs, float]:
+) -> LossLayer:
     """MultipleNegativesRankingLoss, the same value and gradient, with memory for mini_batch_size rows instead of all.
 
     loss = -1/n sum_i log(exp(scale sim(a_i, p_i)) / sum_c exp(scale sim(a_i, c)))
 
-    The scores are held block by block. The `sbert` pipe reads mini_batch_size from the layer and has the encoder run
-    that many rows at once, too: first without keeping what backpropagation needs, and again once the gradient of the
-    vectors is known.
+    The scores are computed block by block. The `sbert` pipe reads mini_batch_size from the layer and runs the encoder
+    on that many rows at once, too: first without keeping activations, and again when their gradient is known.
 
     mini_batch_size (int): how many rows at once.
     scale, similarity, symmetric: as in MultipleNegativesRankingLoss.
@@ -106,4 +110,54 @@ def CachedMultipleNegativesRankingLoss(
     RAISES (ValueError): as MultipleNegativesRankingLoss, and for a setting of another type or range.
     SOURCE: Gao et al. 2021, section 3.
     """
-    return ranking_layer("CachedMultipleNegativesRankingLoss", scale, similarity, symmetric, mini_batch_size)
+    return _ranking_layer("CachedMultipleNegativesRankingLoss", scale, similarity, symmetric, mini_batch_size)
+
+
+def _in_batch_cross_entropy(
+    queries: Floats2d, answers: list[Floats2d], ids: Ints2d, *, scale: float, block_size: int
+) -> tuple[FloatsXd, list[Floats2d]]:
+    """Return the mean cross-entropy of the scores of each query, whose right answer is that of the same row.
+
+    queries (float (n, width)): the anchors.
+    answers (list of float (n, width)): the right answers, and the hard negatives if there are any.
+    ids (int (1 + len(answers), n)): equal numbers for equal texts, of the queries and of each answer.
+    block_size (int): how many rows of the scores, (n, n len(answers)), are held at once.
+    RETURNS (float (), list of float (n, width)): the loss, still on the device, and its derivatives by queries and each
+        answer. The loss of a query without a wrong answer is 0.
+    """
+    xp = get_array_module(queries)
+    n, candidates = len(queries), xp.concatenate(answers)
+    d_queries, d_candidates = xp.zeros_like(queries), xp.zeros_like(candidates)
+    total = xp.zeros((), dtype=queries.dtype)
+    for start in range(0, n, block_size):
+        rows = xp.arange(start, min(start + block_size, n))
+        scores = scale * (queries[rows] @ candidates.T)
+        scores = xp.where(false_negatives(ids, rows), -xp.inf, scores)
+        losses, d_scores = cross_entropy(scores, rows)
+        d_scores = d_scores * (scale / n)
+        total += xp.sum(losses)
+        d_queries[rows] = d_scores @ candidates
+        d_candidates += d_scores.T @ queries[rows]
+    return total / n, [d_queries, *xp.split(d_candidates, len(answers))]
+
+
+def false_negatives(ids: Ints2d, rows: Ints1d) -> Ints2d:
+    """Return which answers of other rows are right for a query, too.
+
+    These are answers with the text of the query or of its own answer, and answers to a query of the same text. A hard
+    negative is a false one for the first two reasons only, and in any row.
+
+    ids (int (members, n)): numbers of the texts of the queries, the answers and, if there are any, hard negatives.
+    rows (int (block,)): the queries.
+    RETURNS (bool (block, n (members - 1))): true for those to leave out.
+    """
+    xp = get_array_module(ids)
+    query, answer, *hard_negatives = xp.asarray(ids)
+
+    def same(first: Ints1d, second: Ints1d) -> Ints2d:
+        return xp.expand_dims(first[rows], 1) == xp.expand_dims(second, 0)
+
+    repeated = same(query, answer) | same(answer, answer) | same(query, query)
+    elsewhere = ~same(xp.arange(len(query)), xp.arange(len(query)))
+    of_hard = [same(query, hard) | same(answer, hard) for hard in hard_negatives]
+    return xp.concatenate([repeated & elsewhere, *of_hard], axis=1)

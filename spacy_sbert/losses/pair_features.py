@@ -1,4 +1,4 @@
-"""What a classifier or a regressor of pairs sees of two vectors: u, v, |u - v| and u * v."""
+"""Features of two vectors for a classifier or a regressor of pairs: u, v, |u - v| and u * v."""
 
 from collections.abc import Sequence
 
@@ -12,7 +12,7 @@ SYMMETRIC = ("abs_diff", "product")  # the same with u and v exchanged
 
 
 def concatenated(u: RowsT, v: RowsT, *, parts: Sequence[str]) -> RowsT:
-    """Parts of paired rows side by side, such as [u_i; v_i; |u_i - v_i|].
+    """Concatenate parts of paired rows, such as [u_i; v_i; |u_i - v_i|].
 
     u, v (float (n, width), NumPy or CuPy): the vectors of the pairs.
     parts (Sequence[str]): some of PARTS; abs_diff is |u - v|, product u * v.
@@ -25,13 +25,13 @@ def concatenated(u: RowsT, v: RowsT, *, parts: Sequence[str]) -> RowsT:
 
 
 def backprop_concatenated(u: Floats2d, v: Floats2d, *, parts: Sequence[str], d_features: Floats2d) -> list[Floats2d]:
-    """du and dv, from the derivative of the features, float (n, len(parts) * width)."""
+    """Return du and dv, from the derivative of the features, float (n, len(parts) * width)."""
     pieces = get_array_module(u).split(d_features, len(parts), axis=1)
-    shares = [_backprop(u, v, part, d) for part, d in zip(parts, pieces, strict=True)]
-    return [sum(each[1:], start=each[0]) for each in zip(*shares, strict=True)]
+    shares = [_backprop_part(u, v, part, d) for part, d in zip(parts, pieces, strict=True)]
+    return [sum(of_member[1:], start=of_member[0]) for of_member in zip(*shares, strict=True)]
 
 
-def _backprop(u: Floats2d, v: Floats2d, part: str, d: Floats2d) -> tuple[Floats2d, Floats2d]:
+def _backprop_part(u: Floats2d, v: Floats2d, part: str, d: Floats2d) -> tuple[Floats2d, Floats2d]:
     xp = get_array_module(u)
     if part == "abs_diff":
         d = d * xp.sign(u - v)

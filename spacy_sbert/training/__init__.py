@@ -1,0 +1,1 @@
+"""Training: examples, batches, losses of batches, schedules and the logger."""

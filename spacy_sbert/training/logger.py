@@ -1,16 +1,12 @@
-"""Loggers and scores of training."""
+"""The logger of training."""
 
-import csv
 import sys
-import warnings
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from io import StringIO
+from collections.abc import Callable
 from pathlib import Path
-from time import perf_counter
-from typing import IO, Any, TypedDict, cast
+from typing import IO, Any
 
-import srsly
 from spacy.language import Language
+<<<<<<< HEAD
 from spacy.util import registry, resolve_dot_names
 from tqdm import tqdm
 from wasabi import Printer
@@ -200,25 +196,33 @@ Setup = Callable[[Language, IO, IO], tuple[LogStep, Callable[[], None]]]
 WIDTH = 12  # of a column
 SECONDS = 30.0  # between two lines in a log file
 UNKNOWN = "-"  # of one step alone, most of whose time an evaluation took, no speed can be told
+=======
+from spacy.util import registry
+>>>>>>> b3
 
 
 @registry.loggers("spacy-sbert.ProgressLogger.v1")
-def progress_logger(progress_bar: bool = True, output_file: str | Path | None = None) -> Setup:
+def progress_logger(progress_bar: bool = True, output_file: str | Path | None = None) -> Callable:
     """Log as spaCy's ConsoleLogger does, with the loss of each objective and the speed of training.
 
     progress_bar (bool): whether to show the steps, the examples a second and the time left between evaluations: in a
         bar on a terminal, else in a line every 30 seconds; and the time left in each row.
     output_file (str or Path): a file that gets a line for each evaluation: a row of a table if it ends in .csv, else
         JSON; an existing one is continued.
-    RETURNS (Callable): what `training.logger` is to be. It raises ValueError before the first step if no weighted score
-        is defined for the dev corpus, see check_weighted_scores.
+    RETURNS (Callable): for `training.logger`. It raises ValueError before the first step if no weighted score is
+        defined for the dev corpus, see check_weighted_scores.
     """
 
-    def setup(nlp: Language, stdout: IO = sys.stdout, stderr: IO = sys.stderr) -> tuple[LogStep, Callable[[], None]]:
+    def setup(
+        nlp: Language, stdout: IO = sys.stdout, stderr: IO = sys.stderr
+    ) -> tuple[Callable[[dict[str, Any] | None], None], Callable[[], None]]:
+        from .training_log import TrainingLog  # noqa: PLC0415 (spaCy imports all loggers with the first pipe)
+
         log = TrainingLog(nlp, stdout, stderr, progress_bar, None if output_file is None else Path(output_file))
         return log.step, log.close
 
     return setup
+<<<<<<< HEAD
 
 
 class TrainingLog:
@@ -350,3 +354,5 @@ def _count_steps(nlp: Language) -> int | None:
     (corpus,) = resolve_dot_names(config, [training["train_corpus"]])
     steps = training["max_epochs"] * epoch_steps(corpus, batcher)
     return steps if limit is None else min(steps, limit)
+=======
+>>>>>>> b3

@@ -1,7 +1,7 @@
 """Write and validate training configs."""
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
 from math import ceil
@@ -12,19 +12,21 @@ import spacy
 from spacy.schemas import ConfigSchemaInit, ConfigSchemaNlp, ConfigSchemaTraining
 from thinc.api import Config
 
-from ..errors import Errors
 from ..files.saved_config import check_value
 from ..validation import Name, Positive
 
-LONG = 20_000  # examples of which one epoch is enough, as in the paper
-LOOKS = 10  # at the scores, in all epochs
-PATIENT = 3  # looks without a better score, after which training ends
+_LONG = 20_000  # examples of which one epoch is enough, as in the paper
+_EVALUATIONS = 10  # at the scores, in all epochs
+_PATIENCE = 3  # evaluations without a better score, after which training ends
 
 
 @dataclass(frozen=True)
-class Objective:
-    """What is learned of a kind of table. loss: its layer. measure: by which scores the best weights are kept.
-    batch_size: examples of a step. model: settings of the encoder."""
+class _Objective:
+    """Settings for a kind of table.
+
+    loss: the layer. measure: the score by which the best weights are kept. batch_size: examples of a step. model:
+    settings of the encoder.
+    """
 
     loss: Mapping[str, Any]
     measure: str
@@ -32,59 +34,56 @@ class Objective:
     model: Mapping[str, Any]
 
 
-CONTRASTIVE = {"@layers": "spacy-sbert.OnlineContrastiveLoss.v1", "distance": "cosine", "margin": 0.5}
-RANKING = {"@layers": "spacy-sbert.MultipleNegativesRankingLoss.v1", "scale": 20.0}
-SOFTMAX = {"@layers": "spacy-sbert.SoftmaxLoss.v1", "learn_rate_factor": 50.0}
-BATCH_HARD = {"@layers": "spacy-sbert.BatchHardTripletLoss.v1", "distance": "euclidean", "margin": 1.0}
-OBJECTIVES = {  # by the kind of the table
-    "graded": Objective({"@layers": "spacy-sbert.CosineSimilarityLoss.v1"}, "sts_spearman", 16, {}),
-    "binary": Objective(CONTRASTIVE, "pair_ap", 32, {}),
-    "labelled": Objective(SOFTMAX, "nli_acc", 16, {"normalize": False}),  # as configs/nli.cfg
-    "positives": Objective(RANKING, "pair_ap", 32, {}),
-    "triplets": Objective(RANKING, "triplet_acc", 32, {}),
-    "classes": Objective(BATCH_HARD, "knn_acc", 64, {}),  # large batches, as several texts of a class must meet in one
+_CONTRASTIVE = {"@layers": "spacy-sbert.OnlineContrastiveLoss.v1", "distance": "cosine", "margin": 0.5}
+_RANKING = {"@layers": "spacy-sbert.MultipleNegativesRankingLoss.v1", "scale": 20.0}
+_SOFTMAX = {"@layers": "spacy-sbert.SoftmaxLoss.v1", "learn_rate_factor": 50.0}
+_BATCH_HARD = {"@layers": "spacy-sbert.BatchHardTripletLoss.v1", "distance": "euclidean", "margin": 1.0}
+_OBJECTIVES = {  # by the kind of the table
+    "graded": _Objective({"@layers": "spacy-sbert.CosineSimilarityLoss.v1"}, "sts_spearman", 16, {}),
+    "binary": _Objective(_CONTRASTIVE, "pair_ap", 32, {}),
+    "labelled": _Objective(_SOFTMAX, "nli_acc", 16, {"normalize": False}),  # as configs/nli.cfg
+    "positives": _Objective(_RANKING, "pair_ap", 32, {}),
+    "triplets": _Objective(_RANKING, "triplet_acc", 32, {}),
+    # large batches, as several texts of a class must meet in one
+    "classes": _Objective(_BATCH_HARD, "knn_acc", 64, {}),
 }
-MEASURES = {kind: objective.measure for kind, objective in OBJECTIVES.items()}  # of what is scored
-
-
-Kind = Literal["graded", "binary", "labelled", "positives", "triplets", "classes"]
+_Kind = Literal["graded", "binary", "labelled", "positives", "triplets", "classes"]
 
 
 def quickstart_config(
     train: Mapping[str, Any],
     dev: Mapping[str, Any],
     *,
-    kind: Kind,
+    kind: _Kind,
     count: Positive,
-    scored: Kind | None = None,
+    scored: _Kind | None = None,
     encoder: Name | None = None,
     lang: str = "en",
     epochs: Positive | None = None,
     seed: int = 1,
 ) -> Config:
-    """The config of a pipeline with one `sbert` pipe, complete: spaCy trains it as it is.
+    """Return a complete config of a pipeline with one `sbert` pipe.
 
-    The rate rises over the first tenth of the steps to 2e-5, and falls to 0; the scores are looked at ten times, and
-    training ends where three looks show no better one.
+    The rate rises over the first tenth of the steps to 2e-5, and falls to 0. There are ten evaluations, and training
+    ends after three without a better score.
 
-    train, dev (dict): settings of PairCorpus for what is learned and what is scored, path among them.
-    kind (str): what the table has, see OwnTable. count (int): of the examples that are learned.
-    scored (str): what the dev table has; None for the same.
+    train, dev (dict): settings of PairCorpus for the training and dev examples, path among them.
+    kind (str): the gold of the training table. count (int): of the training examples.
+    scored (str): the gold of the dev table; None for the same.
     encoder (str): a folder or a name; None for the default one. lang (str): of the tokenizer.
-    epochs (int): how often each example is learned; None for 4, or 1 of 20,000 examples or more. seed (int): of all
-        that is random.
+    epochs (int): None for 4, or 1 of 20,000 examples or more. seed (int): of the whole training.
     RETURNS (Config): not interpolated.
     """
     for value in (train["path"], dev["path"], encoder or "", *_columns(train), *_columns(dev)):
         check_value(str(value))
-    objective, measure = OBJECTIVES[kind], MEASURES[scored or kind]
+    objective, measure = _OBJECTIVES[kind], _OBJECTIVES[scored or kind].measure
     nlp = spacy.blank(lang)
     model = {**objective.model, **({} if encoder is None else {"name": encoder})}
     nlp.add_pipe("sbert", config={"loss": dict(objective.loss), **({"model": model} if model else {})})
     config = nlp.config
-    epochs = epochs or (1 if count >= LONG else 4)
+    epochs = epochs or (1 if count >= _LONG else 4)
     steps = count_steps(count, objective.batch_size, epochs)
-    frequency = max(1, (steps - 1) // LOOKS)  # steps are counted from 0
+    frequency = max(1, (steps - 1) // _EVALUATIONS)  # steps are counted from 0
     reader = {"@readers": "spacy-sbert.PairCorpus.v1", "format": "table"}
     config["paths"] |= {"train": str(train["path"]), "dev": str(dev["path"])}
     config["system"]["seed"] = seed
@@ -96,7 +95,7 @@ def quickstart_config(
         "max_epochs": epochs,
         "max_steps": 0,
         "eval_frequency": frequency,
-        "patience": PATIENT * frequency,
+        "patience": _PATIENCE * frequency,
         "accumulate_gradient": 1,
         "batcher": {"@batchers": "spacy-sbert.batch_by_objective.v1", "size": objective.batch_size},
         "logger": {"@loggers": "spacy-sbert.ProgressLogger.v1", "progress_bar": True},
@@ -113,12 +112,12 @@ def _columns(reading: Mapping[str, Any]) -> list[str]:
 
 
 def count_steps(count: int, batch_size: int, epochs: int) -> int:
-    """How many steps there are, of so many examples each but for the last of an epoch."""
+    """Return the number of steps."""
     return epochs * ceil(count / batch_size)
 
 
 def _optimizer() -> dict[str, Any]:
-    """That of configs/sts.cfg."""
+    """Return the optimizer of configs/sts.cfg."""
     rate = {
         "@schedules": "spacy-sbert.linear_warmup.v2",
         "initial_rate": 2e-5,
@@ -132,16 +131,16 @@ def _optimizer() -> dict[str, Any]:
     return {"@optimizers": "Adam.v1", **settings, "learn_rate": rate}
 
 
-SECTIONS: dict[str, Any] = {"nlp": ConfigSchemaNlp, "training": ConfigSchemaTraining, "initialize": ConfigSchemaInit}
+_SECTIONS: dict[str, Any] = {"nlp": ConfigSchemaNlp, "training": ConfigSchemaTraining, "initialize": ConfigSchemaInit}
 
-WITH_SOURCE = ("source", "component", "replace_listeners")  # what spaCy reads of a component with a source
-NAMED = ("paths", "system", "corpora", "components")  # sections whose names a config chooses
+_WITH_SOURCE = ("source", "component", "replace_listeners")  # what spaCy reads of a component with a source
+_NAMED = ("paths", "system", "corpora", "components")  # sections whose names a config chooses
 
 
 def check_config(config: Mapping[str, Any]) -> None:
-    """Refuse a config with a setting that would have no effect.
+    """Refuse a config with a setting that would be ignored.
 
-    config (Config): to train by.
+    config (Config): to train with.
     RAISES (ValueError): for one without [training], an unknown setting of [nlp], [training] or [initialize], a
         component with a `name`, which spaCy has from its section, or with settings beside a `source`.
     """
@@ -150,53 +149,54 @@ def check_config(config: Mapping[str, Any]) -> None:
             f"The config has no section [training]; it has: {', '.join(config) or 'none'}. Write one with "
             "'python -m spacy sbert init-config', or complete it with 'python -m spacy init fill-config'."
         )
-    for section, schema in SECTIONS.items():
+    for section, schema in _SECTIONS.items():
         for key in config.get(section, {}):
             if key not in schema.model_fields:
                 expected = get_close_matches(key, schema.model_fields, n=1) or schema.model_fields
-                raise ValueError(
-                    Errors.NO_SUCH_SETTING.format(section=section, given=key, expected=", ".join(expected))
-                )
+                raise ValueError(_unknown_setting(section, key, expected))
     for name, block in config.get("components", {}).items():
         if isinstance(block, Mapping) and "name" in block:
             raise ValueError(
-                f"[components.{name}] has name = '{block['name']}', which would be ignored: a component is "
-                "called as its section is, and the encoder stands in its model. Set name in "
-                f"[components.{name}.model] (--components.{name}.model.name)."
+                f"[components.{name}] has name = '{block['name']}', which would be ignored: a component has the name "
+                f"of its section. Set name in [components.{name}.model] (--components.{name}.model.name)."
             )
         if isinstance(block, Mapping) and "source" in block and "factory" not in block:
-            beside = [key for key in block if key not in WITH_SOURCE]
+            beside = [key for key in block if key not in _WITH_SOURCE]
             if beside:
-                given = {"pipe": name, "settings": ", ".join(beside), "source": block["source"]}
+                source = block["source"]
                 raise ValueError(
-                    (
-                        "[components.{pipe}] has a source and also {settings}, which spaCy would ignore. Load "
-                        '{source} with the setting, spacy.load("{source}", config={{"components.{pipe}.{first}": '
-                        "...}}), save it, and give that folder as source."
-                    ).format(first=beside[0], **given)
+                    f"[components.{name}] has a source and also {', '.join(beside)}, which spaCy would ignore. Load "
+                    f'{source} with the setting, spacy.load("{source}", config={{"components.{name}.{beside[0]}": '
+                    "...}), save it, and give that folder as source."
                 )
 
 
 def check_overrides(config: Mapping[str, Any], overrides: Mapping[str, Any]) -> None:
-    """Refuse settings, given beside a config, of what it does not have, and nothing in it refers to.
+    """Refuse overrides of parts that a config does not have or refer to.
 
     config (Config): without them, not interpolated. overrides: from names with dots, such as "paths.train", to values.
     RAISES (ValueError): if spaCy would ignore one.
     """
-    for given in overrides:
-        section, _, rest = given.partition(".")
+    for override in overrides:
+        section, _, rest = override.partition(".")
         name, known = rest.split(".")[0], config.get(section, {})
-        if section in NAMED and name not in known and f"${{{section}.{name}" not in str(config):
+        if section in _NAMED and name not in known and f"${{{section}.{name}" not in str(config):
             expected = get_close_matches(name, known, n=1) or known or ["none"]
-            raise ValueError(Errors.NO_SUCH_SETTING.format(section=section, given=name, expected=", ".join(expected)))
+            raise ValueError(_unknown_setting(section, name, expected))
 
 
 def check_output(output: Path | None) -> None:
-    """RAISES (ValueError): if a folder cannot be written to, or made."""
+    """Check that a folder can be created or written to.
+
+    RAISES (ValueError): if it cannot.
+    """
     if output is None:
         return
-    there = next(path for path in (output.absolute(), *output.absolute().parents) if path.exists())
-    if not there.is_dir():
-        raise ValueError(Errors.OUTPUT_NOT_WRITABLE.format(path=output, there=there, reason="is no folder"))
-    if not os.access(there, os.W_OK | os.X_OK):
-        raise ValueError(Errors.OUTPUT_NOT_WRITABLE.format(path=output, there=there, reason="is not yours to write to"))
+    existing = next(path for path in (output.absolute(), *output.absolute().parents) if path.exists())
+    reason = "is not yours to write to" if existing.is_dir() else "is no folder"
+    if not existing.is_dir() or not os.access(existing, os.W_OK | os.X_OK):
+        raise ValueError(f"Cannot save to --output {output}: {existing} {reason}. Give --output another name.")
+
+
+def _unknown_setting(section: str, name: str, expected: Iterable[str]) -> str:
+    return f"[{section}] has no setting '{name}', which would be ignored: expected {', '.join(expected)}."

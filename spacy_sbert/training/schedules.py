@@ -10,14 +10,16 @@ from ..validation import Epochs, NonNegative, NonNegativeFloat, Positive, invali
 from .batchers import AnyBatcher, Batcher
 from .examples import Reader, count_objectives, reading_pipeline
 
+_VARIABLE = re.compile(r"\$\{.+\}")  # the name of another setting, in a config
+
 
 def epoch_steps(corpus: Reader, batcher: AnyBatcher) -> int:
-    """The steps of an epoch over a corpus that is held in memory: one for each batch.
+    """Return the steps of an epoch over a corpus that is held in memory: one for each batch.
 
     corpus (Callable): the reader; see count_objectives.
-    batcher (Callable): one of this package has as many batches in every epoch. Any other makes them once, of the
-        examples in their order: where batches are filled by the length of texts (spacy.batch_by_words.v1), an epoch,
-        whose order is another, may have a few more or less.
+    batcher (Callable): those of this package have as many batches in every epoch. Any other is counted once, with the
+        examples in their order: if batches are filled by the length of texts (spacy.batch_by_words.v1), an epoch in
+        another order may have a few more or less.
     RAISES (ValueError): if there is no batch, or the corpus cannot be read.
     """
     if isinstance(batcher, Batcher):
@@ -27,35 +29,9 @@ def epoch_steps(corpus: Reader, batcher: AnyBatcher) -> int:
         steps = sum(1 for _ in batcher(corpus(reading_pipeline())))
     if not steps:
         raise ValueError(
-            "The training corpus makes no batch, so there is nothing to learn: expected one example or more. "
-            "Check [paths] and [training.batcher]."
+            "The training corpus makes no batch: expected one example or more. Check [paths] and [training.batcher]."
         )
     return steps
-
-
-def steps_of_rate(epochs: int, max_steps: int, corpus: Reader, batcher: AnyBatcher) -> int:
-    """The steps that a learning rate is to take until it is zero.
-
-    epochs, max_steps (int): as spaCy has them, in [training]: no epochs are 0 or -1, no max_steps are 0.
-    RAISES (ValueError): if there are neither, or see epoch_steps.
-    """
-    if epochs < 1 and not max_steps:
-        raise ValueError(
-            f"spacy-sbert.linear_warmup.v2 does not know how long the training is: epochs = {epochs} and "
-            "max_steps = 0. Set training.max_epochs to 1 or more, or training.max_steps (a stream, max_epochs "
-            "= -1, needs max_steps)."
-        )
-    of_epochs = epochs * epoch_steps(corpus, batcher) if epochs > 0 else max_steps
-    return min(of_epochs, max_steps or of_epochs)
-
-
-EXPECTED = {  # of the settings of linear_warmup.v2
-    "epochs": "a whole number, as training.max_epochs is",
-    "max_steps": "a whole number, as training.max_steps is",
-    "corpus": "a corpus, such as ${corpora.train}",
-    "batcher": "a batcher, such as ${training.batcher}",
-}
-VARIABLE = re.compile(r"\$\{.+\}")  # the name of another setting, in a config
 
 
 @registry.schedules("spacy-sbert.linear_warmup.v1")
@@ -71,7 +47,7 @@ def linear_warmup(
     initial_rate (float): the highest rate.
     total_steps (int): the steps until the rate is zero, usually those of the whole training.
     warmup (float): the fraction of the steps that warm up.
-    start_step (int): the step to begin with, for training that goes on from a checkpoint.
+    start_step (int): the first step, for training that resumes.
     RETURNS (Iterator[float]): the rate of each step, without end.
     RAISES (ValueError): if warmup is not a fraction below 1, or a rate or a number of steps is negative.
     SOURCE: Reimers and Gurevych 2019, section 3.1 (linear warm-up over 10 % of the training data).
@@ -101,26 +77,38 @@ def linear_warmup_of_epochs(
 ) -> Iterator[float]:
     """Rise and fall as spacy-sbert.linear_warmup.v1 over the steps that a training has, which are counted.
 
-    total_steps = epochs * (batches of an epoch), or max_steps where there are no epochs; the smaller of both.
+    total_steps = epochs * (batches of an epoch), or max_steps if there are no epochs; the smaller of both.
 
-    Outside of `spacy train`, where spaCy does not fill in the settings that a config names (nlp.resume_training,
-    nlp.initialize, `spacy assemble`), the length is not known: the rate is the highest, always.
+    Outside of `spacy train` (nlp.resume_training, nlp.initialize, `spacy assemble`) spaCy does not resolve the settings
+    that a config refers to, so the length is unknown: the rate is always the highest.
 
     initial_rate (float): the highest rate.
-    epochs (int): those of the training, ${training.max_epochs}; 0 and -1 leave the length to max_steps.
+    epochs (int): ${training.max_epochs}; 0 and -1 leave the length to max_steps.
     max_steps (int): ${training.max_steps}; 0 leaves it to the epochs.
-    corpus (Callable): what is trained on, ${corpora.train}. It is not read where there are no epochs.
-    batcher (Callable): ${training.batcher}; see spacy_sbert.training.schedules for those that are not of this package.
+    corpus (Callable): what is trained on, ${corpora.train}. It is not read if there are no epochs.
+    batcher (Callable): ${training.batcher}; see epoch_steps for those that are not of this package.
     warmup (float): the fraction of the steps that warm up.
-    start_step (int): the step to begin with, for training that goes on from a checkpoint.
+    start_step (int): the first step, for training that resumes.
     RETURNS (Iterator[float]): the rate of each step, without end.
     RAISES (ValueError): as spacy-sbert.linear_warmup.v1; if neither epochs nor max_steps are given, or the corpus
         cannot be read or makes no batch.
     SOURCE: Reimers and Gurevych 2019, section 3.1: one epoch, batches of 16, 2e-5, warm-up over 10 % of the data.
     """
-    for name, value in {"epochs": epochs, "max_steps": max_steps, "corpus": corpus, "batcher": batcher}.items():
-        if isinstance(value, str) and not VARIABLE.fullmatch(value):
-            raise ValueError(invalid_value_message(name, value, EXPECTED[name]))
+    settings = {
+        "epochs": (epochs, "a whole number, as training.max_epochs is"),
+        "max_steps": (max_steps, "a whole number, as training.max_steps is"),
+        "corpus": (corpus, "a corpus, such as ${corpora.train}"),
+        "batcher": (batcher, "a batcher, such as ${training.batcher}"),
+    }
+    for name, (value, expected) in settings.items():
+        if isinstance(value, str) and not _VARIABLE.fullmatch(value):
+            raise ValueError(invalid_value_message(name, value, expected))
     if isinstance(epochs, str) or isinstance(max_steps, str) or isinstance(corpus, str) or isinstance(batcher, str):
         return repeat(initial_rate)
-    return linear_warmup(initial_rate, steps_of_rate(epochs, max_steps, corpus, batcher), warmup, start_step)
+    if epochs < 1 and not max_steps:
+        raise ValueError(
+            f"spacy-sbert.linear_warmup.v2 does not know how long the training is: epochs = {epochs} and max_steps = "
+            "0. Set training.max_epochs to 1 or more, or training.max_steps (a stream, max_epochs = -1, needs it)."
+        )
+    total = epochs * epoch_steps(corpus, batcher) if epochs > 0 else max_steps
+    return linear_warmup(initial_rate, min(total, max_steps or total), warmup, start_step)

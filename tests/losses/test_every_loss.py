@@ -6,14 +6,12 @@ import numpy
 import pytest
 import torch
 
-from spacy_sbert.losses.angle import AnglELoss, paired_angle
-from spacy_sbert.losses.batch_hard_triplet import BatchHardTripletLoss
 from spacy_sbert.losses.contrastive import ContrastiveLoss, OnlineContrastiveLoss
-from spacy_sbert.losses.cosent import CoSENTLoss
+from spacy_sbert.losses.cosent import AnglELoss, CoSENTLoss, _paired_angle
 from spacy_sbert.losses.cosine_similarity import CosineSimilarityLoss
 from spacy_sbert.losses.distillation import DistillationLoss, ProjectedDistillationLoss
 from spacy_sbert.losses.mega_batch_margin import MegaBatchMarginLoss
-from spacy_sbert.losses.triplet import TripletLoss
+from spacy_sbert.losses.triplet import BatchHardTripletLoss, TripletLoss
 
 RNG = numpy.random.default_rng(4)
 U = RNG.normal(size=(10, 4))
@@ -174,7 +172,7 @@ def test_values_by_hand(loss, members, gold, expected):
 
 
 def test_angle_by_hand():
-    similarity, _ = paired_angle(numpy.array([[1.0, 2.0]]), numpy.array([[3.0, -1.0]]))  # (1 + 2i) (3 + i) = 1 + 7i
+    similarity, _ = _paired_angle(numpy.array([[1.0, 2.0]]), numpy.array([[3.0, -1.0]]))  # (1 + 2i) (3 + i) = 1 + 7i
     assert similarity == pytest.approx(8 / 50**0.5)
 
 

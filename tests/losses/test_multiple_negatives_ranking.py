@@ -1,6 +1,7 @@
 import numpy
 import pytest
 
+from spacy_sbert.losses import multiple_negatives_ranking
 from spacy_sbert.losses.multiple_negatives_ranking import (
     CachedMultipleNegativesRankingLoss,
     MultipleNegativesRankingLoss,
@@ -102,12 +103,12 @@ def test_cached_is_the_same(judge, texts, n_members, similarity, symmetric, mini
 
 
 def test_cached_holds_no_more_rows_than_it_says(monkeypatch):
-    from spacy_sbert.losses import _in_batch as in_batch_negatives
-
     seen = []
-    wrapped = in_batch_negatives.cross_entropy
+    wrapped = multiple_negatives_ranking.cross_entropy
     monkeypatch.setattr(
-        in_batch_negatives, "cross_entropy", lambda scores, rows: seen.append(scores.shape) or wrapped(scores, rows)
+        multiple_negatives_ranking,
+        "cross_entropy",
+        lambda scores, rows: seen.append(scores.shape) or wrapped(scores, rows),
     )
     CachedMultipleNegativesRankingLoss(3)((MEMBERS, DISTINCT), True)
     assert seen == [(3, 14), (3, 14), (1, 14)]

@@ -17,9 +17,8 @@ from test_objectives import OBJECTIVES, make_examples, several
 from thinc.api import SGD
 from torch import distributed
 
-from spacy_sbert.distributed.torch_distributed import OfTorch, launched, parameters_of
+from spacy_sbert.distributed.torch_distributed import TorchParameter, launched, parameters_of
 from spacy_sbert.distributed.train_loop import together
-from spacy_sbert.training.examples import SINGLE_PROCESS
 
 SIZES = (6, 6, 6, 6, 5)  # the last is uneven
 
@@ -44,7 +43,7 @@ def run(nlp, name, ranks, alone=False):
     optimizer, losses, found = SGD(0.02), [], {}
     with together(nlp, ranks) as joint:
         if alone:
-            nlp.get_pipe("sbert").peers = SINGLE_PROCESS
+            nlp.get_pipe("sbert").peers = None
         for batch in batches(nlp, name):
             losses.append(joint.update(batch, sgd=False)["sbert"])
             if not found:
@@ -56,7 +55,7 @@ def run(nlp, name, ranks, alone=False):
             for _, pipe in nlp.pipeline:
                 pipe.finish_update(optimizer)
     found |= {f"weights {i}": one.weights.numpy().copy() for i, one in enumerate(all_parameters(nlp))}
-    assert any(isinstance(one, OfTorch) or one.weights.numel() for one in all_parameters(nlp))
+    assert any(isinstance(one, TorchParameter) or one.weights.numel() for one in all_parameters(nlp))
     return {**found, "losses": numpy.array(losses)}
 
 

@@ -14,11 +14,9 @@ from thinc.types import Ragged
 
 from spacy_sbert import similarity
 from spacy_sbert.losses import _common as distances
-from spacy_sbert.losses._common import cross_entropy, log_sum_exp, rank_pairs, softmax
-from spacy_sbert.losses.angle import AnglELoss
-from spacy_sbert.losses.batch_hard_triplet import BatchHardTripletLoss
+from spacy_sbert.losses._common import cross_entropy, log_sum_exp, softmax
 from spacy_sbert.losses.contrastive import ContrastiveLoss, OnlineContrastiveLoss
-from spacy_sbert.losses.cosent import CoSENTLoss
+from spacy_sbert.losses.cosent import AnglELoss, CoSENTLoss, _rank_pairs
 from spacy_sbert.losses.cosine_similarity import CosineSimilarityLoss
 from spacy_sbert.losses.distillation import DistillationLoss, ProjectedDistillationLoss
 from spacy_sbert.losses.matryoshka import MatryoshkaLoss
@@ -27,7 +25,7 @@ from spacy_sbert.losses.multiple_negatives_ranking import (
     MultipleNegativesRankingLoss,
 )
 from spacy_sbert.losses.softmax import SoftmaxLoss
-from spacy_sbert.losses.triplet import TripletLoss
+from spacy_sbert.losses.triplet import BatchHardTripletLoss, TripletLoss
 from spacy_sbert.models.heads import ACTIVATIONS, Dense, unit_length
 from spacy_sbert.models.pooling import POOLING, make_pooling
 from spacy_sbert.reranker.objectives import binary_cross_entropy, label_cross_entropy, mean_squared_error
@@ -189,7 +187,7 @@ def test_scores(counted, part):
                 (partial(binary_cross_entropy, first, gold), 1, binary_slope, EPS),
                 (partial(mean_squared_error, first, gold), 0, squared, 8 * EPS * (1 + squared)),
                 (partial(mean_squared_error, first, gold), 1, squared_slope, near),
-                (partial(rank_pairs, scores[:, 0], gold, 20.0), 0, ranks, 20 * near),
+                (partial(_rank_pairs, scores[:, 0], gold, 20.0), 0, ranks, 20 * near),
             ]
             if scale > 1e30:  # of cosines, which are never so large
                 judgements.pop()

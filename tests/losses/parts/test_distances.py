@@ -2,7 +2,8 @@ import numpy
 import pytest
 from gradients import finite_differences, relative_error
 
-from spacy_sbert.losses._common import DISTANCES, paired_cosine, pairwise_distances
+from spacy_sbert.losses._common import DISTANCES, paired_cosine
+from spacy_sbert.losses.triplet import _PAIRWISE
 from spacy_sbert.similarity import euclidean, manhattan
 
 RNG = numpy.random.default_rng(12)
@@ -31,7 +32,7 @@ def test_euclidean_and_manhattan_are_the_shared_ones():
 
 @pytest.mark.parametrize("distance", DISTANCES)
 def test_farness_orders_as_the_distance(distance):
-    far = pairwise_distances(U, distance)
+    far = _PAIRWISE[distance](U)
     rows, columns = numpy.indices(far.shape)
     distances = DISTANCES[distance](U[rows.ravel()], U[columns.ravel()])[0].reshape(far.shape)
     off_diagonal = ~numpy.eye(5, dtype=bool)

@@ -1,0 +1,199 @@
+"""The log of a training: a row for each evaluation, and progress between them."""
+
+import csv
+import sys
+from collections.abc import Iterator, Mapping
+from io import StringIO
+from pathlib import Path
+from time import perf_counter
+from typing import IO, Any
+
+import srsly
+from spacy.language import Language
+from spacy.util import registry, resolve_dot_names
+from tqdm import tqdm
+from wasabi import Printer
+
+from ..files.atomic import rewrite_os_errors, write_text
+from .schedules import epoch_steps
+from .weighted_scores import check_scored, check_weighted_scores
+
+_WIDTH = 12  # of a column
+_SECONDS = 30.0  # between two lines in a log file
+_UNKNOWN = "-"  # the speed after a single step, most of whose time was an evaluation
+
+
+class TrainingLog:
+    """Writes one row for each evaluation, and a progress bar or lines between them; see progress_logger."""
+
+    def __init__(self, nlp: Language, stdout: IO, stderr: IO, progress_bar: bool, output_file: Path | None):
+        check_weighted_scores(nlp)
+        trained = [(name, pipe) for name, pipe in nlp.pipeline if getattr(pipe, "is_trainable", False)]
+        # The loss that a shared encoder reports is the size of the gradient that it received.
+        self.sources = {name for name, pipe in trained if hasattr(pipe, "listener_map")}
+        self.pipes = [name for name, _ in trained if name not in self.sources]
+        self.counters: list[Any] = [pipe for _, pipe in nlp.pipeline if hasattr(pipe, "examples_seen")]
+        self.score_weights = nlp.config.interpolate()["training"]["score_weights"]
+        self.stdout, self.stderr = stdout, stderr
+        self.columns: list[str] = []
+        self.output_file = output_file
+        if output_file is not None:
+            with rewrite_os_errors(output_file.parent):
+                output_file.parent.mkdir(parents=True, exist_ok=True)
+        self.seen_before = self._examples_seen()
+        self.started = perf_counter()
+        self.taken = 0  # steps since then
+        self.done: int | None = None  # all steps, known from the first evaluation on
+        self.unscored = 0  # steps since the last evaluation
+        self.total = _count_steps(nlp) if progress_bar else None
+        # disable=None: no bar if the output is not a terminal
+        disable = None if progress_bar else True
+        self.bar = tqdm(total=self.total, disable=disable, leave=False, file=stderr, unit="step")
+        self.has_lines = progress_bar and self.bar.disable
+        self._reset_line()
+
+    def step(self, info: dict[str, Any] | None) -> None:
+        """Count a step; with the result of an evaluation, write it.
+
+        info (dict): epoch, step, score, other_scores and losses, as spaCy's training loop gives it; None between
+            evaluations.
+        """
+        self.taken += 1
+        self._update_bar(info)
+        self.unscored = self.unscored + 1 if info is None else 0
+        if info is None:
+            self.done = None if self.done is None else self.done + 1
+            if self.has_lines and perf_counter() - self.line_time >= _SECONDS:
+                self._write_line()
+            return
+        check_scored(self.score_weights, info["other_scores"])
+        self.done = info["step"] + 1
+        losses = {name: float(info["losses"].get(name, 0.0)) for name in self.pipes}
+        losses |= {key: float(loss) for key, loss in info["losses"].items() if key not in self.sources}
+        names = [name for name, weight in self.score_weights.items() if weight is not None]
+        scores = {name: 100 * float(info["other_scores"].get(name, 0.0)) for name in names}
+        score = 100 * float(info["score"])
+        row: dict[str, Any] = {"E": info["epoch"], "#": info["step"], "ex/s": _UNKNOWN}
+        if self.taken > 1:
+            row["ex/s"] = self._rate()
+        if self.total is not None:
+            row["left"] = self._left(self.total - info["step"]) if self.taken > 1 else _UNKNOWN
+        self._write_row(row | {f"loss {name}": loss for name, loss in losses.items()} | scores | {"score": score})
+        if self.output_file is not None:
+            line = {"epoch": info["epoch"], "step": info["step"], "examples_per_second": round(self._rate(), 2)}
+            _append(self.output_file, line | {"losses": losses, "scores": scores, "score": score})
+
+    def close(self) -> None:
+        """Close the bar, and report if the last weights were not evaluated."""
+        self.bar.close()
+        if self.unscored:
+            message = (
+                f"Steps after the last evaluation: {self.unscored}. model-last has their weights, model-best has not. "
+                "'spacy train' only evaluates every training.eval_frequency steps; 'spacy sbert train' takes the same "
+                "config, and always evaluates the last step."
+            )
+            self.stdout.write(Printer(no_print=True).info(message) + "\n")
+
+    def _update_bar(self, info: dict[str, Any] | None) -> None:
+        if self.bar.total is None or self.bar.n < self.bar.total:  # spaCy counts from 0, and so takes one more
+            self.bar.update(1)
+        if info is not None and self.bar.n <= info["step"]:  # resumed from a checkpoint
+            self.bar.update(min(info["step"] + 1, self.bar.total or sys.maxsize) - self.bar.n)
+        if not self.bar.disable:
+            self.bar.set_postfix_str(f"{self._rate():.1f} examples/s")
+
+    def _write_row(self, row: dict[str, Any]) -> None:
+        printer = Printer(no_print=True)
+        lines = []
+        widths = [max(len(name), _WIDTH if " " in name else 6) for name in row]
+        if list(row) != self.columns:  # a new objective has a new column
+            self.columns = list(row)
+            lines += [printer.row(self.columns, widths=widths), printer.row(["-" * width for width in widths])]
+        cells = [f"{value:.4g}" if isinstance(value, float) else str(value) for value in row.values()]
+        lines.append(printer.row(cells, widths=widths, aligns=["r"] * len(cells)))
+        with self.bar.external_write_mode(file=self.stdout):
+            self.stdout.write("\n".join(lines) + "\n")
+            self.stdout.flush()
+        self._reset_line()
+
+    def _write_line(self) -> None:
+        """Write the number of steps, the mean loss of a step since the last line, the speed and the time left."""
+        if self.done is None:
+            parts = [f"{self.taken} steps since the checkpoint"]
+        else:
+            parts = [f"Step {self.done}" + (f" of {self.total}" if self.total is not None else "")]
+        for pipe in [pipe for pipe in self.counters if pipe.name in self.pipes]:
+            loss = (pipe.loss_seen - self.line_losses[pipe.name]) / (self.taken - self.line_step)
+            parts.append(f"loss {pipe.name} {loss:.4g}")
+        parts.append(f"{self._rate():.1f} examples/s")
+        if self.done is not None and self.total is not None:
+            parts.append(f"{self._left(self.total - self.done)} left")
+        self.stderr.write(", ".join(parts) + "\n")
+        self.stderr.flush()
+        self._reset_line()
+
+    def _reset_line(self) -> None:
+        self.line_time, self.line_step = perf_counter(), self.taken
+        self.line_losses = {pipe.name: pipe.loss_seen for pipe in self.counters}
+
+    def _rate(self) -> float:
+        """Return the examples a second since the start, evaluations included."""
+        return (self._examples_seen() - self.seen_before) / max(perf_counter() - self.started, 1e-9)
+
+    def _left(self, steps: int) -> str:
+        """Return the time that so many steps will take, evaluations included."""
+        return tqdm.format_interval(max(0, steps) * (perf_counter() - self.started) / self.taken)
+
+    def _examples_seen(self) -> int:
+        return max((pipe.examples_seen for pipe in self.counters), default=0)
+
+
+def _count_steps(nlp: Language) -> int | None:
+    """Return the number of steps of a training; None if no end is set."""
+    config = nlp.config.interpolate()
+    training = config["training"]
+    limit = training["max_steps"] or None
+    if training["max_epochs"] < 1:
+        return limit
+    batcher = registry.resolve({"batcher": training["batcher"]})["batcher"]
+    (corpus,) = resolve_dot_names(config, [training["train_corpus"]])
+    steps = training["max_epochs"] * epoch_steps(corpus, batcher)
+    return steps if limit is None else min(steps, limit)
+
+
+def _append(path: Path, line: dict[str, Any]) -> None:
+    """Add an evaluation to a log.
+
+    path (Path): a table if it ends in .csv, whose columns are named like `losses.sbert`, else lines of JSON. If an
+        evaluation has something new, such as the loss of another objective, the table gets a column for it.
+    """
+    with rewrite_os_errors(path):
+        if path.suffix != ".csv":
+            with path.open("a", encoding="utf8") as file:
+                file.write(srsly.json_dumps(line) + "\n")
+            return
+        row, rows = dict(_flat(line)), []
+        if path.is_file():
+            with path.open(encoding="utf8", newline="") as file:
+                rows = list(csv.DictReader(file))
+        names = list(dict.fromkeys(name for known in (*rows[:1], row) for name in known))
+        is_new = not rows or len(names) > len(rows[0])
+        table = StringIO(newline="")
+        writer = csv.DictWriter(table, names, lineterminator="\n")
+        if is_new:
+            writer.writeheader()
+            writer.writerows(rows)
+        writer.writerow(row)
+        if is_new:
+            write_text(path, table.getvalue())
+        else:
+            with path.open("a", encoding="utf8", newline="") as file:
+                file.write(table.getvalue())
+
+
+def _flat(line: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
+    for name, value in line.items():
+        if isinstance(value, Mapping):
+            yield from _flat(value, f"{prefix}{name}.")
+        else:
+            yield prefix + name, value
