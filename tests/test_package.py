@@ -49,7 +49,7 @@ def ensemble(make_nlp):
     return nlp
 
 
-@pytest.mark.parametrize("encoder", ["own", ENSEMBLE])
+@pytest.mark.parametrize("encoder", ["own", "shared", ENSEMBLE])
 def test_wheel(make_nlp, tmp_path, encoder):
     nlp = ensemble(make_nlp) if encoder == "ensemble" else make_nlp(encoder)
     expected = nlp(TEXT).vector
@@ -116,3 +116,22 @@ def test_commands_of_the_readme(tmp_path):
     assert numpy.array_equal(*vectors) and vectors[0].any()
     installed = subprocess.run(["pip", "show", "-f", "en_my_sbert"], env=environment, capture_output=True, text=True)
     assert str(tmp_path / "venv") in installed.stdout
+
+
+@pytest.mark.slow
+def test_wheel_in_a_fresh_environment(tmp_path):
+    """The real model, in an environment of its own: what `make demo` does last."""
+    import spacy
+
+    nlp = spacy.blank("en")
+    nlp.add_pipe("transformer", config={"model": {"@architectures": "spacy-sbert.TransformerModel.v1"}})
+    nlp.add_pipe("sbert", config={"model": {"@architectures": "spacy-sbert.SharedSentenceEncoder.v1"}})
+    nlp.to_disk(tmp_path / "nlp")
+    (tmp_path / "packages").mkdir()
+    command = [sys.executable, "-m", "spacy", "package", tmp_path / "nlp", tmp_path / "packages"]
+    subprocess.run([*command, "--name", "minilm", "--version", "0.0.1", "--build", "wheel"], check=True)
+    command = [sys.executable, ROOT / "scripts" / "install_package.py", "en_minilm", "0.0.1"]
+    options = ["--packages", tmp_path / "packages", "--pipeline", tmp_path / "nlp"]
+    done = subprocess.run([*command, *options], capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "similarity 0.6888" in done.stdout

@@ -5,7 +5,6 @@ import shutil
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
@@ -14,16 +13,15 @@ from typer import BadParameter, Exit, Typer, echo
 from wasabi import msg
 
 from ..errors import Errors
-from .options import Code, Gpu, Pipe, Quiet
 
 if TYPE_CHECKING:
     from spacy.language import Language
 
-NO_FUNCTION, NAMES = "[E893]", "Available names"  # of spaCy
+_NO_FUNCTION, _NAMES = "[E893]", "Available names"  # of spaCy
 
 
 def fail(title: str, text: str = "") -> NoReturn:
-    """Say what is wrong, and end the command.
+    """Print what is wrong, and end the command.
 
     title, text (str): names of files in them need not be UTF-8, and a terminal could not print them.
     """
@@ -42,8 +40,8 @@ def exit_on_error(title: str, *also: type[Exception]) -> Iterator[None]:
         yield
     except kinds as error:
         text = str(error)
-        if NO_FUNCTION in text:  # and then all names that there are
-            text = f"{text.partition(NAMES)[0].strip()} Give the file of a function of your own with --code."
+        if _NO_FUNCTION in text:  # and then all names that there are
+            text = f"{text.partition(_NAMES)[0].strip()} Give the file of a function of your own with --code."
         fail(title, text)
 
 
@@ -56,7 +54,10 @@ def check_new(path: Path | None, *, overwrite: bool) -> None:
 
 
 def check_corpus(path: Path) -> Path:
-    """Refuse a file of vectors in the place of texts. RAISES (BadParameter): as Typer says it of an argument."""
+    """Check that a file is one of texts, not of vectors.
+
+    RAISES (BadParameter): if it is not, which Typer prints as it does for any argument.
+    """
     from ..files.text_lines import check_texts
 
     try:
@@ -84,7 +85,7 @@ def _printable(text: str) -> str:
 
 
 def use_gpu(gpu_id: int, *, silent: bool = False) -> None:
-    """Work on a GPU, or with -1 on the CPU; a GPU that cannot be used ends the command."""
+    """Use a GPU, or with -1 on the CPU; a GPU that cannot be used ends the command."""
     from spacy.cli._util import setup_gpu
 
     with exit_on_error(f"Cannot use --gpu-id {gpu_id}: expected a GPU that is there, or -1 for the CPU", RuntimeError):
@@ -105,60 +106,35 @@ def begin() -> None:
 PACKAGED = ("all-MiniLM-L6-v2",)  # encoders that packages carry
 
 
-@dataclass(frozen=True)
-class Loading:
-    """Which pipe of the pipeline a command uses, and the code it needs."""
+def load(pipeline: str, pipe: str | None, code: Path | None, *, quiet: bool, gpu_id: int | None = None) -> "Language":
+    """Load a folder, an installed package or an encoder by its name; errors end the command.
 
-    pipe: Pipe = None
-    code: Code = None
-    quiet: Quiet = False
+    pipe (str): that is used. code (Path): to import first. gpu_id (int): to choose first, for commands that encode.
+    """
+    from spacy.cli._util import import_code
 
-    @property
-    def shown(self) -> bool:
-        """Whether to show progress bars."""
-        return not self.quiet
+    from ..progress import ticking
 
-    def import_code(self) -> None:
-        """Import the code that a pipeline needs."""
-        from spacy.cli._util import import_code
+    if gpu_id is not None:
+        use_gpu(gpu_id)
+    import_code(code)
+    with exit_on_error(f"Cannot load {pipeline}", RuntimeError), ticking("Loading", shown=not quiet):
+        from ..bulk.loading import load_pipeline
 
-        import_code(self.code)
-
-    def prepare(self) -> None:
-        """Do what has to be done before the pipeline is loaded."""
-        self.import_code()
-
-    def load(self, pipeline: str) -> "Language":
-        """Load a folder, an installed package or an encoder by its name; errors end the command."""
-        from ..progress import ticking
-
-        self.prepare()
-        with exit_on_error(f"Cannot load {pipeline}", RuntimeError), ticking("Loading", shown=self.shown):
-            from ..bulk.loading import load_pipeline
-
-            return load_pipeline(pipeline, self.pipe)
-
-    def load_answering(self, pipeline: str, *, also_scores: bool = False) -> "Language":
-        """Load a pipeline whose Docs answer with the vectors of --pipe, see answer_with."""
-        nlp = self.load(pipeline)
-        if self.pipe is not None:
-            from ..bulk.loading import answer_with
-
-            with exit_on_error(f"Cannot use {pipeline}"):
-                answer_with(nlp, self.pipe, also_scores=also_scores)
-        return nlp
+        return load_pipeline(pipeline, pipe)
 
 
-@dataclass(frozen=True)
-class Computing(Loading):
-    """The same for a command that encodes texts."""
+def load_answering(
+    pipeline: str, pipe: str | None, code: Path | None, *, quiet: bool, gpu_id: int, also_scores: bool = False
+) -> "Language":
+    """Load a pipeline whose Docs answer with the vectors of one pipe, see answer_with."""
+    nlp = load(pipeline, pipe, code, quiet=quiet, gpu_id=gpu_id)
+    if pipe is not None:
+        from ..bulk.loading import answer_with
 
-    gpu_id: Gpu = -1
-
-    def prepare(self) -> None:
-        """Do what has to be done before the pipeline is loaded: choose the GPU, too."""
-        use_gpu(self.gpu_id)
-        super().prepare()
+        with exit_on_error(f"Cannot use {pipeline}"):
+            answer_with(nlp, pipe, also_scores=also_scores)
+    return nlp
 
 
 def check_pipeline(pipeline: str) -> None:
@@ -177,7 +153,7 @@ def check_pipeline(pipeline: str) -> None:
         fail(f"Cannot load {pipeline}", Errors.BULK_NO_PIPELINE.format(given=pipeline, near="", reason=reason))
 
 
-REPORTS = (".md", ".html")
+_REPORTS = (".md", ".html")
 
 
 def show(markdown: str, terminal: Callable[[int], str]) -> None:
@@ -204,7 +180,7 @@ def check_output(output: Path | None, *, overwrite: bool, renewed: bool = False)
                 "date. Give the output another name, or replace it with --overwrite."
             )
         return
-    for path in (output, *(output.with_suffix(suffix) for suffix in REPORTS)):
+    for path in (output, *(output.with_suffix(suffix) for suffix in _REPORTS)):
         check_new(path, overwrite=overwrite)
 
 

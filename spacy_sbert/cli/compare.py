@@ -44,6 +44,6 @@ def compare_cli(
 
 
 def _told_apart(paths: Sequence[Path]) -> list[str]:
-    """A short name for each file, none twice."""
+    """Return a short name for each file, none twice."""
     stems = [path.stem for path in paths]
     return stems if len(set(stems)) == len(stems) else [str(number) for number in range(1, len(paths) + 1)]

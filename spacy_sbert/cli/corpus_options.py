@@ -1,28 +1,24 @@
-"""What `search`, `mine` and `cluster` have in common: work on the texts of a file, and a table of what is found."""
+"""Shared parts of `search`, `mine` and `cluster`: they work on the texts of a file, and write a table."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 from typer import Argument
 from wasabi import msg
 
-from ._util import Computing, check_corpus, check_new, check_pipeline, exit_on_error
-from .options import COLUMN, TEXTS, Column, Header, IdColumn, Overwrite
+from ._util import check_corpus, check_new, check_pipeline, exit_on_error, load
+from .options import COLUMN, TEXTS
+
+if TYPE_CHECKING:
+    import numpy
+
+    from ..bulk import FileVectors
+    from ..pipeline.text_pipe import TextPipe
+    from ..search.corpus import Corpus as Texts
 
 Corpus = Annotated[Path, Argument(help=TEXTS, exists=True, dir_okay=False, callback=check_corpus)]
 Table = Annotated[Path, Argument(help="The .tsv or .jsonl file to write.")]
-
-
-@dataclass(frozen=True)
-class How(Computing):
-    """Which pipe encodes which texts of the file, and where."""
-
-    column: Column = None
-    id_column: IdColumn = None
-    header: Header = True
-    overwrite: Overwrite = False
 
 
 def check_table(path: Path | None, *, overwrite: bool) -> None:
@@ -35,57 +31,50 @@ def check_table(path: Path | None, *, overwrite: bool) -> None:
             check_name(path)
 
 
-@dataclass(frozen=True)
-class Worked:
-    """What a command found, and with what: the pipeline, and the texts of the file, None of a folder."""
-
-    rows: Any
-    nlp: Any
-    read: Any
-
-
 def run(
     work: Callable[..., Any],
     pipeline: str,
     corpus: Path,
-    how: How,
-    vectors: Path | None = None,
     *,
+    pipe: str | None,
+    code: Path | None,
+    quiet: bool,
+    gpu_id: int,
+    column: str | None,
+    id_column: str | None,
+    header: bool,
+    vectors: Path | None = None,
     others: bool = False,
-) -> Worked:
+) -> tuple[Any, Any, Any]:
     """Read the texts, load the pipeline, and do the work with its pipe; errors end the command.
 
-    others (bool): whether the other columns of a table are read, too.
+    vectors (Path): stored vectors of the texts. others (bool): whether the other columns of a table are read, too.
+    RETURNS (tuple): what the work returns, the pipeline, and the texts of the file, None for a folder.
     """
     check_pipeline(pipeline)
-    column = how.column or COLUMN
+    column = column or COLUMN
 
     from ..search.corpus import read_corpus
 
     with exit_on_error(f"Cannot take the vectors in {vectors}"):
-        stored = None if vectors is None else vectors_of(vectors, corpus, column, header=how.header)
-    settings: dict[str, Any] = {"progress": how.shown}
+        stored = None if vectors is None else vectors_of(vectors, corpus, column, header=header)
+    settings: dict[str, Any] = {"progress": not quiet}
     with exit_on_error(f"Cannot work on {corpus}"):
         if not corpus.is_dir():
             settings["read"] = read_corpus(
-                corpus,
-                column,
-                id_column=how.id_column,
-                header=how.header,
-                others=others,
-                progress=how.shown,
+                corpus, column, id_column=id_column, header=header, others=others, progress=not quiet
             )
-    nlp = how.load(pipeline)
+    nlp = load(pipeline, pipe, code, quiet=quiet, gpu_id=gpu_id)
     with exit_on_error(f"Cannot work on {corpus}", RuntimeError):
         from ..bulk.loading import find_pipe
 
-        pipe = find_pipe(nlp, how.pipe)
+        encoder = find_pipe(nlp, pipe)
         if stored is not None:
-            settings["vectors"] = made_by(pipe, *stored)
-        return Worked(work(pipe, corpus, **settings), nlp, settings.get("read"))
+            settings["vectors"] = check_vectors(encoder, *stored)
+        return work(encoder, corpus, **settings), nlp, settings.get("read")
 
 
-def with_ids(rows: Sequence[tuple[Any, ...]], read: Any, *places: int) -> list[tuple[Any, ...]]:
+def with_ids(rows: Sequence[tuple[Any, ...]], read: "Texts | None", *places: int) -> list[tuple[Any, ...]]:
     """Return results with the ids of their texts, if the file has some.
 
     rows: results. read (Corpus): the texts. places (int): where the numbers of their rows are; ids follow the last.
@@ -97,20 +86,20 @@ def with_ids(rows: Sequence[tuple[Any, ...]], read: Any, *places: int) -> list[t
     return [(*row[:end], *(ids[row[place]] for place in places), *row[end:]) for row in rows]
 
 
-def vectors_of(path: Path, corpus: Path, column: str, *, header: bool = True) -> tuple[Any, Any]:
-    """A file that `encode` wrote, and the vectors of a file's texts in it, float32 (n, width)."""
+def vectors_of(path: Path, corpus: Path, column: str, *, header: bool = True) -> "tuple[FileVectors, numpy.ndarray]":
+    """Return a file that `encode` wrote, and the vectors of a file's texts in it, float32 (n, width)."""
     from ..bulk import FileVectors
     from ..files.tables import TextColumns
 
-    found = FileVectors(path)
-    return found, found.of_texts(corpus, TextColumns(column, None, header))
+    file = FileVectors(path)
+    return file, file.of_texts(corpus, TextColumns(column, None, header))
 
 
-def made_by(pipe: Any, found: Any, vectors: Any) -> Any:
-    """The vectors of vectors_of. RAISES (ValueError): if another encoder made them."""
+def check_vectors(pipe: "TextPipe", file: "FileVectors", vectors: "numpy.ndarray") -> "numpy.ndarray":
+    """Return the vectors of vectors_of. RAISES (ValueError): if another encoder made them."""
     from ..search.memory_mapped import check_encoder, identify, identity_of
 
-    check_encoder(identity_of(found), identify(pipe), found.path)
+    check_encoder(identity_of(file), identify(pipe), file.path)
     return vectors
 
 

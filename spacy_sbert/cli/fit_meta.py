@@ -1,30 +1,19 @@
 """`python -m spacy sbert fit-meta`: combine the sentence encoders of a pipeline, on plain sentences."""
 
 import os
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
 from typer import Argument, Option
 from wasabi import msg
 
-from ._util import Computing, app, check_corpus, check_new, check_pipeline, exit_on_error
-from .options import Overwrite, Pipeline, takes_options
+from ._util import app, check_corpus, check_new, check_pipeline, exit_on_error, load
+from .options import Code, Gpu, Overwrite, Pipeline, Quiet
 
-DEFAULT_PIPE = "sbert_meta"
-
-
-@dataclass(frozen=True)
-class Fitting(Computing):
-    """The options of loading."""
-
-    pipe: Annotated[
-        str | None, Option("--pipe", help=f"The name of the pipe, by default {DEFAULT_PIPE}; it is made if need be.")
-    ] = None
+_DEFAULT_PIPE = "sbert_meta"
 
 
 @app.command("fit-meta")
-@takes_options
 def fit_meta_cli(
     pipeline: Pipeline,
     corpus: Annotated[
@@ -38,20 +27,24 @@ def fit_meta_cli(
     ],
     output: Annotated[Path, Argument(help="The folder to write the pipeline to.")],
     method: Annotated[str | None, Option("--method", "-m", help="The method: conc, avg, svd, gcca or ae.")] = None,
-    size: Annotated[int | None, Option("--size", "-s", help="The width of the new vectors.")] = None,
+    size: Annotated[int | None, Option("--size", "-s", help="The width of the new vectors.", min=1)] = None,
     option: Annotated[
         list[str] | None, Option("--option", "-o", help="An option of the method, such as tau=1.0; may be repeated.")
     ] = None,
     column: Annotated[
-        int | None, Option("--column", "-c", help="The number of the sentences' column in a table, from 1.")
+        int | None, Option("--column", "-c", help="The number of the sentences' column in a table, from 1.", min=1)
     ] = None,
-    max_tokens: Annotated[int, Option("--max-tokens", help="Take only sentences of fewer tokens, or with 0 all.")] = 60,
+    max_tokens: Annotated[
+        int, Option("--max-tokens", help="Take only sentences of fewer tokens, or with 0 all.", min=0)
+    ] = 60,
     cache: Annotated[
         Path | None, Option("--cache", help="The folder that keeps the vectors of the encoders for the next run.")
     ] = None,
     overwrite: Overwrite = False,
-    *,
-    loading: Fitting,
+    pipe: Annotated[str, Option("--pipe", help="The name of the pipe, which is made if need be.")] = _DEFAULT_PIPE,
+    code: Code = None,
+    quiet: Quiet = False,
+    gpu_id: Gpu = -1,
 ) -> None:
     """Fit a meta-embedding of several encoders.
 
@@ -67,11 +60,9 @@ def fit_meta_cli(
     from ..meta.fit import ShortSentences, read_sentences
     from ..progress import ticking
 
-    pipe = DEFAULT_PIPE if loading.pipe is None else loading.pipe
-    quiet = loading.quiet
     with exit_on_error(f"Cannot fit {pipeline}"):
         options = dict(_parse(text) for text in option or [])
-        nlp = loading.load(pipeline)
+        nlp = load(pipeline, None if pipe == _DEFAULT_PIPE else pipe, code, quiet=quiet, gpu_id=gpu_id)
         if pipe not in nlp.pipe_names or method is not None or size is not None or options:
             set_method(nlp, pipe, method, size, options)
         sentences = ShortSentences(nlp, lambda: read_sentences(corpus, column), max_tokens)
@@ -85,7 +76,7 @@ def fit_meta_cli(
 
 
 def _keep(former: Path, folder: Path) -> None:
-    """Copy what a folder that is replaced has beside the pipeline, such as notes: it is not ours to remove."""
+    """Copy what a folder that is replaced has beside the pipeline, such as notes."""
     import shutil
 
     for path in former.iterdir() if former.is_dir() else ():

@@ -6,17 +6,17 @@ from typing import Annotated, Any, cast
 from typer import Argument, Option
 from wasabi import msg
 
-from ._util import Computing, Loading, app, check_corpus, check_pipeline, exit_on_error
-from .options import Lang, Pipeline, Precision, Quiet, takes_options
+from ._util import app, check_corpus, check_pipeline, exit_on_error, load
+from .options import Code, Gpu, Lang, Pipe, Pipeline, Precision, Quiet
 
 
 @app.command("export")
-@takes_options
 def export_cli(
     pipeline: Pipeline,
     output: Annotated[Path, Argument(help="The folder to write, which must not be there yet.")],
-    *,
-    loading: Loading,
+    pipe: Pipe = None,
+    code: Code = None,
+    quiet: Quiet = False,
 ) -> None:
     """Write a folder for sentence-transformers.
 
@@ -27,13 +27,13 @@ def export_cli(
     from ..hub import export_folder
     from ..progress import ticking
 
-    nlp = loading.load(pipeline)
-    with exit_on_error(f"Cannot export {pipeline}"), ticking("Writing", shown=loading.shown):
-        export_folder(nlp, output, name=loading.pipe)
+    nlp = load(pipeline, pipe, code, quiet=quiet)
+    with exit_on_error(f"Cannot export {pipeline}"), ticking("Writing", shown=not quiet):
+        export_folder(nlp, output, name=pipe)
     msg.good(f"Saved the folder to {output}: SentenceTransformer({str(output)!r}) loads it")
 
 
-DEFAULT_PIPE = "sbert"
+_DEFAULT_PIPE = "sbert"
 
 
 @app.command("import")
@@ -41,7 +41,7 @@ def import_cli(
     source: Annotated[str, Argument(help="The folder of sentence-transformers, or a name on the Hugging Face hub.")],
     output: Annotated[Path, Argument(help="The folder to write, which must not be there yet.")],
     lang: Lang = "en",
-    pipe: Annotated[str, Option("--pipe", help="The name of the pipe.")] = DEFAULT_PIPE,
+    pipe: Annotated[str, Option("--pipe", help="The name of the pipe.")] = _DEFAULT_PIPE,
     precision: Precision = None,
     quiet: Quiet = False,
 ) -> None:
@@ -67,7 +67,6 @@ def import_cli(
 
 
 @app.command("distill-static")
-@takes_options
 def distill_static_cli(
     teacher: Pipeline,
     output: Annotated[Path, Argument(help="The folder to write, which must not be there yet.")],
@@ -87,8 +86,10 @@ def distill_static_cli(
         int, Option("--words", "-w", help="The largest number of words with a vector of their own.", min=0)
     ] = 20000,
     column: Annotated[str | None, Option("--column", "-c", help="The column or JSON field of the texts.")] = None,
-    *,
-    loading: Computing,
+    pipe: Pipe = None,
+    code: Code = None,
+    quiet: Quiet = False,
+    gpu_id: Gpu = -1,
 ) -> None:
     """Make a static encoder from a teacher.
 
@@ -102,9 +103,9 @@ def distill_static_cli(
     from .visualize import read_texts
 
     with exit_on_error(f"Cannot distill {teacher}"), atomic_folder(output) as folder:
-        with ticking("Reading", shown=loading.shown):
+        with ticking("Reading", shown=not quiet):
             texts, _ = read_texts(vocabulary, column=column)
-        loaded = loading.load(teacher)
-        nlp = distill_static(loaded, texts, size=size, words=words, name=loading.pipe, progress=loading.shown)
+        loaded = load(teacher, pipe, code, quiet=quiet, gpu_id=gpu_id)
+        nlp = distill_static(loaded, texts, size=size, words=words, name=pipe, progress=not quiet)
         nlp.to_disk(folder)
     msg.good(f"Saved the pipeline to {output}")

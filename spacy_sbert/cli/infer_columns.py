@@ -6,20 +6,20 @@ from typing import Any
 
 from wasabi import msg
 
-from .options import Layout
+from .options import AUTO
 
-GOLDS = ("score", "label")
+_GOLDS = ("score", "label")
 
 
 def reading_of(
-    path: Path, layout: Layout, scored_as: Mapping[str, Any] | None = None, *, shown: bool
+    path: Path, layout: Mapping[str, Any], scored_as: Mapping[str, Any] | None = None, *, shown: bool
 ) -> dict[str, Any]:
     """Return how a file is read, and print in one line what was chosen.
 
     A table is read by the columns that the pipeline was scored by in training if it has them, else by what is in it;
     its header, range of scores and missing labels are its own. Other layouts are read as the options say.
 
-    path (Path): the file. layout (Layout): the options.
+    path (Path): the file. layout (Mapping): the options, see layout_of.
     scored_as (Mapping): the reader in the pipeline's config, if there is one. shown (bool): whether a bar is.
     RETURNS (dict): settings of PairCorpus.
     RAISES (ValueError): for a table whose columns cannot be told apart, see find_table; without a header, for one whose
@@ -28,17 +28,18 @@ def reading_of(
     from ..files.tables import TABLES
     from ..files.text_lines import format_suffix
     from ..progress import ticking
-    from ..readers.formats import AUTO, TABLE, is_own_table
+    from ..readers.formats import TABLE, is_own_table
     from ..readers.infer_schema import find_table
 
-    if not _has_named_columns(path, layout) and not is_own_table(path, layout.format):
-        if layout.format == AUTO and format_suffix(path) in TABLES:
+    if not _has_named_columns(path, layout) and not is_own_table(path, layout["format"]):
+        if layout["format"] == AUTO and format_suffix(path) in TABLES:
             msg.info("Layout found: the STS benchmark's, two texts and a score from 0 to 5 in seven columns")
-        return layout.reading()
-    own = _columns_of(scored_as or {}) if layout.known() == Layout().known() else {}
-    as_trained = bool(own) and _has_columns(path, own)
+        return dict(layout)
+    known = {name: value for name, value in layout.items() if name != "format"}
+    trained = _columns_of(scored_as or {}) if known == {"header": True} else {}
+    as_trained = bool(trained) and _has_columns(path, trained)
     with ticking("Finding the columns", shown=shown):
-        found = find_table(path, **(own if as_trained else layout.known()))
+        found = find_table(path, **(trained if as_trained else known))
     columns = found.columns
     scaled = "" if columns.score is None else f", scores from {columns.min_score:g} to {columns.max_score:g}"
     unused = f"; not used: {', '.join(found.unused)}" if found.unused else ""
@@ -52,11 +53,11 @@ def _columns_of(scored_as: Mapping[str, Any]) -> dict[str, Any]:
     """Return the columns of a reader of tables, as find_table takes them; none if it reads others."""
     if scored_as.get("format") != "table" or not scored_as.get("members"):
         return {}
-    golds = {name: scored_as[name] for name in GOLDS if scored_as.get(name)}
+    golds = {name: scored_as[name] for name in _GOLDS if scored_as.get(name)}
     return {"members": list(scored_as["members"]), "header": scored_as.get("header", True), **golds}
 
 
-def _has_columns(path: Path, own: Mapping[str, Any]) -> bool:
+def _has_columns(path: Path, trained: Mapping[str, Any]) -> bool:
     """Return whether a table has the columns that the pipeline was scored by in training.
 
     RAISES (ValueError): if these are without names, and the table has a header, or may have others in their places.
@@ -66,8 +67,8 @@ def _has_columns(path: Path, own: Mapping[str, Any]) -> bool:
     from ..files.text_lines import format_suffix
     from ..readers.infer_schema import find_table
 
-    wanted = [*own["members"], *(own[gold] for gold in GOLDS if gold in own)]
-    if own["header"] or format_suffix(path) not in DELIMITED:
+    wanted = [*trained["members"], *(trained[gold] for gold in _GOLDS if gold in trained)]
+    if trained["header"] or format_suffix(path) not in DELIMITED:
         return {*wanted} <= {*column_names(path)}
     names = column_names(path, header=False)
     try:
@@ -75,10 +76,10 @@ def _has_columns(path: Path, own: Mapping[str, Any]) -> bool:
     except ValueError:  # it cannot be told from what is in it: they are the same if there are no others
         is_same = {*names} == {*wanted}
     else:
-        is_same = {*found.members} == {*own["members"]} and {*found.names} == {*wanted}
+        is_same = {*found.members} == {*trained["members"]} and {*found.names} == {*wanted}
     if not is_same or has_header(path):
-        gold = "".join(f" --{name} {own[name]}" for name in GOLDS if name in own)
-        options = f"--no-header --members {','.join(own['members'])}{gold}"
+        gold = "".join(f" --{name} {trained[name]}" for name in _GOLDS if name in trained)
+        options = f"--no-header --members {','.join(trained['members'])}{gold}"
         raise ValueError(
             f"The pipeline was trained on tables without a header, and {path} has one, or other columns. If "
             f"its columns are the same, give {options}; otherwise name them with --members and --score or "
@@ -87,17 +88,15 @@ def _has_columns(path: Path, own: Mapping[str, Any]) -> bool:
     return True
 
 
-def _has_named_columns(path: Path, layout: Layout) -> bool:
+def _has_named_columns(path: Path, layout: Mapping[str, Any]) -> bool:
     """Return whether a file is a table as it has a column that an option names, or as --no-header says."""
     from ..files.delimited import DELIMITED, read_delimited
     from ..files.text_lines import format_suffix
-    from ..readers.formats import AUTO
 
-    if layout.format != AUTO or format_suffix(path) not in DELIMITED:
+    if layout["format"] != AUTO or format_suffix(path) not in DELIMITED:
         return False
-    if not layout.header:
+    if not layout["header"]:
         return True
-    known = layout.known()
-    names = {*known.get("members", ()), *(known[gold] for gold in ("score", "label") if gold in known)}
+    names = {*layout.get("members", ()), *(layout[gold] for gold in _GOLDS if gold in layout)}
     _, first = next(read_delimited(path, header=False), (0, []))
     return bool(names & {name.strip() for name in first})

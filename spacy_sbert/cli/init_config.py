@@ -1,6 +1,5 @@
 """`python -m spacy sbert init-config`: from two tables to a config that trains on them."""
 
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -10,18 +9,17 @@ from wasabi import msg
 from ..errors import Warnings
 from ._util import app, check_new, exit_on_error, fail
 from .options import (
-    MAX_SCORE,
-    MIN_SCORE,
     Header,
     Label,
     Lang,
+    MaxScore,
     Members,
+    MinScore,
     Overwrite,
     Quiet,
     Score,
-    listed_columns,
-    set_options,
-    takes_options,
+    column_names_in,
+    without_none,
 )
 
 if TYPE_CHECKING:
@@ -29,7 +27,7 @@ if TYPE_CHECKING:
 
     from ..readers.infer_schema import OwnTable
 
-SAID = {  # of a kind of table: what it has, and what is learned of it
+_KINDS = {  # of a kind of table: what it has, and what is learned of it
     "graded": ("pairs with scores", "the cosine of a pair is to be its score"),
     "binary": ("pairs with scores of 0 and 1", "pairs scored 1 are to be near, pairs scored 0 apart"),
     "labelled": ("pairs with labels", "a head is to tell the label of a pair"),
@@ -39,24 +37,7 @@ SAID = {  # of a kind of table: what it has, and what is learned of it
 }
 
 
-@dataclass(frozen=True)
-class Told:
-    """What is known of the tables; None for what is to be found out."""
-
-    members: Members = None
-    score: Score = None
-    label: Label = None
-    min_score: Annotated[float | None, MIN_SCORE] = None
-    max_score: Annotated[float | None, MAX_SCORE] = None
-    header: Header = True
-
-    def known(self) -> dict[str, Any]:
-        """As find_table takes them."""
-        return set_options(self) | {"members": None if self.members is None else listed_columns(self.members)}
-
-
 @app.command("init-config")
-@takes_options
 def init_config_cli(
     train_path: Annotated[Path, Argument(help="The table to learn from: .csv, .tsv, .jsonl or .parquet.", exists=True)],
     dev_path: Annotated[Path, Argument(help="The table to score by, with the same columns.", exists=True)],
@@ -71,19 +52,31 @@ def init_config_cli(
     ] = None,
     overwrite: Overwrite = False,
     quiet: Quiet = False,
-    *,
-    told: Told,
+    members: Members = None,
+    score: Score = None,
+    label: Label = None,
+    min_score: MinScore = None,
+    max_score: MaxScore = None,
+    header: Header = True,
 ) -> None:
     """Write a config that trains on tables of your own.
 
-    Both tables are read whole, so that what is wrong in them is said now and not while training; what can be learned
+    Both tables are read whole, so that what is wrong in them shows now and not while training; what can be learned
     from them is chosen, and 'spacy sbert train' takes the config.
     """
     from ..progress import ticking
 
     check_new(output, overwrite=overwrite)
+    known = without_none(
+        members=None if members is None else column_names_in(members),
+        score=score,
+        label=label,
+        min_score=min_score,
+        max_score=max_score,
+        header=header,
+    )
     with exit_on_error(f"Cannot make a config for {train_path} and {dev_path}"):
-        train, dev = _tables(train_path, dev_path, told, shown=not quiet)
+        train, dev = _tables(train_path, dev_path, known, shown=not quiet)
 
         with ticking("Writing", shown=not quiet):
             from ..files.atomic import write_text
@@ -101,17 +94,17 @@ def init_config_cli(
                 epochs=epochs,
             )
             write_text(output, config_text(config))
-    _say(output, config, train, dev)
+    _summarize(output, config, train, dev)
 
 
-def _tables(train_path: Path, dev_path: Path, told: Told, *, shown: bool) -> "tuple[OwnTable, OwnTable]":
-    """What both tables have; the second is read by the columns and the range of the first."""
+def _tables(train_path: Path, dev_path: Path, known: dict[str, Any], *, shown: bool) -> "tuple[OwnTable, OwnTable]":
+    """Read both tables; the second is read by the columns and the range of the first."""
     from ..files.text_lines import format_suffix
     from ..progress import ticking
     from ..readers.datasets import starts_as_sts
 
     is_tabs = format_suffix(train_path) in (".csv", ".tsv") and train_path.stat().st_size > 0
-    if told.members is None and told.header and is_tabs and starts_as_sts(train_path):
+    if "members" not in known and known["header"] and is_tabs and starts_as_sts(train_path):
         fail(
             f"{train_path} has the layout of the STS benchmark, which needs no config of its own: train with "
             "configs/sts.cfg. For one of the columns' own, name them: --no-header --members 5,6 --score 4."
@@ -119,7 +112,7 @@ def _tables(train_path: Path, dev_path: Path, told: Told, *, shown: bool) -> "tu
     with ticking(f"Reading {train_path.name}", shown=shown):
         from ..readers.infer_schema import find_table
 
-        train = find_table(train_path, **told.known())
+        train = find_table(train_path, **known)
     names: dict[str, Any] = {
         "members": train.columns.members,
         "score": train.columns.score,
@@ -128,7 +121,7 @@ def _tables(train_path: Path, dev_path: Path, told: Told, *, shown: bool) -> "tu
     ends = {"min_score": train.columns.min_score, "max_score": train.columns.max_score}
     if train.columns.missing:
         names["missing"] = list(train.columns.missing)
-    of_train = told.known() | {key: value for key, value in names.items() if value is not None}
+    of_train = known | {key: value for key, value in names.items() if value is not None}
     with ticking(f"Reading {dev_path.name}", shown=shown):
         dev = find_table(dev_path, **(of_train | (ends if train.columns.score is not None else {})))
     if train.kind == "positives" and dev.kind not in ("graded", "binary"):
@@ -172,11 +165,11 @@ def _check_labels(train_path: Path, dev_path: Path, train: "OwnTable", dev: "Own
         msg.warn(Warnings.UNKNOWN_INIT_LABELS.format(count=count, **named))
 
 
-def _say(out: Path, config: "Config", train: "OwnTable", dev: "OwnTable") -> None:
-    """What was found, what is learned of it and for how long, and the next command."""
+def _summarize(out: Path, config: "Config", train: "OwnTable", dev: "OwnTable") -> None:
+    """Print what was found, what is learned of it and for how long, and the next command."""
     from ..training.quickstart_config import count_steps
 
-    what, learned = SAID[train.kind]
+    what, learned = _KINDS[train.kind]
     gold = train.columns.score or train.columns.label
     columns = ", ".join((*train.columns.members, *([] if gold is None else [gold])))
     msg.good(f"Saved {out}: {train.count} {what} ({columns}), scored on {dev.count}")

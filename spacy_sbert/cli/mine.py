@@ -7,14 +7,13 @@ from typer import Option
 from wasabi import msg
 
 from ._util import app, check_columns, fail
-from .corpus_options import Corpus, How, Table, check_table, run, with_ids, write
-from .options import Pipeline, Vectors, takes_options
+from .corpus_options import Corpus, Table, check_table, run, with_ids, write
+from .options import Code, Column, Gpu, Header, IdColumn, Overwrite, Pipe, Pipeline, Quiet, Vectors
 
-PAIRS = 100
+_PAIRS = 100
 
 
 @app.command("mine")
-@takes_options
 def mine_cli(
     pipeline: Pipeline,
     corpus: Corpus,
@@ -29,16 +28,22 @@ def mine_cli(
         bool, Option("--groups", help="Write groups of texts that pairs from --min-score on connect, as of duplicates.")
     ] = False,
     vectors: Vectors = None,
-    *,
-    how: How,
+    pipe: Pipe = None,
+    code: Code = None,
+    quiet: Quiet = False,
+    gpu_id: Gpu = -1,
+    column: Column = None,
+    id_column: IdColumn = None,
+    header: Header = True,
+    overwrite: Overwrite = False,
 ) -> None:
     """Write the most similar pairs of texts.
 
     They are paraphrases and duplicates, the best first. -k 0 --min-score 0.8 writes all from a score on, and --groups
     --min-score 0.9 one row for each text that has a duplicate, with the number of its group.
     """
-    check_table(output, overwrite=how.overwrite)
-    check_columns(corpus, how.column, header=how.header)
+    check_table(output, overwrite=overwrite)
+    check_columns(corpus, column, header=header)
     if groups and (min_score is None or k is not None):
         fail(
             "--groups needs --min-score, the cosine similarity from which two texts belong together, and takes "
@@ -47,17 +52,29 @@ def mine_cli(
 
     from ..search.corpus_search import group_texts, mine_texts
 
-    least, with_id = -1.0 if min_score is None else min_score, how.id_column is not None
+    least = -1.0 if min_score is None else min_score
+    k = _PAIRS if k is None else k
+    work = partial(group_texts, min_score=least) if groups else partial(mine_texts, k=k or None, min_score=least)
+    rows, _, read = run(
+        work,
+        pipeline,
+        corpus,
+        pipe=pipe,
+        code=code,
+        quiet=quiet,
+        gpu_id=gpu_id,
+        column=column,
+        id_column=id_column,
+        header=header,
+        vectors=vectors,
+    )
+    has_ids = id_column is not None
     if groups:
-        found = run(partial(group_texts, min_score=least), pipeline, corpus, how, vectors)
-        names: tuple[str, ...] = ("group", "row", *(("id",) if with_id else ()), "text")
-        write(output, names, with_ids(found.rows, found.read, 1))
-        alone = len(found.read.texts) - len(found.rows)
-        msg.info(f"{len({row[0] for row in found.rows})} groups of {len(found.rows)} texts; {alone} are in none")
+        write(output, ("group", "row", *(("id",) if has_ids else ()), "text"), with_ids(rows, read, 1))
+        alone = len(read.texts) - len(rows)
+        msg.info(f"{len({row[0] for row in rows})} groups of {len(rows)} texts; {alone} are in none")
         return
-    k = PAIRS if k is None else k
-    found = run(partial(mine_texts, k=k or None, min_score=least), pipeline, corpus, how, vectors)
-    names = ("score", "first_row", "second_row", *(("first_id", "second_id") if with_id else ()), "first", "second")
-    write(output, names, with_ids(found.rows, found.read, 1, 2))
-    if len(found.rows) == k:
+    ids = ("first_id", "second_id") if has_ids else ()
+    write(output, ("score", "first_row", "second_row", *ids, "first", "second"), with_ids(rows, read, 1, 2))
+    if len(rows) == k:
         msg.info(f"There may be more pairs: these are the {k} best, as many as -k allows")

@@ -9,7 +9,6 @@ from typer import Argument, Context, Exit, Option
 from wasabi import msg
 
 from ._util import app, exit_on_error, fail, use_gpu
-from .errors import Notes
 from .options import CODE, Gpu
 
 UNKNOWN_OPTIONS = {"allow_extra_args": True, "ignore_unknown_options": True}
@@ -78,11 +77,27 @@ def train_cli(
             fail(str(error))
         except KeyboardInterrupt:
             if ranks.is_first:
-                last = None if output is None else latest(output / DIR_CHECKPOINT)
-                without = Notes.STOPPED_BEFORE.format(every=every) if every else Notes.STOPPED
-                msg.warn("Stopped", without if last is None else Notes.STOPPED_AT.format(checkpoint=last))
+                _warn_stopped(None if output is None else latest(output / DIR_CHECKPOINT), every)
             raise Exit(130) from None
         if ranks.is_first:
             msg.info(ended)
         if ranks.is_first and output is not None:
             msg.good(f"Saved the pipeline to {output}")
+
+
+def _warn_stopped(checkpoint: Path | None, every: int) -> None:
+    """Tell how an interrupted training goes on."""
+    text = "What was saved is whole. "
+    if checkpoint is not None:
+        text += f"The same command with --resume goes on from {checkpoint}."
+    elif every:
+        text += (
+            f"There is no checkpoint to go on from: the first is kept after step {every}. Give a smaller "
+            "--checkpoint-every to have one sooner."
+        )
+    else:
+        text += (
+            "There is no checkpoint to go on from: with --checkpoint-every 50, a training keeps one every 50 steps, "
+            "and the same command with --resume goes on from it."
+        )
+    msg.warn("Stopped", text)

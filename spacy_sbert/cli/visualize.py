@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, cast
@@ -13,36 +12,29 @@ from wasabi import msg
 from ..files.tables import TABLES, read_table
 from ..files.text_lines import check_label, check_text, format_suffix, read_lines
 from ..validation import NonNegative
-from ._util import Computing, app, check_corpus, check_new, check_pipeline, exit_on_error, fail
-from .corpus_options import made_by, vectors_of
-from .options import Limit, Overwrite, Pipeline, Seed, Vectors, set_options, takes_options
+from ._util import app, check_corpus, check_new, check_pipeline, exit_on_error, fail, load, load_answering
+from .corpus_options import check_vectors, vectors_of
+from .options import Code, Gpu, Limit, Overwrite, Pipe, Pipeline, Quiet, Seed, Vectors, without_none
 
 if TYPE_CHECKING:
+    from spacy.language import Language
     from spacy.tokens import Doc, Span
 
 
-@dataclass(frozen=True)
-class Drawing:
-    """How a picture is drawn; None as its style has it."""
-
-    projection: Annotated[
-        str | None,
-        Option(
-            "--projection", help="How a map is projected: pca or tsne. By default tsne, if scikit-learn is installed."
-        ),
-    ] = None
-    seed: Seed = None
-    terms: Annotated[
-        bool | None, Option("--terms/--no-terms", help="Name the labels of a map by the words of their texts.")
-    ] = None
-    order: Annotated[str | None, Option("--order", help="The order of a heat map: similarity or set_options.")] = None
-    low: Annotated[float | None, Option("--low", help="The similarity of the first colour.")] = None
-    high: Annotated[float | None, Option("--high", help="The similarity of the last colour.")] = None
-    title: Annotated[str | None, Option("--title", "-t", help="The title above the picture.")] = None
+_Projection = Annotated[
+    str | None,
+    Option("--projection", help="How a map is projected: pca or tsne. By default tsne, if scikit-learn is installed."),
+]
+_Terms = Annotated[
+    bool | None, Option("--terms/--no-terms", help="Name the labels of a map by the words of their texts.")
+]
+_Order = Annotated[str | None, Option("--order", help="The order of a heat map: similarity or given.")]
+_Low = Annotated[float | None, Option("--low", help="The similarity of the first colour.")]
+_High = Annotated[float | None, Option("--high", help="The similarity of the last colour.")]
+_Title = Annotated[str | None, Option("--title", "-t", help="The title above the picture.")]
 
 
 @app.command("visualize")
-@takes_options
 def visualize_cli(
     pipeline: Pipeline,
     texts_path: Annotated[
@@ -62,9 +54,17 @@ def visualize_cli(
     limit: Limit = 0,
     vectors: Vectors = None,
     overwrite: Overwrite = False,
-    *,
-    loading: Computing,
-    drawing: Drawing,
+    pipe: Pipe = None,
+    code: Code = None,
+    quiet: Quiet = False,
+    gpu_id: Gpu = -1,
+    projection: _Projection = None,
+    seed: Seed = None,
+    terms: _Terms = None,
+    order: _Order = None,
+    low: _Low = None,
+    high: _High = None,
+    title: _Title = None,
 ) -> None:
     """Draw a heat map, a map or tokens of texts.
 
@@ -78,43 +78,84 @@ def visualize_cli(
     check_new(output, overwrite=overwrite)
     check_pipeline(pipeline)
 
-    from ..files.atomic import atomic_write
-    from ..progress import ticking
-
-    pass
-    from ..search.clustering import import_kmeans
-    from ..visual import render
-    from ..visual.heatmap import check_counts
-    from ..visual.render import check_options
-    from ..visual.scatter import check_sizes
-
-    options, shown = set_options(drawing), loading.shown
+    texts: list[str] | None = None
+    options = without_none(projection=projection, seed=seed, terms=terms, order=order, low=low, high=high, title=title)
     with exit_on_error(f"Cannot draw {texts_path}"):
-        docs: Doc | Iterable[Doc | Span]
-        check_options(style, options | ({"labels": labels} if labels else {}))
-        if sentences:
-            docs = _document(pipeline, texts_path, loading)
+        _check_options(style, options | ({"labels": labels} if labels else {}))
+        if not sentences:
+            texts, options = _read(texts_path, column, labels, limit, clusters, style, options, shown=not quiet)
+        if vectors is None:
+            nlp = load_answering(pipeline, pipe, code, quiet=quiet, gpu_id=gpu_id)
+            docs = _encode(nlp, texts_path, texts, shown=not quiet)
         else:
-            with ticking("Reading", shown=shown):
-                texts, found = read_texts(texts_path, column=column, label=labels, limit=limit)
-            options |= {} if found is None else {"labels": found}
-            if style == "heatmap":
-                check_counts(len(texts), len(texts), square=True)
-            if clusters:
-                import_kmeans()
-                check_sizes(len(texts), clusters)
-            docs = _docs(pipeline, texts, vectors, texts_path, column or "text", loading)
-        with ticking("Drawing", shown=shown):
-            if clusters:
-                docs, options["labels"] = _clustered(docs, clusters, drawing.seed or 0)
-            page = render(docs, cast(Any, style), page=True, jupyter=False, options=options)
-        with atomic_write(output) as file:
-            file.write(str(page).encode("utf8"))
+            nlp = load(pipeline, pipe, code, quiet=quiet, gpu_id=gpu_id)
+            docs = _with_vectors(nlp, pipe, texts or [], vectors, texts_path, column or "text")
+        _draw(docs, output, style, clusters, options, shown=not quiet)
     msg.good(f"Saved the picture to {output}")
 
 
+def _check_options(style: str, options: dict[str, Any]) -> None:
+    from ..visual.render import check_options
+
+    check_options(style, options)
+
+
+def _read(
+    path: Path,
+    column: str | None,
+    label: str | None,
+    limit: int,
+    clusters: int,
+    style: str,
+    options: dict[str, Any],
+    *,
+    shown: bool,
+) -> tuple[list[str], dict[str, Any]]:
+    """Read the texts of a picture, check their number, and add their labels to the options."""
+    from ..progress import ticking
+    from ..search.clustering import import_kmeans
+    from ..visual.heatmap import check_counts
+    from ..visual.scatter import check_sizes
+
+    with ticking("Reading", shown=shown):
+        texts, labels = read_texts(path, column=column, label=label, limit=limit)
+    if style == "heatmap":
+        check_counts(len(texts), len(texts), square=True)
+    if clusters:
+        import_kmeans()
+        check_sizes(len(texts), clusters)
+    return texts, options | ({} if labels is None else {"labels": labels})
+
+
+def _encode(nlp: "Language", path: Path, texts: list[str] | None, *, shown: bool) -> "Doc | Iterable[Doc]":
+    """Return Docs of texts, which are made while the picture is drawn; without texts the whole file as one Doc."""
+    from ..progress import progress_of, ticking
+
+    if texts is None:
+        with ticking("Encoding", shown=shown):
+            return nlp(read_document(path))
+    return progress_of(nlp.pipe(texts), total=len(texts), desc="Encoding", unit="texts", shown=shown, leave=False)
+
+
+def _draw(
+    docs: "Doc | Iterable[Doc]", output: Path, style: str, clusters: int, options: dict[str, Any], *, shown: bool
+) -> None:
+    """Draw the picture and write it."""
+    from ..files.atomic import atomic_write
+    from ..progress import ticking
+    from ..visual import render
+
+    drawn: Any = docs
+    with ticking("Drawing", shown=shown):
+        if clusters:
+            drawn, options["labels"] = _clustered(docs, clusters, options.get("seed", 0))
+        page = render(drawn, cast(Any, style), page=True, jupyter=False, options=options)
+    with atomic_write(output) as file:
+        file.write(str(page).encode("utf8"))
+
+
 def _clustered(docs: "Doc | Iterable[Doc | Span]", count: int, seed: int) -> tuple[list["Doc | Span"], list[int]]:
-    """The texts of a map, and the number of the cluster of each."""
+    """Return the texts of a map, and the number of the cluster of each."""
     import numpy
 
     from ..search import kmeans_clusters
@@ -125,46 +166,22 @@ def _clustered(docs: "Doc | Iterable[Doc | Span]", count: int, seed: int) -> tup
     return rows, kmeans_clusters(vectors, n_clusters=count, seed=seed).tolist()
 
 
-def _document(pipeline: str, path: Path, loading: Computing) -> "Doc":
-    """A whole file as one Doc."""
-    from ..progress import ticking
-
-    pass
-
-    nlp = loading.load_answering(pipeline)
-    with ticking("Encoding", shown=loading.shown):
-        return nlp(read_document(path))
-
-
-def _docs(
-    pipeline: str, texts: Sequence[str], vectors: Path | None, corpus: Path, column: str, loading: Computing
-) -> "Iterable[Doc | Span]":
-    """Docs of the first texts of a file, with the vectors of the pipeline, or those that `encode` wrote."""
-    from ..progress import progress_of
-
-    if vectors is not None:
-        return _with_vectors(pipeline, texts, vectors, corpus, column, loading)
-    docs = loading.load_answering(pipeline).pipe(texts)
-    # They are made while the picture is drawn, under the bar of which this one stands.
-    return progress_of(docs, total=len(texts), desc="Encoding", unit="texts", shown=loading.shown, leave=False)
-
-
 def _with_vectors(
-    pipeline: str, texts: Sequence[str], path: Path, corpus: Path, column: str, loading: Computing
+    nlp: "Language", name: str | None, texts: Sequence[str], path: Path, corpus: Path, column: str
 ) -> Iterator["Doc"]:
-    """Docs whose vectors are those that `encode` wrote."""
+    """Yield Docs whose vectors are those that `encode` wrote."""
     from spacy.tokens import Doc
 
     from ..bulk.loading import find_pipe
 
     stored = vectors_of(path, corpus, column)
-    pipe = find_pipe(loading.load(pipeline), loading.pipe)
-    vectors = made_by(pipe, *stored)[: len(texts)]  # of all texts, if they are limited
+    pipe = find_pipe(nlp, name)
+    vectors = check_vectors(pipe, *stored)[: len(texts)]  # of all texts, if they are limited
     for text, vector in zip(texts, vectors, strict=True):
         words = re.findall(r"\w+|\W+", text)  # the language's own tokenizer is not at hand
         doc = Doc(pipe.vocab, words, [False] * len(words))
         doc.user_hooks["has_vector"] = lambda _: True
-        doc.user_hooks["vector"] = lambda _, own=vector: own
+        doc.user_hooks["vector"] = lambda _, vector=vector: vector
         yield doc
 
 
@@ -189,5 +206,5 @@ def read_texts(
 
 
 def read_document(path: Path) -> str:
-    """The whole file as one text, in UTF-8."""
+    """Return the whole file as one text, in UTF-8."""
     return "".join(line for _, line in read_lines(path))

@@ -668,7 +668,6 @@ class SentenceBert(ChecksummedPipe):
 
     def _batch_loss(self, examples: list[Example], scores: list[EncodedDoc]) -> "BatchLoss":
         from ..training.batch_loss import BatchLoss, batch_loss  # noqa: PLC0415 (training)
-        from ..training.examples import SINGLE_PROCESS  # noqa: PLC0415 (training)
 
         if not any(map(self.learns_from, examples)):
             return BatchLoss({}, [self.model.ops.alloc2f(*encoded.vectors.shape) for encoded in scores], [], True)
@@ -679,8 +678,7 @@ class SentenceBert(ChecksummedPipe):
                 f"Set one in its config: [components.{self.name}.loss] @layers = "
                 '"spacy-sbert.CosineSimilarityLoss.v1".'
             )
-        peers = SINGLE_PROCESS if self.peers is None else self.peers
-        result = batch_loss(loss, self.model.ops, examples, scores, self.spans_key, self.loss_weight, peers)
+        result = batch_loss(loss, self.model.ops, examples, scores, self.spans_key, self.loss_weight, self.peers)
         if result.unlike is not None and self._notices.is_new(Warnings.SCORES_IGNORED):  # of one pair, not of each
             name, text, score = result.unlike
             self._notices.once(Warnings.SCORES_IGNORED.format(loss=name, text=text, score=score))

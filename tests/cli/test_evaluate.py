@@ -4,21 +4,17 @@ import csv
 import json
 import re
 import shutil
-from dataclasses import dataclass
 from functools import partial
-from typing import Annotated
 
 import numpy
 import pytest
 import spacy
 from pipelines import ROOT
 from spacy.tokens import DocBin
-from typer import Option, Typer
 from typer.testing import CliRunner
 
 from spacy_sbert.cli import app
 from spacy_sbert.cli._util import show
-from spacy_sbert.cli.options import takes_options
 from spacy_sbert.hub.distillation import distill_static
 from spacy_sbert.pipeline.sbert import SentenceBert
 from spacy_sbert.readers import PairCorpus, read_sts
@@ -154,26 +150,6 @@ def test_distill_static(folder):
     run("distill-static", "nlp", "new", *options, "--size", 99, code=1)
     run("distill-static", "none", "new", *options, "--size", 5, code=1)
     assert not (folder / "new").exists()
-
-
-def test_options_as_one_object():
-    @dataclass(frozen=True)
-    class Options:
-        size: Annotated[int, Option("--size", "-s")] = 3
-        loud: Annotated[bool, Option("--loud")] = False
-
-    seen = []
-    made = Typer()
-
-    @made.command("shown")
-    @takes_options
-    def shown_cli(name: str, *, options: Options) -> None:
-        seen.append((name, options))
-
-    assert CliRunner().invoke(made, ["a", "-s", "5", "--loud"]).exit_code == 0
-    assert CliRunner().invoke(made, ["a"]).exit_code == 0
-    assert seen == [("a", Options(5, True)), ("a", Options())]
-    assert "--size" in CliRunner().invoke(made, ["--help"]).output
 
 
 # A table with columns of its own

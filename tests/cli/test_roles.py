@@ -45,7 +45,7 @@ def loaded(make_nlp):
 @pytest.fixture
 def pipeline(loaded, tmp_path, monkeypatch):
     """The folder that `evaluate` is given, which stands for a pipeline that was loaded once."""
-    monkeypatch.setattr("spacy_sbert.cli._util.Computing.load_answering", lambda *args, **settings: loaded)
+    monkeypatch.setattr("spacy_sbert.cli.evaluate.load_answering", lambda *args, **settings: loaded)
     folder = tmp_path / "nlp"
     folder.mkdir()
     return folder
