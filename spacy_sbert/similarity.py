@@ -76,7 +76,7 @@ def lengths(rows: numpy.ndarray) -> numpy.ndarray:
 
 
 def unit_length(rows: RowsT) -> RowsT:
-    """x / ||x||, and the zero vector where x is it.
+    """X / ||x||, and the zero vector where x is it.
 
     rows (float array of shape (n, width), NumPy or CuPy): the vectors.
     RETURNS (float array of shape (n, width), of the same dtype and device): of length 1 or 0.
@@ -274,7 +274,8 @@ def _is_defined(predicted: Numbers, gold: Numbers) -> bool:
 
 def varies(values: Numbers) -> bool:
     """Whether numbers differ by more than the rounding of their computation, 1e-6 of the largest in float32, 1e-12 in
-    float64."""
+    float64.
+    """
     array = numpy.asarray(values)
     return bool(numpy.ptp(array) > ROUNDING.get(array.dtype.name, DOUBLE_ROUNDING) * numpy.abs(array).max())
 

@@ -241,10 +241,11 @@ def _encode_file(
     import_code(code)
     with ticking("Loading", shown=progress):
         from ..bulk import encode_file, load_pipe
-        from ..bulk.file_encoding import Encoding, check_given
+        from ..bulk.file_encoding import check_paths
+        from ..bulk.options import Encoding
 
         known = {name: value for name, value in options.items() if name in Encoding.__dataclass_fields__}
-        check_given(Path(source), Path(target), Encoding(**known), overwrite=options["overwrite"])
+        check_paths(Path(source), Path(target), Encoding(**known), overwrite=options["overwrite"])
         pipe = load_pipe(pipeline, gpu_ids=gpu_ids, **loading)
     return encode_file(pipe, source, target, gpu_ids=gpu_ids, progress=progress, **options)
 

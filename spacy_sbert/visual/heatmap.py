@@ -94,7 +94,8 @@ def steps(low: float, high: float) -> list[int]:
 
 def legend(low: float, high: float) -> dict[str, object]:
     """Return the colours from low to high, the similarities below them with their places from 0 to 1, and the
-    similarity from which the bars of the cells are measured."""
+    similarity from which the bars of the cells are measured.
+    """
     inner = 0.0 if low < 0 < high else (low + high) / 2
     share = (inner - low) / (high - low)
     marks = [(low, 0.0), *([(inner, share)] if APART <= share <= 1 - APART else []), (high, 1.0)]

@@ -107,7 +107,8 @@ def scatter(
 
 def check_projection(projection: object) -> None:
     """RAISES (ValueError): if there is no such projection; (ImportError): if it needs scikit-learn, which is not
-    installed."""
+    installed.
+    """
     if projection not in (None, *PROJECTIONS):
         raise ValueError(f"Unknown projection '{projection}': expected one of {', '.join(PROJECTIONS)}.")
     if projection == "tsne":
@@ -128,7 +129,8 @@ def check_sizes(n_texts: int, n_labels: int) -> None:
 
 def _read(docs: Text | Iterable[Text]) -> tuple[list[str], list[list[str]], numpy.ndarray, str]:
     """What is shown of each text, its words, its vector of length 1, and the language. It keeps no Doc, as there may be
-    many."""
+    many.
+    """
     texts: list[str] = []
     words: list[list[str]] = []
     vectors: list[numpy.ndarray] = []

@@ -12,10 +12,10 @@ from scipy import linalg
 
 from spacy_sbert.evaluation.baselines import (
     _BASELINES,
+    _power_mean,
     _RandomProjection,
     _SmoothInverseFrequency,
     _TfIdf,
-    _power_mean,
     _word_signs,
     make_baseline,
     read_counts,
