@@ -7,6 +7,9 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import cast
+
+import numpy
 
 from ..files.atomic import check_input, check_output, replace
 from ..files.serialization import file_digest
@@ -243,7 +246,7 @@ def _encode(
             vectors, n_cut = next(encoded, (None, 0))
             expected = min(window, state.rows - state.done), state.width
             source.check_unchanged(is_whole=vectors is not None and vectors.shape == expected)
-            checkpoint.write(vectors, n_cut)
+            checkpoint.write(cast(numpy.ndarray, vectors), n_cut)
 
 
 @contextmanager

@@ -5,8 +5,7 @@ from dataclasses import dataclass
 
 from ..files.serialization import versions
 from ..models.digests import precision_of
-from ..models.sentence_pooling import TextEncoder
-from ..models.text_encoders import TransformerTextEncoder, device_name, texts_budget
+from ..models.text_encoders import TextEncoder, TransformerTextEncoder, device_name, texts_budget
 from ..pipeline.sbert import SentenceBert
 from ..validation import NonNegative, Positive, Width, check_fields
 from .checkpoint import Values
@@ -74,11 +73,11 @@ def describe(encoder: TextEncoder, budget: int, gpu_ids: Sequence[int]) -> dict[
     packages: tuple[str, ...] = _PACKAGES
     settings: dict[str, str | int]
     if isinstance(encoder, TransformerTextEncoder):
-        transformer = encoder.transformer
+        transformer = encoder.model
         settings = {
             "encoder": transformer.shim.name,
             "normalize": encoder.pooling.normalizes(transformer.shim.load()),
-            "prompt": transformer.prompt(encoder.call.prompt),
+            "prompt": transformer.prompt(encoder.settings.prompt),
             "include_prompt": transformer.prompts.include,
             "overflow": transformer.overflow,
             "precision": precision_of(transformer.shim),

@@ -122,7 +122,7 @@ def benchmark_cli(
     _report(results, output)
 
 
-def _report(results: dict[str, Any], output: Path | None) -> None:
+def _report(results: Any, output: Path | None) -> None:  # noqa: ANN401 (Results)
     """Show the results and write reports of them; failed tasks end the command with 1."""
     from ..evaluation.report import html, markdown, terminal
 

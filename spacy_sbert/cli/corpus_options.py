@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     import numpy
 
     from ..bulk import FileVectors
-    from ..pipeline.text_pipe import TextPipe
+    from ..pipeline.sbert import SentenceBert
     from ..search.corpus import Corpus as Texts
 
 Corpus = Annotated[Path, Argument(help=TEXTS, exists=True, dir_okay=False, callback=check_corpus)]
@@ -95,7 +95,7 @@ def vectors_of(path: Path, corpus: Path, column: str, *, header: bool = True) ->
     return file, file.of_texts(corpus, TextColumns(column, None, header))
 
 
-def check_vectors(pipe: "TextPipe", file: "FileVectors", vectors: "numpy.ndarray") -> "numpy.ndarray":
+def check_vectors(pipe: "SentenceBert", file: "FileVectors", vectors: "numpy.ndarray") -> "numpy.ndarray":
     """Return the vectors of vectors_of. RAISES (ValueError): if another encoder made them."""
     from ..search.memory_mapped import check_encoder, identify, identity_of
 

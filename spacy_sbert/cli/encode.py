@@ -144,7 +144,8 @@ def encode_cli(
     try:
         with exit_on_error(f"Cannot encode {source}", RuntimeError):
             gpus = _gpus(gpu_id, gpu_ids)
-            report = encode(pipeline, source, target, options, code, loading=loading, gpu_ids=gpus, progress=not quiet)
+            bar = not quiet
+            report: Any = encode(pipeline, source, target, options, code, loading=loading, gpu_ids=gpus, progress=bar)
     except KeyboardInterrupt:
         msg.warn("Stopped", "Run the same command again to go on.")
         raise Exit(130) from None

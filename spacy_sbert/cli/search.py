@@ -25,7 +25,7 @@ from .options import (
 )
 
 if TYPE_CHECKING:
-    from ..pipeline.text_pipe import TextPipe
+    from ..pipeline.sbert import SentenceBert
 
 _LONGEST = 100  # characters of a text that is shown
 _STDIN = Path("-")
@@ -102,7 +102,8 @@ def search_cli(
     if corpus.is_dir():
         _check_folder(corpus, stored, index, kind, vectors, id_column)
     if stored is None:
-        work = partial(search_texts, queries=queries, k=k, index=index, kind=kind, query_prompt=query_prompt)
+        settings: dict[str, Any] = {"k": k, "index": index, "kind": kind, "query_prompt": query_prompt}
+        work: Any = partial(search_texts, queries=queries, **settings)
     else:
         work = partial(_search_folder, queries, k, vectors, query_prompt, stored == "index")
     is_new = stored is None and index is not None and not index.exists()
@@ -209,12 +210,12 @@ def _search_folder(
     vectors: str | None,
     query_prompt: str | None,
     is_index: bool,
-    pipe: "TextPipe",
+    pipe: "SentenceBert",
     folder: Path,
     *,
     progress: bool,
     **_: object,  # such as the column of texts, which a folder has not
-) -> list[list[tuple[Any, ...]]]:
+) -> Any:  # noqa: ANN401 (rows of hits of any kind)
     """Search in a folder that has vectors in place of texts."""
     from ..bulk import PartVectors
     from ..search.corpus_search import search_folder

@@ -336,9 +336,12 @@ class SentenceMeta(Pipe):
         util.from_bytes(data, {name: partial(self._load, name) for name in self._parts()}, exclude)
         return self
 
+    def _write(self, name: str, file: Path) -> None:
+        file.write_bytes(self._dump(name))
+
     def to_disk(self, path: str | Path, *, exclude: Iterable[str] = ()) -> None:
         """Write what the estimator and the functions learned to a folder, a file each."""
-        writers = {name: lambda file, name=name: file.write_bytes(self._dump(name)) for name in self._parts()}
+        writers = {name: partial(self._write, name) for name in self._parts()}
         util.to_disk(path, writers, exclude)
 
     def from_disk(self, path: str | Path, *, exclude: Iterable[str] = ()) -> "SentenceMeta":

@@ -232,7 +232,7 @@ def own_class(auto_class: AutoClass, config: PretrainedConfig) -> type[PreTraine
 
     The Auto class finds it, too, but imports the configs of all models that it knows first.
     """
-    found = CLASSES[auto_class].get(type(config), None)
+    found: Any = CLASSES[auto_class].get(type(config), None)
     return found if getattr(found, "config_class", None) is type(config) else None
 
 

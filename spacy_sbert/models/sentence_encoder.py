@@ -78,7 +78,7 @@ def _is_skipped(model: Model, X: object, is_train: bool) -> tuple[object, Callab
     return X, lambda dX: dX
 
 
-def _init(model: SentenceEncoder, X: object = None, Y: object = None) -> None:
+def _init(model: SentenceEncoder, X: Any = None, Y: object = None) -> None:  # noqa: ANN401 (Docs)
     for layer in model.layers:  # X: Docs, of which a chain would encode them
         curated_listener.initialize(layer, X if is_token_encoder(layer) else None)
 

@@ -101,7 +101,8 @@ class SharedBatch:
         self.characters = doc_characters(self.wordpieces, flat)
         self.token_borders = borders_of(len(doc_spans[0].doc) if doc_spans else 0 for doc_spans in spans)
         self._states: list[TokenEmbeddings] = []
-        self._device, self._pooled = torch.device("cpu"), None
+        self._device = torch.device("cpu")
+        self._pooled: torch.Tensor | None = None
 
     def nested(self, spans: list[list[Span]]) -> list[list[Span]]:
         """Return the spans of each Doc, one for each of their windows."""

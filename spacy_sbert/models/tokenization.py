@@ -64,7 +64,7 @@ class BatchTokenizer:
 
     def __init__(
         self,
-        tokenizer: PreTrainedTokenizerBase,
+        tokenizer: Any,  # noqa: ANN401 (a PreTrainedTokenizerBase, whose stubs differ between versions)
         settings: SentenceTransformersConfig,
         overflow: str,
         *,

@@ -100,7 +100,7 @@ def _vectors(model: Tok2Vec, doc: Doc) -> Floats2d:
     vectors, width = doc.vocab.vectors, model.get_dim("nO")
     rows = None if vectors.mode == FLORET else _rows(doc, width)
     if rows is not None:
-        return _known(model.ops.asarray(vectors.data), rows)
+        return _known(model.ops.asarray2f(vectors.data), rows)
     _check(doc.vocab, width)
     if not len(doc):
         return model.ops.alloc2f(0, width)
@@ -108,7 +108,7 @@ def _vectors(model: Tok2Vec, doc: Doc) -> Floats2d:
 
 
 def _known(table: Floats2d, rows: numpy.ndarray) -> Floats2d:
-    found = table[rows]
+    found = cast(Any, table)[rows]  # the stubs of Thinc index with lists alone
     found[numpy.flatnonzero(rows < 0)] = 0
     return found
 

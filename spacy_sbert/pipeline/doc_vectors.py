@@ -228,9 +228,9 @@ def _look_up(obj: Piece, name: str | None = None, dense: Dense | None = None) ->
     records = find(doc_of(obj), name)
     if records:
         if isinstance(obj, Doc):
-            return _doc_vector(obj, records, dense)
+            return doc_vector(obj, records, dense)
         if isinstance(obj, Span):
-            return _span_vector(obj, records, dense)
+            return span_vector(obj, records, dense)
         return _stretch_vector(obj, obj.idx, obj.idx + len(obj), records, dense)
     if isinstance(obj, Doc) and name in (None, "sbert") and _is_detached(obj):
         detached = cast(numpy.ndarray, obj._vector)  # type: ignore[attr-defined]  # noqa: SLF001 (what Span.as_doc sets)
@@ -244,7 +244,7 @@ def no_vectors(obj: object, name: str | None = None) -> ValueError:
     return ValueError(Errors.NO_VECTORS.format(kind=type(obj).__name__, which=which))
 
 
-def _doc_vector(doc: Doc, records: Sequence[PlacedRecord], dense: Dense | None = None) -> tuple[numpy.ndarray, bool]:
+def doc_vector(doc: Doc, records: Sequence[PlacedRecord], dense: Dense | None = None) -> tuple[numpy.ndarray, bool]:
     """Return the vector of a Doc, and whether it has one: its row, or the mean of its rows; zeros without text.
 
     RAISES (ValueError): if it was joined from others, and a part has no vector, or they are of unequal kind.
@@ -267,13 +267,13 @@ def _doc_vector(doc: Doc, records: Sequence[PlacedRecord], dense: Dense | None =
     return (rows[0] if len(rows) == 1 else numpy.stack(rows).mean(axis=0)), True
 
 
-def _span_vector(span: Span, records: Sequence[PlacedRecord], dense: Dense | None = None) -> tuple[numpy.ndarray, bool]:
+def span_vector(span: Span, records: Sequence[PlacedRecord], dense: Dense | None = None) -> tuple[numpy.ndarray, bool]:
     """Return the vector of a Span, and whether it has one: its row, or its wordpieces pooled in context.
 
     A Span that was a Doc before `Doc.from_docs` has the vector of that Doc.
     """
     if span.start == 0 and span.end == len(span.doc):
-        return _doc_vector(span.doc, records, dense)
+        return doc_vector(span.doc, records, dense)
     if len(records) > 1:
         text, ends = _text_of(span.doc), (span.end_char, span.start_char + len(span.text_with_ws))
         for record in records:

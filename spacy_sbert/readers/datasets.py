@@ -53,9 +53,9 @@ def _check_nli_label(label: object, path: Path, line: int) -> str:
 
 _STS_COLUMNS = 7  # genre, file, year, id, score, sentence1, sentence2; some lines carry licence columns behind them
 _STS_SCORE = 4  # the place of the score
-_STS_MAX_SCORE = 5.0
+STS_MAX_SCORE = 5.0
 _FIRST = 5  # lines that tell whether a file is of the STS benchmark
-_STS_SENTENCES = ("sentence1", "sentence2")
+STS_SENTENCES = ("sentence1", "sentence2")
 _YEAR = re.compile(r"(19|20)\d\d")
 _Pair = tuple[str, str, float]
 
@@ -75,8 +75,8 @@ def sts_rows(path: Path) -> Iterator[Row]:
                 f"'{', '.join(columns)}'. Leave --format out, or give --format table: columns are then found "
                 "by their names."
             )
-        score = check_score(columns[_STS_SCORE], 0.0, _STS_MAX_SCORE, path, line, "score")
-        yield Row(check_members(columns[5:7], _STS_SENTENCES, path, line), line, score=score)
+        score = check_score(columns[_STS_SCORE], 0.0, STS_MAX_SCORE, path, line, "score")
+        yield Row(check_members(columns[5:7], STS_SENTENCES, path, line), line, score=score)
 
 
 def starts_as_sts(path: Path) -> bool:
@@ -94,7 +94,7 @@ def starts_as_sts(path: Path) -> bool:
 
 
 def _is_pair(columns: list[str], *, with_year: bool) -> bool:
-    if len(columns) < _STS_COLUMNS or not _is_number(columns[_STS_SCORE], _STS_MAX_SCORE):
+    if len(columns) < _STS_COLUMNS or not _is_number(columns[_STS_SCORE], STS_MAX_SCORE):
         return False
     if with_year and columns[2].strip() and not _YEAR.match(columns[2].strip()):
         return False
@@ -110,7 +110,7 @@ def _is_number(text: str, most: float = inf) -> bool:
 
 def _is_header(columns: list[str]) -> bool:
     """Whether the first line of a file has the names of columns: "score" or the like in the place of the score."""
-    return normalized(columns[_STS_SCORE]) in GOLD_NAMES or {normalized(name) for name in columns} >= {*_STS_SENTENCES}
+    return normalized(columns[_STS_SCORE]) in GOLD_NAMES or {normalized(name) for name in columns} >= {*STS_SENTENCES}
 
 
 def read_sts(path: Path) -> Iterator[_Pair]:
