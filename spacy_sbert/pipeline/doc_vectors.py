@@ -228,9 +228,9 @@ def _look_up(obj: Piece, name: str | None = None, dense: Dense | None = None) ->
     records = find(doc_of(obj), name)
     if records:
         if isinstance(obj, Doc):
-            return _doc_vector(obj, records, dense)
+            return doc_vector(obj, records, dense)
         if isinstance(obj, Span):
-            return _span_vector(obj, records, dense)
+            return span_vector(obj, records, dense)
         return _stretch_vector(obj, obj.idx, obj.idx + len(obj), records, dense)
     if isinstance(obj, Doc) and name in (None, "sbert") and _is_detached(obj):
         detached = cast(numpy.ndarray, obj._vector)  # type: ignore[attr-defined]  # noqa: SLF001 (what Span.as_doc sets)
@@ -244,7 +244,7 @@ def no_vectors(obj: object, name: str | None = None) -> ValueError:
     return ValueError(Errors.NO_VECTORS.format(kind=type(obj).__name__, which=which))
 
 
-def _doc_vector(doc: Doc, records: Sequence[PlacedRecord], dense: Dense | None = None) -> tuple[numpy.ndarray, bool]:
+def doc_vector(doc: Doc, records: Sequence[PlacedRecord], dense: Dense | None = None) -> tuple[numpy.ndarray, bool]:
     """Return the vector of a Doc, and whether it has one: its row, or the mean of its rows; zeros without text.
 
     RAISES (ValueError): if it was joined from others, and a part has no vector, or they are of unequal kind.
@@ -267,13 +267,13 @@ def _doc_vector(doc: Doc, records: Sequence[PlacedRecord], dense: Dense | None =
     return (rows[0] if len(rows) == 1 else numpy.stack(rows).mean(axis=0)), True
 
 
-def _span_vector(span: Span, records: Sequence[PlacedRecord], dense: Dense | None = None) -> tuple[numpy.ndarray, bool]:
+def span_vector(span: Span, records: Sequence[PlacedRecord], dense: Dense | None = None) -> tuple[numpy.ndarray, bool]:
     """Return the vector of a Span, and whether it has one: its row, or its wordpieces pooled in context.
 
     A Span that was a Doc before `Doc.from_docs` has the vector of that Doc.
     """
     if span.start == 0 and span.end == len(span.doc):
-        return _doc_vector(span.doc, records, dense)
+        return doc_vector(span.doc, records, dense)
     if len(records) > 1:
         text, ends = _text_of(span.doc), (span.end_char, span.start_char + len(span.text_with_ws))
         for record in records:
@@ -290,7 +290,7 @@ def is_row(span: Span, records: Sequence[PlacedRecord]) -> bool:
     RAISES (ValueError): if it has no vector.
     """
     start, end = trimmed(span.text, span.start_char)
-    return start == end or _record_of(span.doc, records, start, end).row_at(start, end) is not None
+    return start == end or record_of(span.doc, records, start, end).row_at(start, end) is not None
 
 
 def rows_of(doc: Doc, records: Sequence[PlacedRecord]) -> tuple[numpy.ndarray, numpy.ndarray]:
@@ -315,7 +315,7 @@ def rows_of(doc: Doc, records: Sequence[PlacedRecord]) -> tuple[numpy.ndarray, n
     return numpy.concatenate(rows), numpy.concatenate(has_text)
 
 
-def _record_of(doc: Doc, records: Sequence[PlacedRecord], start: int, end: int) -> PlacedRecord:
+def record_of(doc: Doc, records: Sequence[PlacedRecord], start: int, end: int) -> PlacedRecord:
     """Return the record that answers for the characters [start, end) of a Doc. RAISES (ValueError): if none does."""
     text = _text_of(doc)
     for record in records:
@@ -401,7 +401,7 @@ def _stretch_vector(
     text = _text_of(piece.doc)[start:end]
     if not text.strip():
         return zeros, False
-    record = _record_of(piece.doc, records, start, end)
+    record = record_of(piece.doc, records, start, end)
     data, row = record.data, record.row_at(start, end)
     if row is not None:
         return row, bool(row.any())
@@ -711,7 +711,7 @@ def _encoders_at(obj: Piece, records: list[PlacedRecord]) -> Encoders:
     if isinstance(obj, Doc) or (isinstance(obj, Span) and len(obj) == len(obj.doc)):
         return encoders_of(records)
     start, end = trimmed(obj.text, obj.idx if isinstance(obj, Token) else obj.start_char)
-    return encoders_of([_record_of(obj.doc, records, start, end)] if start < end else [])
+    return encoders_of([record_of(obj.doc, records, start, end)] if start < end else [])
 
 
 def comparable_name(obj: object, name: str | None, encoders: Encoders) -> str | None:
