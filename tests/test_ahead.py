@@ -106,10 +106,10 @@ def test_a_batch_that_cannot_be_encoded_goes_to_the_error_handler(make_nlp, monk
     sbert = nlp.get_pipe("sbert")
     stock, failed = sbert._predict, []
 
-    def predict(docs, call):
+    def predict(docs, settings):
         if docs[0].text == TEXTS[2]:
             raise MemoryError("too large")
-        return stock(docs, call)
+        return stock(docs, settings)
 
     monkeypatch.setattr(sbert, "_predict", predict)
     with pytest.raises(MemoryError, match="too large"):

@@ -290,7 +290,7 @@ def is_row(span: Span, records: Sequence[PlacedRecord]) -> bool:
     RAISES (ValueError): if it has no vector.
     """
     start, end = trimmed(span.text, span.start_char)
-    return start == end or _record_of(span.doc, records, start, end).row_at(start, end) is not None
+    return start == end or record_of(span.doc, records, start, end).row_at(start, end) is not None
 
 
 def rows_of(doc: Doc, records: Sequence[PlacedRecord]) -> tuple[numpy.ndarray, numpy.ndarray]:
@@ -315,7 +315,7 @@ def rows_of(doc: Doc, records: Sequence[PlacedRecord]) -> tuple[numpy.ndarray, n
     return numpy.concatenate(rows), numpy.concatenate(has_text)
 
 
-def _record_of(doc: Doc, records: Sequence[PlacedRecord], start: int, end: int) -> PlacedRecord:
+def record_of(doc: Doc, records: Sequence[PlacedRecord], start: int, end: int) -> PlacedRecord:
     """Return the record that answers for the characters [start, end) of a Doc. RAISES (ValueError): if none does."""
     text = _text_of(doc)
     for record in records:
@@ -401,7 +401,7 @@ def _stretch_vector(
     text = _text_of(piece.doc)[start:end]
     if not text.strip():
         return zeros, False
-    record = _record_of(piece.doc, records, start, end)
+    record = record_of(piece.doc, records, start, end)
     data, row = record.data, record.row_at(start, end)
     if row is not None:
         return row, bool(row.any())
@@ -711,7 +711,7 @@ def _encoders_at(obj: Piece, records: list[PlacedRecord]) -> Encoders:
     if isinstance(obj, Doc) or (isinstance(obj, Span) and len(obj) == len(obj.doc)):
         return encoders_of(records)
     start, end = trimmed(obj.text, obj.idx if isinstance(obj, Token) else obj.start_char)
-    return encoders_of([_record_of(obj.doc, records, start, end)] if start < end else [])
+    return encoders_of([record_of(obj.doc, records, start, end)] if start < end else [])
 
 
 def comparable_name(obj: object, name: str | None, encoders: Encoders) -> str | None:
