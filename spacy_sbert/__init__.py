@@ -4,7 +4,8 @@ from importlib import import_module
 from importlib.metadata import version
 from typing import TYPE_CHECKING
 
-from .pipeline.doc_vectors import install_extensions, restore
+from .pipeline.doc_vectors import restore
+from .pipeline.extensions import install_extensions
 
 if TYPE_CHECKING:
     from .bulk import encode_file, load_pipe

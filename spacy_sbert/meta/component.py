@@ -24,6 +24,7 @@ from ..models.encoded_docs import TruncationCounter
 from ..models.spans import SPANS_KEY, members, trimmed
 from ..pipeline import doc_vectors
 from ..pipeline.doc_vectors import Record, encoders_of
+from ..pipeline.extensions import install_extensions
 from ..pipeline.find_pipe import InPipeline, find_in
 from ..progress import progress_of
 from ..similarity import cos_sim, pairwise_cos_sim
@@ -83,7 +84,7 @@ class SentenceMeta(Pipe):
         self._in_pipeline = InPipeline(nlp)
         self._notices = WarnOnce(TruncationCounter)
         self._fingerprint = MetaFingerprint()
-        doc_vectors.install_extensions(name)
+        install_extensions(name)
 
     def __call__(self, doc: Doc) -> Doc:
         """Set the vectors of one Doc."""
@@ -123,7 +124,7 @@ class SentenceMeta(Pipe):
             vectors = self._combine(self.member_vectors(stretches))
         else:
             vectors = numpy.zeros((0, self._width(docs)), dtype="float32")
-        doc_vectors.install_extensions(self.name)  # the pipe may have got another name since it was made
+        install_extensions(self.name)  # the pipe may have got another name since it was made
         end = 0
         for doc, of_doc in zip(docs, rows, strict=True):
             start, end = end, end + len(of_doc.places)
@@ -341,7 +342,7 @@ class SentenceMeta(Pipe):
 
     def to_disk(self, path: str | Path, *, exclude: Iterable[str] = ()) -> None:
         """Write what the estimator and the functions learned to a folder, a file each."""
-        writers = {name: partial(self._write, name) for name in self._parts()}
+        writers: dict[str, Callable[[Path], None]] = {name: partial(self._write, name) for name in self._parts()}
         util.to_disk(path, writers, exclude)
 
     def from_disk(self, path: str | Path, *, exclude: Iterable[str] = ()) -> "SentenceMeta":

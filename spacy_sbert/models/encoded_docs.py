@@ -1,5 +1,6 @@
 """Encoded spans of a Doc, options of encoding, and the warning about truncated texts."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy
@@ -8,6 +9,9 @@ from thinc.types import Floats2d
 
 from ..errors import Warnings
 from .span_batch import SpanBatch
+
+Encoded = tuple[numpy.ndarray, int]  # float32 (texts, width), and how many texts were cut
+ProgressCallback = Callable[[int], object]  # is told how many more texts are done, such as the update of a bar
 
 
 @dataclass

@@ -9,17 +9,22 @@ from multiprocessing.queues import SimpleQueue
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from threading import Thread
+from typing import Any
 
 import torch
 from srsly import cloudpickle
 from thinc.api import require_gpu
 
+from .encoded_docs import Encoded, ProgressCallback
 from .engine.concurrency import map_ahead
-from .text_encoders import Encoded, ProgressCallback, TextEncoder
 
 
 def encode_in_processes(
-    encoder: TextEncoder, windows: Iterable[list[str]], n_workers: int, gpu_ids: Sequence[int], moved: ProgressCallback
+    encoder: Any,  # noqa: ANN401 (a TextEncoder, which imports this module)
+    windows: Iterable[list[str]],
+    n_workers: int,
+    gpu_ids: Sequence[int],
+    moved: ProgressCallback,
 ) -> Iterator[Encoded]:
     """Encode windows in turn in worker processes, a few ahead of the reader of the vectors.
 
@@ -50,7 +55,7 @@ def encode_in_processes(
                 ) from error
 
 
-_worker: TextEncoder  # of a process that encodes for another
+_worker: Any  # of a process that encodes for another
 
 
 def _start(encoder: Path, devices: "SimpleQueue[int | None]", n_threads: int) -> None:

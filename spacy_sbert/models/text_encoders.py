@@ -1,6 +1,6 @@
 """Encode texts into a matrix without Docs."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence, Sized
+from collections.abc import Iterable, Iterator, Sequence, Sized
 from concurrent.futures import ThreadPoolExecutor
 from itertools import chain, islice
 from typing import TYPE_CHECKING, Any
@@ -17,7 +17,7 @@ from ..progress import progress_bar
 from ..validation import Positive, Processes, Text, check, checked_texts
 from .curated_listener import annotate, read_pieces
 from .digests import PipelineTokenizer, encoder_digest, layers_digest
-from .encoded_docs import DEFAULT_SETTINGS, EncodeSettings, TruncationCounter
+from .encoded_docs import DEFAULT_SETTINGS, Encoded, EncodeSettings, ProgressCallback, TruncationCounter
 from .engine.backends import resolve_precision, warn_of_slow
 from .engine.concurrency import map_ahead
 from .engine.packed_bert import is_packable
@@ -31,9 +31,6 @@ from .transformer import SpanTransformer, load
 
 if TYPE_CHECKING:
     from .static_embedding import StaticEmbedding
-
-Encoded = tuple[numpy.ndarray, int]  # float32 (texts, width), and how many texts were cut
-ProgressCallback = Callable[[int], object]  # is told how many more texts are done, such as the update of a bar
 
 
 def no_progress(_: int) -> None:

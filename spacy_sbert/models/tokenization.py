@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy
 from tokenizers import Tokenizer
-from transformers import PreTrainedTokenizerBase
 
 from .sbert_config import SentenceTransformersConfig
 

@@ -3,13 +3,13 @@
 A pipe stores a record of vectors in doc.user_data (`make_record`, `store`), and sets hooks (`install_hooks`). The hooks
 are plain functions of this module that read the record at each call (`vector`, `has_vector`, `similarity`): a pickled
 Doc carries their names alone. Where spaCy drops hooks, `restore` sets them again, and `doc._.sbert_vector` works
-without them (`install_extensions`).
+without them (`extensions.py`).
 """
 
 import warnings
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cache, partial
+from functools import cache
 from itertools import pairwise
 from typing import Any, TypedDict, TypeVar, cast, overload
 from weakref import ref
@@ -155,7 +155,7 @@ def find(doc: Doc, name: str | None = None) -> list[PlacedRecord]:
 
     name: the pipe; None for the one that answers `doc.vector`: the last with set_hooks = true, or else the last.
     """
-    records = list(_all_records(doc))
+    records = list(all_records(doc))
     if name is None and records:
         name = next((r.name for r in reversed(records) if r.data["set_hooks"]), records[-1].name)
     return [record for record in records if record.name == name]
@@ -163,10 +163,11 @@ def find(doc: Doc, name: str | None = None) -> list[PlacedRecord]:
 
 def names(doc: Doc) -> list[str]:
     """Return the names of the pipes that left a record on a Doc, in the order they ran."""
-    return list(dict.fromkeys(record.name for record in _all_records(doc)))
+    return list(dict.fromkeys(record.name for record in all_records(doc)))
 
 
-def _all_records(doc: Doc) -> Iterator[PlacedRecord]:
+def all_records(doc: Doc) -> Iterator[PlacedRecord]:
+    """Yield the records of a Doc, of all pipes."""
     for key, data in cast(dict[Any, Any], doc.user_data).items():
         if _is_record(key):
             yield PlacedRecord(key[1][len(PREFIX) :], key[2], key[3], data)
@@ -742,52 +743,3 @@ def check_one_encoder(*sides: Encoders) -> None:
 
 
 # Extension attributes
-
-
-def install_extensions(pipe: str = "sbert") -> None:
-    """Register doc._.sbert_vector, sbert_similarity, sbert_most_similar and sbert_truncated, which need no hooks.
-
-    Those of another pipe stand under its name. Those of "sbert" answer for the pipe that answers `doc.vector` where no
-    pipe is called "sbert".
-    """
-    _set_extension((Doc, Span, Token), f"{pipe}_vector", getter=partial(_extension_vector, pipe))
-    _set_extension((Doc, Span, Token), f"{pipe}_similarity", method=partial(_extension_similarity, pipe))
-    _set_extension((Doc, Span), f"{pipe}_most_similar", method=partial(_extension_most_similar, pipe))
-    _set_extension((Doc,), "sbert_truncated", getter=_is_truncated)
-
-
-def _set_extension(kinds: Iterable[type[Piece]], name: str, **how: Callable) -> None:
-    for kind in kinds:
-        if not kind.has_extension(name):
-            kind.set_extension(name, **how)  # type: ignore[arg-type]
-
-
-def _is_truncated(doc: Doc) -> bool:
-    """Return whether any row of a Doc was longer than the encoder's limit and was cut."""
-    return any(record.data["truncated"] for record in _all_records(doc))
-
-
-def _extension_vector(pipe: str, obj: Piece) -> numpy.ndarray:
-    return vector(obj, _answering(pipe, doc_of(obj)))
-
-
-def _extension_similarity(pipe: str, obj: Piece, other: Piece) -> float:
-    return sentence_similarity(obj, other, _answering(pipe, doc_of(obj)))
-
-
-def _extension_most_similar(
-    pipe: str,
-    text: Doc | Span,
-    query: str | Doc | Span,
-    k: int = 3,
-    *,
-    prompt_name: str | None = None,
-    nlp: Language | None = None,
-) -> list[Any]:
-    from .most_similar import most_similar  # noqa: PLC0415 (not needed for a first vector)
-
-    return most_similar(text, query, k, prompt_name=prompt_name, name=_answering(pipe, doc_of(text)), nlp=nlp)
-
-
-def _answering(pipe: str, doc: Doc) -> str | None:
-    return None if pipe == "sbert" and "sbert" not in names(doc) else pipe

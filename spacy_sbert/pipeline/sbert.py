@@ -33,6 +33,7 @@ from ..models.transformer import SpanTransformer, is_transformer
 from ..similarity import cos_sim, pairwise_cos_sim
 from ..validation import Name, NonNegative, NonNegativeFloat, Positive, Processes, Text, Width, validated
 from . import doc_vectors, listeners
+from .extensions import install_extensions
 from .find_pipe import InPipeline, find_in
 
 if TYPE_CHECKING:
@@ -229,7 +230,7 @@ class SentenceBert(ChecksummedPipe):
         self._in_pipeline = InPipeline()
         self._fingerprint = Fingerprint()
         listeners.cache_transformers(self.model, loss)
-        doc_vectors.install_extensions(name)
+        install_extensions(name)
 
     def __repr__(self) -> str:
         from .describe import describe_encoder  # noqa: PLC0415 (not needed for a first vector)
@@ -331,7 +332,7 @@ class SentenceBert(ChecksummedPipe):
         A pair gets its label, too, if the pipe has a trained classification head for it.
         """
         docs = list(docs)
-        doc_vectors.install_extensions(self.name)  # the pipe may have been renamed
+        install_extensions(self.name)  # the pipe may have been renamed
         is_shared = bool(listeners.find_listeners(self.model))
         fingerprint = self._fingerprint_of_batch(docs, scores)
         for doc, encoded in zip(docs, doc_vectors.on_cpu(scores), strict=True):
