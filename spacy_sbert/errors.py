@@ -19,7 +19,7 @@ class Messages:
 
 
 def reason_of(error: Exception) -> str:
-    """What an exception says, without its code: for a message around it."""
+    """Return the message of an exception without its code, to quote it in another message."""
     return re.sub(r"^\[sbert-[a-z0-9-]+\] ", "", str(error))
 
 
@@ -412,21 +412,21 @@ class Warnings(Messages):
     )
 
 
-# Packages whose lines tell nobody where to look: this one, and those that call it.
+# Warnings skip the frames of these packages: this one, and those that call it.
 INNER = ("spacy_sbert", "spacy", "spacy_transformers", "spacy_curated_transformers", "thinc", "srsly", "contextlib")
 
 
 def warn(message: str, category: type[Warning] = UserWarning) -> None:
     """Warn at the line that called into this package or spaCy, however deep below it the warning is raised."""
     level = 1
-    frame: FrameType | None = sys._getframe()
+    frame: FrameType | None = sys._getframe()  # noqa: SLF001 (documented, but CPython only)
     while frame is not None and frame.f_globals.get("__name__", "").partition(".")[0] in INNER:
         level, frame = level + 1, frame.f_back
     warnings.warn(message, category, stacklevel=level)
 
 
 class Cuts(Protocol):
-    """Counts the texts that were longer than a limit. message: what to say of them."""
+    """Counts the texts that were longer than a limit. message: the warning about them."""
 
     count: int
 
@@ -449,13 +449,13 @@ class WarnOnce(Generic[CutsT]):
         self._said: set[str] = set()
 
     def is_new(self, what: str) -> bool:
-        """Whether something is said for the first time."""
+        """Return whether a message is new, and remember it."""
         is_new = what not in self._said
         self._said.add(what)
         return is_new
 
     def once(self, message: str) -> None:
-        """Warn, unless that was said before."""
+        """Warn, unless the same message was given before."""
         if self.is_new(message):
             warn(message)
 

@@ -67,7 +67,7 @@ def manhattan(u: numpy.ndarray, v: numpy.ndarray) -> numpy.ndarray:
 
 
 def lengths(rows: numpy.ndarray) -> numpy.ndarray:
-    """||x||, the Euclidean length of each row, float (n,).
+    """Return ||x||, the Euclidean length of each row, float (n,).
 
     rows (float array of shape (n, width), NumPy or CuPy): the vectors.
     """
@@ -76,7 +76,7 @@ def lengths(rows: numpy.ndarray) -> numpy.ndarray:
 
 
 def unit_length(rows: RowsT) -> RowsT:
-    """X / ||x||, and the zero vector where x is it.
+    """Scale each row to length 1: x / ||x||; a zero vector stays zero.
 
     rows (float array of shape (n, width), NumPy or CuPy): the vectors.
     RETURNS (float array of shape (n, width), of the same dtype and device): of length 1 or 0.
@@ -87,22 +87,22 @@ def unit_length(rows: RowsT) -> RowsT:
 
 
 def scaled_norms(rows: RowsT) -> tuple[RowsT, RowsT, Ints2d]:
-    """Rows as such whose squares can be summed: those too long or too short for it divided by a power of two.
+    """Scale rows so that their squares can be summed: divide very long or short rows by a power of two.
 
     x_r = 2^e_r y_r
 
     rows (float array of shape (n, width), NumPy or CuPy): x, the vectors.
-    RETURNS (float (n, width), float (n, 1), int32 (n, 1)): y, its norms ||y_r||, and e, which is 0 for all rows but
-        those whose sum of squares overflows, or has lost digits to underflow.
+    RETURNS (float (n, width), float (n, 1), int32 (n, 1)): y, its norms ||y_r||, and e, which is 0 except
+        for rows whose sum of squares overflows, or has lost digits to underflow.
     """
     xp = get_array_module(rows)
     scaled = xp.asarray(rows, dtype=None if numpy.dtype(rows.dtype).kind == "f" else "float64")
-    with numpy.errstate(over="ignore"):  # it is looked at
+    with numpy.errstate(over="ignore"):  # overflow is handled below
         squares = (scaled * scaled).sum(axis=1, keepdims=True)
     exponents = xp.zeros(squares.shape, dtype="int32")
     number = numpy.finfo(scaled.dtype)
     odd = ~((squares >= number.tiny / number.eps) & (squares <= number.max))
-    chosen = numpy.flatnonzero(odd) if xp is numpy else slice(len(odd))  # of a GPU, which are odd is not waited for
+    chosen = numpy.flatnonzero(odd) if xp is numpy else slice(len(odd))  # on GPU, all rows: no synchronization
     if scaled[chosen].size:
         exponents[chosen] = xp.frexp(abs(scaled[chosen]).max(axis=1, keepdims=True))[1] * odd[chosen]
         scaled = scaled.copy()
@@ -112,7 +112,7 @@ def scaled_norms(rows: RowsT) -> tuple[RowsT, RowsT, Ints2d]:
 
 
 def checked(vectors: ArrayLike, name: str, dtype: str = "float32") -> numpy.ndarray:
-    """The vectors as a contiguous array on the CPU.
+    """Return vectors as a contiguous array on the CPU.
 
     vectors (float array of shape (n, width), NumPy or CuPy): a vector a row. name (str): what messages call them.
     dtype (str): of the result.
@@ -125,10 +125,9 @@ def checked(vectors: ArrayLike, name: str, dtype: str = "float32") -> numpy.ndar
 
 
 def as_rows(vectors: ArrayLike, name: str) -> numpy.ndarray:
-    """The vectors as an array on the CPU, of whatever dtype and layout they have.
+    """Return vectors as an array on the CPU, with their dtype and layout unchanged.
 
-    RAISES (ValueError): if the shape is another than (n, width), or there is no row. (TypeError): if these are no
-        numbers.
+    RAISES (ValueError): if the shape is not (n, width), or there is no row. (TypeError): if they are not numbers.
     """
     rows = numpy.asarray(to_numpy(vectors) if is_cupy_array(vectors) else vectors)
     if rows.dtype.kind not in "biuf":
@@ -142,7 +141,7 @@ def as_rows(vectors: ArrayLike, name: str) -> numpy.ndarray:
 
 
 def check_finite(rows: numpy.ndarray, name: str, start: int = 0) -> None:
-    """RAISES (ValueError): if a number of these rows, of which the first is row `start` to the user, is not finite."""
+    """Raise ValueError if a number in these rows is not finite; `start` is the row number of the first to the user."""
     finite = numpy.isfinite(rows).all(axis=1)
     if not finite.all():
         raise ValueError(
@@ -152,7 +151,7 @@ def check_finite(rows: numpy.ndarray, name: str, start: int = 0) -> None:
 
 
 def check_count(given: int, most: int, what: str, name: str = "k") -> None:
-    """RAISES (ValueError): if what is asked for is not a whole number from 1 to `most`."""
+    """Raise ValueError if `given` is not a whole number from 1 to `most`."""
     if isinstance(given, bool) or not (isinstance(given, int | numpy.integer) and 1 <= given <= most):
         raise ValueError(
             f"Cannot find {given} {what}: expected a whole number, at least 1 and at most {most}, as {name}. "
@@ -176,7 +175,7 @@ class PrincipalComponents(NamedTuple):
 
 
 def principal_components(rows: numpy.ndarray) -> tuple[numpy.ndarray, PrincipalComponents]:
-    """The principal components of rows.
+    """Return the principal components of rows.
 
     X - mean = U S V', axes = V', variances = S^2 / (n - 1)
 
@@ -191,7 +190,7 @@ def principal_components(rows: numpy.ndarray) -> tuple[numpy.ndarray, PrincipalC
 
 
 def components_of_covariance(covariance: numpy.ndarray) -> PrincipalComponents:
-    """The principal components of rows whose covariance is known, a size that does not grow with n.
+    """Return the principal components of rows from their covariance, whose size does not grow with n.
 
     covariance = V diag(variances) V', axes = V'
 
@@ -206,7 +205,7 @@ def components_of_covariance(covariance: numpy.ndarray) -> PrincipalComponents:
 
 
 def flip_signs(axes: numpy.ndarray) -> numpy.ndarray:
-    """The axes with the sign that makes the number of the largest absolute value, the first of equal ones, positive.
+    """Flip the axes whose number of largest absolute value, the first of equal ones, is negative.
 
     axes (float (k, width)). RETURNS (float (k, width)): a copy.
     """
@@ -230,7 +229,7 @@ def spearman(predicted: Numbers, gold: Numbers) -> float | None:
     RAISES (ValueError): if a number is not finite, or the sides differ in length.
     SOURCE: Reimers et al. 2016, Task-Oriented Intrinsic Evaluation of Semantic Textual Similarity, argue for it.
     """
-    from scipy import stats  # takes a tenth of the time to a first vector, which needs no scores
+    from scipy import stats  # noqa: PLC0415 (a tenth of the time to a first vector, which needs no scores)
 
     checked = _checked(predicted, gold)
     return float(stats.spearmanr(*checked)[0]) if _is_defined(predicted, gold) else None
@@ -245,7 +244,7 @@ def pearson(predicted: Numbers, gold: Numbers) -> float | None:
     RETURNS (float): from -1 to 1; None where it is not defined, see spearman.
     RAISES (ValueError): see spearman.
     """
-    from scipy import stats
+    from scipy import stats  # noqa: PLC0415 (see spearman)
 
     checked = _checked(predicted, gold)
     return float(stats.pearsonr(*checked)[0]) if _is_defined(predicted, gold) else None
@@ -273,8 +272,9 @@ def _is_defined(predicted: Numbers, gold: Numbers) -> bool:
 
 
 def varies(values: Numbers) -> bool:
-    """Whether numbers differ by more than the rounding of their computation, 1e-6 of the largest in float32, 1e-12 in
-    float64.
+    """Return whether numbers differ by more than the rounding of their computation.
+
+    The rounding is 1e-6 of the largest number in float32, and 1e-12 in float64.
     """
     array = numpy.asarray(values)
     return bool(numpy.ptp(array) > ROUNDING.get(array.dtype.name, DOUBLE_ROUNDING) * numpy.abs(array).max())
@@ -313,5 +313,5 @@ def _rows(u: ArrayLike, v: ArrayLike) -> tuple[numpy.ndarray, numpy.ndarray]:
     return rows, others
 
 
-def _as_rows(vectors: Any, name: str) -> numpy.ndarray:
+def _as_rows(vectors: Any, name: str) -> numpy.ndarray:  # noqa: ANN401 (a list of one ArrayLike is none to mypy)
     return checked([vectors] if numpy.ndim(vectors) == 1 else vectors, name)

@@ -59,13 +59,15 @@ Name = Annotated[str, AfterValidator(_not_empty)]
 
 
 def validated(function: Callable[P, T]) -> Callable[P, T]:
-    """Decorate a public function so that it checks its settings: numbers, flags, texts, paths, functions and Models,
-    and lists and dicts of these. Arguments of other types, such as texts and arrays, are not looked at.
+    """Decorate a public function so that it checks its settings.
+
+    Settings are numbers, flags, strings, paths, functions and Models, and lists and dicts of these. Arguments of other
+    types, such as Docs and arrays, are not checked.
 
     Unlike with pydantic.validate_call, arguments are passed on as they are, and the function is called from Python, so
     that warnings name the line of the caller.
 
-    RAISES (ValueError): that names the argument, when the function is called.
+    RAISES (ValueError): when the function is called, with the name of the argument.
     """
     signature = inspect.signature(function)
     annotations: dict[str, Any] = {}
@@ -87,7 +89,7 @@ def validated(function: Callable[P, T]) -> Callable[P, T]:
 
 
 def check(name: str, value: object, annotation: object) -> None:
-    """RAISES (ValueError): if the value of a setting does not fit an annotation."""
+    """Raise ValueError if the value of a setting does not match an annotation."""
     if isinstance(value, numpy.generic):
         value = value.item()
     try:
@@ -97,14 +99,14 @@ def check(name: str, value: object, annotation: object) -> None:
 
 
 def check_fields(settings: "DataclassInstance") -> None:
-    """RAISES (ValueError): if a field of a dataclass does not fit its annotation."""
+    """Raise ValueError if a field of a dataclass does not match its annotation."""
     annotations = get_type_hints(type(settings), include_extras=True)
     for field in fields(settings):
         check(field.name, getattr(settings, field.name), annotations[field.name])
 
 
 def check_weights(name: str, given: int, *widths: int) -> None:
-    """RAISES (ValueError): if a layer of these widths, which a setting asks for, has too many weights."""
+    """Raise ValueError if a setting asks for a layer of these widths that has too many weights."""
     if math.prod(widths) > MAX_WEIGHTS:
         expected = f"at most {MAX_WEIGHTS} weights in a layer, not {' x '.join(map(str, widths))}"
         raise ValueError(invalid_value_message(name, given, expected))
@@ -163,7 +165,7 @@ def _checked_annotations(function: Callable, signature: inspect.Signature) -> di
     return {name: hints[name] for name in names if name in hints and _is_setting(hints[name])}
 
 
-def _is_setting(annotation: Any) -> bool:
+def _is_setting(annotation: object) -> bool:
     """Return whether values of a type are short and can be checked: no texts, arrays or Docs."""
     origin, args = get_origin(annotation) or annotation, get_args(annotation)
     if origin in CONTAINERS:
@@ -174,13 +176,13 @@ def _is_setting(annotation: Any) -> bool:
 
 
 @cache
-def _adapter(annotation: Any) -> TypeAdapter:
+def _adapter(annotation: Any) -> TypeAdapter:  # noqa: ANN401 (a type, or what typing makes of types)
     is_path = Path in (annotation, *get_args(annotation))
     return TypeAdapter(Annotated[annotation, AfterValidator(_usable_path if is_path else _usable)], config=STRICT)
 
 
-def _usable(value: Any) -> Any:
-    """Refuse what pydantic lets pass: half characters, and numbers that overflow in computations."""
+def _usable(value: object) -> object:
+    """Refuse what pydantic accepts: lone surrogates, and numbers that overflow in computations."""
     if isinstance(value, str) and find_lone_surrogate(value) is not None:
         raise ValueError("text without lone surrogates, which are half characters")
     if isinstance(value, int) and abs(value) > sys.maxsize:
@@ -192,7 +194,7 @@ def _usable(value: Any) -> Any:
     return value
 
 
-def _usable_path(value: Any) -> Any:
+def _usable_path(value: object) -> object:
     """Refuse what cannot be a path: an empty text, and one that the file system cannot encode."""
     if isinstance(value, str | Path):
         try:
@@ -317,13 +319,13 @@ def _checked(texts: Iterable[Any], label: Callable[[int], str]) -> Iterator[str]
 
 
 def is_missing(item: object) -> bool:
-    """True for None, NaN and the missing values of pandas and NumPy."""
+    """Return whether an item is None, NaN or a missing value of pandas or NumPy."""
     if item is None or type(item).__name__ in MISSING:
         return True
     return isinstance(item, float | numpy.floating) and bool(numpy.isnan(item))
 
 
-def column_names(texts: Any) -> Sequence[Any] | None:
+def column_names(texts: object) -> Sequence[Any] | None:
     """Return the names of a table's columns; None if this is no table."""
     for attribute in ("column_names", "columns"):
         names = getattr(texts, attribute, None)
@@ -337,8 +339,8 @@ def _listed(names: Sequence[Any]) -> str:
     return f"{len(names)} columns" + (f" ({given}{', ...' if len(names) > 5 else ''})" if given else "")
 
 
-def _label_of(texts: Any) -> Callable[[int], str]:
-    """Return what names a row of a pandas object by its index."""
+def _label_of(texts: object) -> Callable[[int], str]:
+    """Return a function that names a row of a pandas object by its index."""
     index: Any = getattr(texts, "index", None)
     if callable(index) or not hasattr(index, "__getitem__"):
         return lambda i: ""

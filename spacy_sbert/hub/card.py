@@ -179,18 +179,19 @@ def describe(
 
 
 def count_parameters(models: Iterable[Model]) -> int:
-    """The number of parameters of Thinc models, including those in PyTorch; shared ones count once."""
+    """Count the parameters of Thinc models, including those in PyTorch; shared ones count once."""
     sizes: dict[int, int] = {}
     for node in (node for model in models for node in model.walk()):
         arrays = [node.get_param(name) for name in node.param_names if node.has_param(name)]
-        tensors = [p for shim in node.shims if hasattr(shim._model, "parameters") for p in shim._model.parameters()]
+        modules = [shim._model for shim in node.shims]  # noqa: SLF001 (shims of all kinds hold their module there)
+        tensors = [p for module in modules if hasattr(module, "parameters") for p in module.parameters()]
         sizes.update({id(array): array.size for array in arrays})
         sizes.update({id(tensor): tensor.numel() for tensor in tensors})
     return sum(sizes.values())
 
 
 def folder_size(folder: Path) -> int:
-    """Bytes of the files in a folder, without its README.md, which states the size."""
+    """Return the total size in bytes of the files in a folder, except its README.md, which states the size."""
     return sum(file.stat().st_size for file in folder.rglob("*") if file.is_file() and file != folder / README)
 
 
@@ -223,7 +224,7 @@ def _describe_encoder(nlp: Language, name: str, width: int, performance: Json) -
 
 
 def _base_model(nlp: Language, pipe: SentenceBert, model: Json) -> str:
-    """What the encoder is called."""
+    """Return the name of a pipe's encoder; if it encodes whole Docs, the architecture of its tok2vec."""
     listeners = find_listeners(pipe.model)
     if encodes_whole_docs(pipe.model):
         for listener in listeners:
@@ -235,7 +236,7 @@ def _base_model(nlp: Language, pipe: SentenceBert, model: Json) -> str:
 
 
 def _is_hub_name(name: str) -> bool:
-    """Whether a name can be one on the hub. Cards do not show the paths of local folders."""
+    """Return whether a name can be a repository on the hub. Cards do not show the paths of local folders."""
     if "/" not in name or Path(name).exists():
         return False
     try:
@@ -246,7 +247,7 @@ def _is_hub_name(name: str) -> bool:
 
 
 def _objectives(block: Json, name: str = "") -> Iterator[str]:
-    """The loss layers of a config with their settings; a layer comes before those inside it."""
+    """Yield the loss layers of a config with their settings, each layer before the layers inside it."""
     if block.get("@layers") == "spacy-sbert.LossByName.v1":
         block = {"@layers": block["name"], **block["settings"]}
     plain = {key: value for key, value in block.items() if key != "@layers" and not isinstance(value, dict)}
@@ -282,7 +283,7 @@ MEASURES = {
 
 
 def score_rows(facts: PipelineFacts) -> list[tuple[str, str, str]]:
-    """Label, key in meta.json and value x 100 of every score, including those of other components."""
+    """Return the label, key in meta.json and value x 100 of every score, including scores of other components."""
     rows = []
     for key, value in facts.scores.items():
         measure, of = _measure(key)
@@ -292,7 +293,7 @@ def score_rows(facts: PipelineFacts) -> list[tuple[str, str, str]]:
 
 
 def eval_results(facts: PipelineFacts) -> Iterator[EvalResult]:
-    """The scores of sentence vectors as the hub's model-index has them, from 0 to 1."""
+    """Yield the scores of sentence vectors, from 0 to 1, in the format of the hub's model-index."""
     dataset = scored_on(facts) or "Unknown"
     for key, value in facts.scores.items():
         measure, of = _measure(key)
@@ -311,17 +312,17 @@ def eval_results(facts: PipelineFacts) -> Iterator[EvalResult]:
 
 
 def is_of_vectors(key: str) -> bool:
-    """Whether a key of meta.json is a score of sentence vectors, not of another component."""
+    """Return whether a key of meta.json is a score of sentence vectors, not of another component."""
     return bool(_measure(key)[0])
 
 
 def scored_on(facts: PipelineFacts) -> str:
-    """The files that were scored."""
+    """Return the names of the files that the pipeline was scored on."""
     return ", ".join(corpus.file for corpus in facts.corpora if corpus.role.split(", ")[0] == "dev")
 
 
 def _measure(key: str) -> tuple[str, str]:
-    """The measure that a key of meta.json is of, and the corpus or pipe it is for; two empty texts for other keys."""
+    """Return the measure and the corpus or pipe that a key of meta.json names; two empty strings for other keys."""
     for measure in MEASURES:
         if found := re.fullmatch(rf"(?:(.+)_)?{measure}(?:_(.+))?", key):
             return measure, found[1] or found[2] or ""
@@ -356,7 +357,7 @@ NOT_RECORDED = "no training by spacy train is recorded"
 
 
 def encoder_table(encoders: Sequence[EncoderFacts]) -> str:
-    """The settings of one or several encoders, a column each."""
+    """Return a Markdown table of encoder settings, with one column for each encoder."""
     rows = [
         ("Base model", *map(_base_text, encoders)),
         ("Pooling", *(encoder.pooling for encoder in encoders)),
@@ -382,7 +383,7 @@ def _limit_text(encoder: EncoderFacts) -> str:
 
 
 def data_section(facts: PipelineFacts) -> Iterator[str]:
-    """What was trained and scored on."""
+    """Yield the section on the training and evaluation data."""
     if facts.corpora:
         counts = ["not known" if corpus.count is None else f"{corpus.count:,}" for corpus in facts.corpora]
         rows = [(corpus.role, corpus.file, count) for corpus, count in zip(facts.corpora, counts, strict=True)]
@@ -392,7 +393,7 @@ def data_section(facts: PipelineFacts) -> Iterator[str]:
 
 
 def score_section(facts: PipelineFacts) -> Iterator[str]:
-    """The scores that training left in meta.json."""
+    """Yield the section on the scores that training stored in meta.json."""
     if facts.scores:
         yield "## Scores"
         where = scored_on(facts)
@@ -402,6 +403,6 @@ def score_section(facts: PipelineFacts) -> Iterator[str]:
 
 
 def versions_text() -> str:
-    """The versions of the packages that the card was written with."""
+    """Return the versions of the packages that the card was written with."""
     found = versions()
     return ", ".join(f"{name} {found[name]}" for name in PACKAGES if name in found)

@@ -28,7 +28,7 @@ MARK = "<!-- Written by python -m spacy sbert card, which replaces it as long as
 
 
 def package_card(facts: PipelineFacts) -> str:
-    """The README of a pipeline's package, in Markdown."""
+    """Return the README of a pipeline's package, in Markdown."""
     return "\n\n".join(_readme_blocks(facts)) + "\n"
 
 
@@ -126,7 +126,7 @@ TAGS = (TASK, "feature-extraction")
 
 
 def hub_metadata(facts: PipelineFacts, *, library: str = "spacy") -> ModelCardData:
-    """The front matter of a card.
+    """Return the front matter of a card.
 
     library (str): what loads the model: "spacy" or "sentence-transformers".
     """
@@ -144,12 +144,12 @@ def hub_metadata(facts: PipelineFacts, *, library: str = "spacy") -> ModelCardDa
 
 
 def with_metadata(metadata: ModelCardData, text: str) -> str:
-    """A card with its front matter."""
+    """Return a card with its front matter."""
     return f"---\n{metadata.to_yaml()}\n---\n\n{text}"
 
 
 def hub_card(facts: PipelineFacts) -> str:
-    """The README of a repository on the hub that holds the pipeline: front matter and the card of its package."""
+    """Return the README of the pipeline's repository on the hub: front matter and the card of its package."""
     return with_metadata(hub_metadata(facts), package_card(facts))
 
 
@@ -172,7 +172,7 @@ LIBRARY = "sentence-transformers"
 
 
 def sentence_transformers_card(nlp: Language, pipe_name: str = "sbert", *, folder: str | None = None) -> str:
-    """The README.md, front matter included, of the encoder of one pipe, exported for sentence-transformers.
+    """Return the README.md, with front matter, of a pipe's encoder as exported for sentence-transformers.
 
     nlp (Language): the pipeline that was exported. pipe_name (str): its `sbert` pipe.
     folder (str): what to give to SentenceTransformer; by default the name of the pipeline.

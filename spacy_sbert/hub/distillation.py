@@ -33,7 +33,10 @@ ROUNDING = numpy.finfo("float32").eps
 
 
 def wordpiece_counts(tokenizer: str, texts: Sequence[str], n_wordpieces: int) -> sparse.csr_array:
-    """How often each wordpiece stands in each text: int64 (texts, wordpieces); tokenizer (str): its JSON."""
+    """Count each wordpiece in each text: int64 (texts, wordpieces).
+
+    tokenizer (str): the tokenizer's JSON.
+    """
     encodings = Tokenizer.from_str(tokenizer).encode_batch_fast(list(texts), add_special_tokens=False)
     lengths = numpy.array([len(encoding) for encoding in encodings], dtype="int64")
     ids = numpy.fromiter(chain.from_iterable(encoding.ids for encoding in encodings), dtype="int64")
@@ -42,7 +45,7 @@ def wordpiece_counts(tokenizer: str, texts: Sequence[str], n_wordpieces: int) ->
 
 
 def frequency_weights(counts: numpy.ndarray) -> numpy.ndarray:
-    """How much each wordpiece counts: a / (a + p), p its share of all.
+    """Return the weight of each wordpiece: a / (a + p), where p is its share of all wordpieces.
 
     counts (int64 (wordpieces,)). RETURNS (float64 (wordpieces,)): a = 0.01.
     SOURCE: Arora et al. 2017, section 3, equation 3.
@@ -51,20 +54,20 @@ def frequency_weights(counts: numpy.ndarray) -> numpy.ndarray:
 
 
 def principal_axes(vectors: numpy.ndarray, size: int) -> numpy.ndarray:
-    """float64 (width, size): the principal axes of vectors, float (n, width); the identity where size is width."""
+    """Return the principal axes of vectors (n, width) as float64 (width, size); the identity if size is width."""
     if size == vectors.shape[1]:
         return numpy.eye(size)
     return principal_components(vectors)[1].axes[:size].T
 
 
 def least_squares(table: numpy.ndarray, counts: sparse.csr_array, targets: numpy.ndarray) -> numpy.ndarray:
-    """The linear map with which the means of texts come nearest to their targets.
+    """Fit the linear map that brings the mean vectors of texts nearest to their targets.
 
     R = argmin ||M R - T||^2,   M_s = sum_w c_sw E_w / sum_w c_sw
 
     table (float64 (wordpieces, width)): E. counts (int64 (texts, wordpieces)): c, without texts that have none.
     targets (float (texts, size)): T.
-    RETURNS (float64 (width, size)): R, that of least norm where there are many.
+    RETURNS (float64 (width, size)): R, the solution of least norm if there are several.
     """
     means = (counts @ table) / counts.sum(axis=1)[:, None]
     return numpy.linalg.lstsq(means, targets, rcond=ROUNDING * table.shape[1])[0]
@@ -74,8 +77,9 @@ BATCH = 4096  # wordpieces that are encoded at once
 
 
 class Vocabulary:
-    """The vectors that a transformer has for what is in its vocabulary, before they are normalised: what says much has
-    a long vector.
+    """The vectors of a transformer for its wordpieces and for words, before normalisation.
+
+    The length is kept because informative words have longer vectors.
 
     encoder (TextEncoder): of the transformer. progress (bool): whether to show progress bars.
     """
@@ -87,7 +91,7 @@ class Vocabulary:
         self._progress = progress
 
     def wordpieces(self) -> numpy.ndarray:
-        """Each read alone between the special tokens: float32 (wordpieces, width)."""
+        """Encode each wordpiece on its own, between the special tokens: float32 (wordpieces, width)."""
         count, found = len(self._encoder.model.wordpiece_tokenizer.strings), []
         with progress_bar(count, shown=self._progress, unit="wordpieces") as bar:
             for ids in numpy.array_split(numpy.arange(count), -(-count // BATCH)):
@@ -96,12 +100,12 @@ class Vocabulary:
         return numpy.concatenate(found)
 
     def words(self, words: Sequence[str]) -> numpy.ndarray:
-        """Each read as a text: float32 (n, width)."""
+        """Encode each word as a text: float32 (n, width)."""
         progress, cuts = self._progress, TruncationCounter()
         return encode_all(self._encoder, words, window=BATCH, progress=progress, n_process=1, gpu_ids=(), cuts=cuts)
 
     def _alone(self, ids: numpy.ndarray) -> TokenizedBatch:
-        """A window for each wordpiece, with the special tokens, and the prompt, that stand before and behind a text."""
+        """Build a window for each wordpiece, with the special tokens and the prompt that surround a text."""
         template = self._encoder.tokenize(["a"])
         of_text = numpy.flatnonzero(~template.special)
         before, behind = template.ids[: of_text[0]], template.ids[of_text[-1] + 1 :]
@@ -123,15 +127,18 @@ WORDPIECE = "WordPiece"
 
 
 def tokenizer_kind(tokenizer: str) -> str:
-    """The kind of model that cuts words, such as WordPiece or Unigram; tokenizer (str): the JSON."""
+    """Return the model type of a tokenizer, such as WordPiece or Unigram.
+
+    tokenizer (str): the tokenizer's JSON.
+    """
     return json.loads(tokenizer)["model"]["type"]
 
 
 def frequent_words(tokenizer: str, texts: Iterable[str], count: int) -> list[str]:
-    """The words of a corpus that a tokenizer cuts to pieces, most frequent first, each seen five times at least.
+    """Return the words that a tokenizer splits and that occur at least five times in a corpus, most frequent first.
 
-    tokenizer (str): the JSON of a WordPiece tokenizer, whose normaliser and whose splitting at spaces and signs say
-        what a word is. count (int): the most words.
+    tokenizer (str): the JSON of a WordPiece tokenizer; its normaliser and pre-tokenizer define what a word is.
+    count (int): the maximum number of words.
     """
     said, plain = json.loads(tokenizer), Tokenizer.from_str(tokenizer)
     known, longest = said["model"]["vocab"], said["model"]["max_input_chars_per_word"]
@@ -145,7 +152,7 @@ def frequent_words(tokenizer: str, texts: Iterable[str], count: int) -> list[str
 
 
 def with_words(tokenizer: str, words: Iterable[str], first: int) -> str:
-    """The JSON of a WordPiece tokenizer that keeps words whole: it takes the longest wordpiece that a word begins with.
+    """Return the JSON of a WordPiece tokenizer with words added to its vocabulary, so that it keeps them whole.
 
     first (int): the id of the first word; the others follow.
     """
@@ -167,7 +174,7 @@ def distill_static(
     name: str | None = None,
     progress: bool = False,
 ) -> Language:
-    """A pipeline whose sentence encoder is a table, made from a teacher without training.
+    """Make a pipeline whose sentence encoder is a table, computed from a teacher without training.
 
     E_w = a/(a + p(w)) v(w) R,   R = argmin_R sum_s || mean_(w in s) E_w - t(s) A ||^2
 
@@ -219,7 +226,10 @@ def distill_static(
 def _tokenizer(
     transformer: SpanTransformer, texts: Sequence[str], n_words: int, n_pieces: int
 ) -> tuple[str, list[str]]:
-    """The teacher's tokenizer with the frequent words of the texts, and these; n_pieces (int): those that it has."""
+    """Return the teacher's tokenizer with the frequent words of the texts added, and these words.
+
+    n_pieces (int): how many wordpieces the teacher's tokenizer has.
+    """
     shim = load(transformer)
     if not shim.tokenizer.is_fast:
         raise ValueError(Errors.SLOW_TOKENIZER.format(name=shim.name))

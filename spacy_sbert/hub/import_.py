@@ -36,7 +36,7 @@ ORDER = re.compile(r"Transformer|(Transformer Pooling|StaticEmbedding)( Dense| D
 def import_folder(
     source: str, *, lang: Name = "en", name: Name = "sbert", precision: Precision | None = None
 ) -> Language:
-    """A pipeline that gives the vectors of a sentence encoder.
+    """Make a pipeline that gives the vectors of a sentence encoder.
 
     No code of the folder is run. Its transformer or table, pooling, dense layers, normalisation, limit, lower-casing,
     prompts and truncation become the settings of an `sbert` pipe; a folder without modules is a transformer with mean

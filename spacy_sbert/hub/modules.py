@@ -28,7 +28,7 @@ LIMITS_FILE = "sentence_bert_config.json"
 
 
 def module_type(name: str) -> str:
-    """The type of a module in modules.json."""
+    """Return the type of a module, as modules.json names it."""
     return f"{PACKAGE}.models.{name}"
 
 
@@ -52,7 +52,7 @@ def write_table(folder: Path, table: StaticEmbedding, *, pooling: str, name: str
 
 
 def read_table(module: Path, settings: SentenceTransformersConfig) -> Table:
-    """Read a StaticEmbedding module, and tell what of it does not come in; see read_static."""
+    """Read a StaticEmbedding module, and warn of the settings that are not imported; see read_static."""
     tokenizer, table = read_static(module, settings)
     prompts = [name for name, prompt in settings.prompts.items() if prompt]
     if prompts:
@@ -64,7 +64,7 @@ def read_table(module: Path, settings: SentenceTransformersConfig) -> Table:
 
 
 def table_config(table: Table, precision: str | None) -> dict[str, object]:
-    """The settings of spacy-sbert.StaticSentenceEncoder.v1 for a table.
+    """Return the settings of spacy-sbert.StaticSentenceEncoder.v1 for a table.
 
     RAISES (ValueError): if a precision is asked for, which only a transformer has.
     """
@@ -125,9 +125,10 @@ def read_dense(folder: Path) -> DenseFile:
 
 
 def check_widths(dense: dict[Path, DenseFile], width: int) -> None:
-    """Check that Dense modules, by their folders, take what stands before them; width (int): of pooled vectors.
+    """Check that each Dense module takes vectors of the width that the layer before it gives.
 
-    RAISES (ValueError): if one does not.
+    dense: the modules by folder. width (int): of pooled vectors.
+    RAISES (ValueError): if the widths differ.
     """
     for folder, layer in dense.items():
         nO, nI = layer.W.shape

@@ -46,7 +46,7 @@ class Table:
         return [[cell if isinstance(cell, Cell) else Cell(cell) for cell in row] for row in self.rows]
 
     def trimmed(self, absent: str) -> "Table":
-        """The table without the columns of figures in which every cell is absent."""
+        """Return the table without those numeric columns in which every cell is `absent`."""
         kept = [
             column
             for column in range(len(self.columns))
@@ -63,7 +63,7 @@ class Notes:
     numbers: dict[str, int] = field(default_factory=dict)
 
     def marks(self, notes: Iterable[str]) -> tuple[int, ...]:
-        """The numbers of notes."""
+        """Return the numbers of notes; a new note gets the next number."""
         return tuple(self.numbers.setdefault(note, len(self.numbers) + 1) for note in notes)
 
 
@@ -89,7 +89,7 @@ def render(template: str, /, **values: object) -> str:
     """Fill in a template. Every text in it is cleaned and escaped, unless it is Markup.
 
     template (str): its path in the package, such as "render/page.html". It may include and extend others.
-    values: what it speaks of.
+    values: the variables of the template.
     RETURNS (str): HTML or CSS, plain text and not Markup, so that callers may cut and join it.
     """
     return _environment().get_template(template).render(values)
@@ -111,7 +111,7 @@ def _environment() -> Environment:
 
 
 def _read(path: str) -> str:
-    """A file of the package, which may be in a zip archive."""
+    """Read a file of the package, which may be in a zip archive."""
     return files(__package__.rpartition(".")[0]).joinpath(path).read_text(encoding="utf8")
 
 
@@ -120,12 +120,15 @@ def _finalized(value: object) -> object:
 
 
 def html(document: Document, plots: Iterable[Plot] = ()) -> str:
-    """A document and its plots as one page that fetches nothing, the same for the same input."""
+    """Render a document and its plots as one page that loads nothing; equal input gives an equal page."""
     return render("render/document.html", title=document.title, lang="en", document=document, plots=list(plots))
 
 
 def framed(page: str, *, height: int = 40) -> str:
-    """A page inside another one, such as a notebook: with its own style, and no scripts. height (int): its rows."""
+    """Embed a page in another one, such as a notebook, with its own style and without scripts.
+
+    height (int): of the frame, in em.
+    """
     return f'<iframe srcdoc="{escape(page)}" sandbox="" style="width: 100%; height: {height}em; border: 0"></iframe>'
 
 
@@ -134,7 +137,7 @@ MARKUP = re.compile(r"([\\`*\[\]|~#!])|(?<![^\W_])_|_(?![^\W_])")
 
 
 def markdown(document: Document) -> str:
-    """A document in Markdown."""
+    """Render a document in Markdown."""
     blocks = [
         f"# {escape_markdown(document.title)}",
         *map(escape_markdown, document.paragraphs),
@@ -159,12 +162,12 @@ def _blocks(tables: Iterable[Table]) -> Iterator[str]:
 
 
 def escape_markdown(text: str) -> str:
-    """A text that Markdown shows as it is, on one line, also inside a table."""
+    """Escape a text so that Markdown shows it unchanged, on one line, also inside a table."""
     return MARKUP.sub(r"\\\g<0>", escape_html(clean(text), quote=False))
 
 
 def render_table(table: Table) -> str:
-    """The columns and rows of a table in Markdown."""
+    """Render the columns and rows of a table in Markdown."""
     rule = ["---" if column < table.texts else "---:" for column in range(len(table.columns))]
     rows = [
         [escape_markdown(name) for name in table.columns],
@@ -186,9 +189,9 @@ GAP = "  "
 
 
 def terminal(document: Document, width: int) -> str:
-    """A document in lines of text, without its details.
+    """Render a document as plain text for a terminal, without its details.
 
-    width (int): the columns of the terminal. A table that is wider is laid on its side, if that is narrower.
+    width (int): the columns of the terminal. A wider table is transposed if that makes it narrower.
     """
     blocks = [_wrapped(clean(text), width) for text in (document.title, *document.paragraphs)]
     for table in document.tables:

@@ -12,7 +12,7 @@ JOINERS = "\u200c\u200d"  # format characters without which Persian, Hindi and e
 
 
 def clean(text: object) -> str:
-    """A text that any file can hold: control, format and half characters as spaces, except zero-width joiners."""
+    """Replace control and format characters, except zero-width joiners, and lone surrogates with spaces."""
     text = str(text)
     if text.isprintable():  # most are, and this is fast
         return text
@@ -42,7 +42,7 @@ class Axis:
 
 
 def ticks(low: float, high: float, wanted: int = 6) -> list[float]:
-    """Round numbers, equally far from one another, the first and last at or beyond the ends."""
+    """Return evenly spaced round numbers, the first and last at or beyond the ends."""
     spread = high - low if high > low else 1.0
     power = 10.0 ** math.floor(math.log10(spread / wanted))
     step = next(power * one for one in STEPS if spread / (power * one) <= wanted)
@@ -51,59 +51,59 @@ def ticks(low: float, high: float, wanted: int = 6) -> list[float]:
 
 
 def number(value: float) -> str:
-    """A coordinate, as short as can be."""
+    """Format a coordinate as briefly as possible."""
     return f"{round(value, 1) + 0.0:g}"
 
 
 def join(parts: Iterable[Markup]) -> Markup:
-    """Elements one after another."""
+    """Join elements in sequence."""
     return Markup("").join(parts)
 
 
 def text(x: float, y: float, words: str, anchor: str = "start", kind: str = "") -> Markup:
-    """A text at a place; anchor: which end of it is there."""
+    """Draw a text at a place; anchor: the end of the text that is at this place."""
     style = Markup(' class="{}"').format(kind) if kind else ""
     element = Markup('<text x="{}" y="{}" text-anchor="{}"{}>{}</text>')
     return element.format(number(x), number(y), anchor, style, clean(words))
 
 
 def line(x1: float, y1: float, x2: float, y2: float, kind: str) -> Markup:
-    """A straight line."""
+    """Draw a straight line."""
     return path([(x1, y1), (x2, y2)], kind)
 
 
 def path(points: Iterable[tuple[float, float]], kind: str) -> Markup:
-    """A line through points."""
+    """Draw a line through points."""
     return shape("M" + "L".join(f"{number(x)} {number(y)}" for x, y in points), kind)
 
 
 def shape(places: str, kind: str) -> Markup:
-    """A path; places: its commands, such as "M0 0h1"."""
+    """Draw a path; places: its commands, such as "M0 0h1"."""
     return Markup('<path class="{}" d="{}"/>').format(kind, places)
 
 
 def box(x: float, y: float, width: float, height: float, kind: str) -> Markup:
-    """A rectangle."""
+    """Draw a rectangle."""
     element = Markup('<rect class="{}" x="{}" y="{}" width="{}" height="{}"/>')
     return element.format(kind, number(x), number(y), number(width), number(height))
 
 
 def bottom_axis(axis: Axis, marks: Sequence[float], top: float, base: float, name: str) -> Markup:
-    """Grid lines from top to base, the numbers below them, and the name of the axis."""
+    """Draw grid lines from top to base, the numbers below them, and the name of the axis."""
     lines = [line(axis(mark), top, axis(mark), base, "grid") for mark in marks]
     words = [text(axis(mark), base + 15, f"{mark:g}", "middle") for mark in marks]
     return join([*lines, *words, text((axis.start + axis.end) / 2, base + 32, name, "middle", "name")])
 
 
 def left_axis(axis: Axis, marks: Sequence[float], left: float, right: float, name: str) -> Markup:
-    """Grid lines from left to right, the numbers before them, and the name of the axis above."""
+    """Draw grid lines from left to right, the numbers to their left, and the name of the axis above."""
     lines = [line(left, axis(mark), right, axis(mark), "grid") for mark in marks]
     words = [text(left - 6, axis(mark) + 4, f"{mark:g}", "end") for mark in marks]
     return join([*lines, *words, text(4, axis.end - 10, name, "start", "name")])
 
 
 def svg(title: str, description: str, height: float, body: Markup) -> Markup:
-    """A plot of the common width; title and description are what screen readers say."""
+    """Return an SVG of the common width; screen readers read out title and description."""
     title, description = clean(title), clean(description)
     return Markup(
         '<svg viewBox="0 0 {} {}" role="img" aria-label="{title}. {description}"><title>{title}</title>'
@@ -148,7 +148,7 @@ class Box:
 
 
 def scatter(x: Sequence[float], y: Sequence[float], names: tuple[str, str], title: str, description: str) -> Plot:
-    """Points.
+    """Draw a scatter plot.
 
     x, y (n numbers each). names: of both axes. title, description: of the caption, and for screen readers.
     """
@@ -159,7 +159,11 @@ def scatter(x: Sequence[float], y: Sequence[float], names: tuple[str, str], titl
 
 
 def boxes(groups: Sequence[Box], names: tuple[str, str], title: str, description: str) -> Plot:
-    """Box plots side by side: the median in the box from the second to the fourth percentile, whiskers to the ends."""
+    """Draw box plots side by side.
+
+    A box reaches from the second to the fourth of the five percentiles and shows the median; whiskers reach to the
+    first and the last.
+    """
     values = [value for group in groups for value in group.percentiles]
     marks = ticks(min(values), max(values))
     up = Axis(marks[0], marks[-1], BASE, TOP)
@@ -183,7 +187,7 @@ def boxes(groups: Sequence[Box], names: tuple[str, str], title: str, description
 
 
 def bars(rows: Sequence[Bar], name: str, title: str, description: str, reach: tuple[float, float] = (0.0, 1.0)) -> Plot:
-    """Bars from 0, with intervals across their ends.
+    """Draw bars from 0, with intervals across their ends.
 
     rows (Sequence of Bar): from top to bottom; values are shown x 100. name: of the axis. reach: what the axis shows at
         least.
@@ -206,7 +210,7 @@ def curves(
     title: str,
     description: str,
 ) -> Plot:
-    """Lines through points over a logarithmic axis, dashed levels that belong to no place on it, and a legend.
+    """Draw lines through points over a logarithmic axis, dashed horizontal levels, and a legend.
 
     lines, levels: by name; at least one line. names: of both axes.
     """
@@ -233,7 +237,7 @@ def _plot(title: str, description: str, height: float, parts: Sequence[Markup]) 
 
 
 def _field(x: tuple[float, float], y: tuple[float, float], names: tuple[str, str]) -> tuple[Axis, Axis, Markup]:
-    """Both axes of a field, and how they look."""
+    """Return both axes of a field, and their drawing."""
     over, beside = ticks(*x), ticks(*y)
     across, up = Axis(over[0], over[-1], LEFT + 4, RIGHT - 4), Axis(beside[0], beside[-1], BASE, TOP)
     drawn = left_axis(up, beside, LEFT, RIGHT, names[1]) + bottom_axis(across, over, TOP, BASE, names[0])
@@ -256,7 +260,7 @@ def _bar(row: Bar, top: float, across: Axis) -> Markup:
 
 
 def _apart(marks: Sequence[float], axis: Axis) -> list[float]:
-    """The marks whose numbers do not run into an earlier one."""
+    """Return the marks whose numbers do not overlap an earlier number."""
     kept: list[float] = []
     for mark in marks:
         if not kept or axis(mark) - axis(kept[-1]) >= APART:

@@ -19,7 +19,7 @@ Order = Literal["similarity", "given"]
 
 
 def similarity_order(cosines: numpy.ndarray) -> list[int]:
-    """The order of the leaves of a dendrogram, turned so that neighbours are similar.
+    """Return the order of the leaves of a dendrogram, turned so that neighbours are similar.
 
     d(i, j) = 1 - cos(i, j), average linkage; small sum_k d(o_k, o_(k + 1)) over the orders o that the dendrogram allows
 
@@ -44,7 +44,7 @@ APART = 0.15  # of the length of the legend, between two numbers
 
 
 def check_range(low: float | None, high: float | None) -> None:
-    """RAISES (ValueError): if no colours can be given to similarities between these ends."""
+    """Raise ValueError if no colours can be given to similarities between these ends."""
     low, high = LOWEST if low is None else low, HIGHEST if high is None else high
     if not (low < high and high > 0):
         raise ValueError(
@@ -71,7 +71,7 @@ Head = dict[str, object]  # of a row or column: its place, its number ("" for no
 def table(
     heads: Sequence[Head], columns: Sequence[Head], cosines: numpy.ndarray, low: float, high: float
 ) -> dict[str, object]:
-    """What visual/heatmap.html speaks of.
+    """Return the variables of visual/heatmap.html.
 
     heads (n), columns (m): of the rows and of the columns. cosines: float64 (n, m).
     """
@@ -80,7 +80,7 @@ def table(
 
 
 def cells(row: Sequence[float], low: float, high: float) -> list[dict[str, str]]:
-    """How each similarity of a row is shown: its colour, and the number with four digits and with two."""
+    """Return how each similarity of a row is shown: its colour, and the number with four and with two digits."""
     return [
         {"kind": _kind(step(value, low, high)), "exact": _rounded(value, 4), "short": _rounded(value, 2)}
         for value in row
@@ -88,13 +88,15 @@ def cells(row: Sequence[float], low: float, high: float) -> list[dict[str, str]]
 
 
 def steps(low: float, high: float) -> list[int]:
-    """The place among the colours of each similarity from -1 to 1, by hundredths."""
+    """Return the index of the colour of each similarity from -1 to 1, in steps of 0.01."""
     return [step(hundredths / 100, low, high) + STEPS for hundredths in range(-100, 101)]
 
 
 def legend(low: float, high: float) -> dict[str, object]:
-    """Return the colours from low to high, the similarities below them with their places from 0 to 1, and the
-    similarity from which the bars of the cells are measured.
+    """Return the legend of a picture.
+
+    RETURNS (dict): the colours from low to high, the similarities below them with their places from 0 to 1, and the
+        similarity from which the bars of the cells are measured.
     """
     inner = 0.0 if low < 0 < high else (low + high) / 2
     share = (inner - low) / (high - low)
@@ -108,7 +110,7 @@ def legend(low: float, high: float) -> dict[str, object]:
 
 
 def cosines_of(u: numpy.ndarray, v: numpy.ndarray) -> numpy.ndarray:
-    """The cosine of every two vectors: float64 (n, m).
+    """Return the cosine of each vector of u and each of v: float64 (n, m).
 
     u (float64 (n, width)), v (float64 (m, width)): of length 1 or 0.
     RAISES (ValueError): if the widths differ.
@@ -119,12 +121,12 @@ def cosines_of(u: numpy.ndarray, v: numpy.ndarray) -> numpy.ndarray:
 
 
 def shown_tokens(text: Text) -> list[str]:
-    """The tokens of a text, each with the space behind it."""
+    """Return the tokens of a text, each with the space after it."""
     return [clean(token.text_with_ws) for token in text]
 
 
 def hundredths(cosines: numpy.ndarray) -> list[list[int]]:
-    """Cosines as whole numbers from -100 to 100, which take less of a page."""
+    """Return cosines as whole numbers from -100 to 100, which make the page smaller."""
     return numpy.rint(100 * cosines).astype("int64").tolist()
 
 
@@ -137,7 +139,7 @@ def _rounded(value: float, digits: int) -> str:
 
 
 def _kind(place: int) -> str:
-    """The CSS class with the colour of a step."""
+    """Return the CSS class with the colour of a step."""
     return f"v{place + STEPS}"
 
 
@@ -205,12 +207,12 @@ def heatmap(
 
 
 def _is_by_similarity(order: str | None, is_ordered: bool) -> bool:
-    """Whether to order texts by their similarity; is_ordered: whether they are in an order, if nobody asks."""
+    """Return whether to order texts by similarity; is_ordered: whether to keep the given order by default."""
     return order == "similarity" or (order is None and not is_ordered)
 
 
 def check_counts(rows: int, columns: int, *, square: bool) -> None:
-    """RAISES (ValueError): if a heat map cannot have so many texts on a side; square: those of rows are its columns."""
+    """Raise ValueError if a heat map cannot have so many texts on a side; square: if its columns are its rows."""
     least = 2 if square else 1
     if not least <= min(rows, columns):
         raise ValueError(Errors.VISUAL_TOO_FEW.format(given=min(rows, columns), least=least))
@@ -232,12 +234,12 @@ def _check_tokens(rows: Sequence[Text], others: Sequence[Text], square: bool) ->
 
 
 def _heads(texts: Sequence[Text], order: Iterable[int]) -> list[Head]:
-    """What stands before a row or above a column: its place among the texts as given, and its text on one line."""
+    """Return the headers of rows or columns: the position of each text in the given order, and the text on one line."""
     return [{"place": place, "number": place + 1, "label": " ".join(texts[place].text.split())} for place in order]
 
 
 def _texts(rows: Sequence[Text], others: numpy.ndarray | None) -> list[ShownText]:
-    """What the script shows of each text: its tokens, and how similar they are to each of the other side."""
+    """Return what the script shows of each text: its tokens, and their similarity to each text of the other side."""
     return [
         {
             "tokens": shown_tokens(row),
@@ -250,14 +252,17 @@ def _texts(rows: Sequence[Text], others: numpy.ndarray | None) -> list[ShownText
 def _data(
     rows: list[ShownText], columns: list[ShownText] | None, low: float | None, high: float | None
 ) -> dict[str, object]:
-    """Return what the script shows. Tokens have a range of their own, as theirs may be lower."""
+    """Return what the script shows. Tokens have their own range, as their similarities may be lower."""
     found = (values for text in rows + (columns or []) for values in text["cosines"] or () if values)
     ends = range_of(numpy.fromiter(chain.from_iterable(found), "float64") / 100, low, high)
     return {"rows": rows, "columns": columns, "steps": steps(*ends), "range": " to ".join(f"{end:g}" for end in ends)}
 
 
 def _token_cosines(vectors: list[numpy.ndarray | None], others: numpy.ndarray) -> list[list[int] | None] | None:
-    """Cosine x 100 of each token to each of m others, float64 (m, width); None without a vector, or for all if none."""
+    """Return cosine x 100 of each token to each of m others, float64 (m, width).
+
+    RETURNS (list): None for a token without a vector; None instead of the list if no token has one.
+    """
     found = [vector for vector in vectors if vector is not None]
     if not found:
         return None

@@ -17,14 +17,14 @@ TERMS = 3  # in the name of a group
 
 
 def words_of(text: Text) -> list[str]:
-    """The words of a text that can name it, in lower case: letters alone, two or more of them, and no stop words."""
+    """Return the words of a text that can name it, in lower case: two or more letters, no stop words."""
     return [token.lower_ for token in text if token.is_alpha and not token.is_stop and len(token) > 1]
 
 
 def class_terms(
     words: Iterable[Sequence[str]], group: Sequence[int], groups: int, *, count: int = TERMS
 ) -> list[list[str]]:
-    """The terms of each group with the highest class-based tf-idf, the highest first.
+    """Return the terms of each group with the highest class-based tf-idf, the highest first.
 
     W(t, c) = tf(t, c) / |c| log(1 + A / tf(t))
 
@@ -32,9 +32,9 @@ def class_terms(
     occurs in all groups, and A the mean number of words of a group that has any. Of equal terms the first in the
     alphabet comes first.
 
-    words (Iterable of lists of str): those of each text. group (Sequence[int]): of each text, from 0. groups (int): how
-        many groups there are. count (int): how many terms of each.
-    RETURNS (list of lists of str): fewer of a group with fewer different words.
+    words (Iterable of lists of str): the words of each text. group (Sequence[int]): the group of each text, from 0.
+    groups (int): the number of groups. count (int): the number of terms for each group.
+    RETURNS (list of lists of str): fewer for a group with fewer different words.
     SOURCE: Grootendorst 2022, BERTopic: Neural topic modeling with a class-based TF-IDF procedure, section 3.3; tf
         divided by |c| as in its software.
     """
@@ -73,12 +73,12 @@ MOST_LABELS = lcm(len(LIGHT_LABELS), len(SHAPES))  # 40: then colour and shape b
 
 
 def kind(place: int) -> str:
-    """The CSS class with the colour of a label, by its place in the order of labels."""
+    """Return the CSS class with the colour of a label, by its place in the order of labels."""
     return f"c{place % len(LIGHT_LABELS)}"
 
 
 def outline(place: int, size: float) -> str:
-    """The shape of a label, by its place in the order of labels, as an SVG path that starts at its centre."""
+    """Return the shape of a label, by its place in the order of labels, as an SVG path that starts at its centre."""
     corners = SHAPES[place % len(SHAPES)]
     if not corners:
         radius, across = number(size), number(2 * size)
@@ -97,11 +97,12 @@ MOVES = (0.0, -14.0, 14.0, -28.0, 28.0, -42.0, 42.0)  # pixels from the middle o
 def named(
     labels: Iterable[object] | None, words: Sequence[Sequence[str]], terms: bool | None
 ) -> tuple[list[str], list[int]]:
-    """The names of the distinct labels in the order of appearance, and the place of each text's label among them. Of
-    more than MOST_LABELS the largest have their names, and all others one together, the last.
+    """Return the names of the distinct labels in order of appearance, and the index of each text's label among them.
 
-    labels: one for each text. words: of each text, see words_of. terms: whether names have the terms of their texts
-    behind them; None for those of clusters alone, which are numbers.
+    If there are more than MOST_LABELS labels, the largest keep their names, and the others share the last one.
+
+    labels: one for each text. words: of each text, see words_of. terms: whether to append the terms of its texts to a
+        name; None to append them only to the numbers of clusters.
     RAISES (ValueError): if there are not as many labels as texts, or none to name.
     """
     if labels is None:
@@ -131,7 +132,7 @@ def named(
 
 
 def _are_numbers(labels: Iterable[str]) -> bool:
-    """Whether they are those of clusters, read from a table."""
+    """Return whether all labels are numbers of clusters, as read from a table."""
     return all(re.fullmatch(r"-1|\d+", label) for label in labels)
 
 
@@ -141,7 +142,7 @@ def _name(label: str, terms: Sequence[str], are_clusters: bool) -> str:
 
 
 def buttons(names: Sequence[str], group: Sequence[int]) -> list[dict[str, object]]:
-    """The labels: each has a button that shows its points alone."""
+    """Return the name, marker and number of texts of each label; its button shows only its points."""
     counts = Counter(group)
     return [
         {"name": name, "mark": shape(f"M0 0{outline(place, 6)}", kind(place)), "count": counts[place]}
@@ -164,7 +165,7 @@ def together(group: Sequence[int], places: Sequence[tuple[float, float]]) -> lis
 
 
 def shortened(name: str) -> str:
-    """Return a name as it is on the map."""
+    """Shorten a name for the map."""
     return name if len(name) <= LONGEST else name[: LONGEST - 1] + "…"
 
 
@@ -174,10 +175,11 @@ def on_map(
     places: Sequence[tuple[float, float]],
     field: tuple[float, float, float, float],
 ) -> Markup:
-    """The names of groups that keep together, near their middle, where they cover the fewest points; the largest first,
-    without those that would cover another name.
+    """Draw the names of groups that keep together, each near its middle, where it covers the fewest points.
 
-    places: of the points, in pixels. field: its left, top, right and bottom, between which names stand.
+    The largest group comes first; a name that would cover another one is left out.
+
+    places: of the points, in pixels. field: the left, top, right and bottom between which names are drawn.
     """
     points = numpy.array(places)
     left, top, right, bottom = field
@@ -197,9 +199,11 @@ def on_map(
 
 
 def _keeps_together(points: numpy.ndarray, own: numpy.ndarray) -> bool:
-    """Whether more than half of the points as near to the middle of a group as half of its own are its own.
+    """Return whether a group is compact.
 
-    points (float64 (n, 2)): from that middle. own (bool (n,)): which are of the group.
+    It is if more than half of the points within the median distance of its own points from its middle are its own.
+
+    points (float64 (n, 2)): relative to the middle. own (bool (n,)): which points belong to the group.
     """
     far = numpy.hypot(*points.T)
     near = far <= numpy.median(far[own])
@@ -211,5 +215,5 @@ def _is_free(taken: Sequence[tuple[float, float, float]], x: float, half: float,
 
 
 def _covered(points: numpy.ndarray, x: float, half: float, y: float) -> int:
-    """How many points, float64 (n, 2), a name of this half width would cover."""
+    """Count the points, float64 (n, 2), that a name of this half width would cover."""
     return int((numpy.abs(points - [x, y]) < [half, LINE / 2 + 3]).all(axis=1).sum())

@@ -30,7 +30,7 @@ def step(value: float, low: float, high: float) -> int:
 
 
 def scale(stops: Sequence[str]) -> list[str]:
-    """The colours of all steps, from -STEPS to STEPS, between stops at equal distances."""
+    """Return the colours of all steps, from -STEPS to STEPS, interpolated between equally spaced stops."""
     reach = 2 * STEPS // (len(stops) - 1)
     return [
         _mix(stops[at // reach], stops[min(at // reach + 1, len(stops) - 1)], at % reach / reach)
@@ -39,8 +39,9 @@ def scale(stops: Sequence[str]) -> list[str]:
 
 
 def variables(stops: Sequence[str], labels: Sequence[str]) -> dict[str, str]:
-    """The colours of a theme by the names that CSS knows them by: v and i of each step, its colour and the ink on it,
-    from 0 for -STEPS; c of each label.
+    """Return the colours of a theme by the names of its CSS variables.
+
+    v and i are the colour of each step and the ink on it, numbered from 0 for -STEPS; c is the colour of each label.
 
     stops: see scale. labels: colours of labels.
     """
@@ -51,12 +52,12 @@ def variables(stops: Sequence[str], labels: Sequence[str]) -> dict[str, str]:
 
 
 def ink(colour: str) -> str:
-    """Black or white, whichever has more contrast on a colour: at least 4.58."""
+    """Return black or white, whichever has more contrast with a colour: at least 4.58."""
     return "#000" if contrast(colour, "#000000") >= contrast(colour, "#ffffff") else "#fff"
 
 
 def contrast(first: str, second: str) -> float:
-    """(L1 + 0.05) / (L2 + 0.05), L1 the higher relative luminance: from 1 to 21.
+    """Return (L1 + 0.05) / (L2 + 0.05), where L1 is the higher relative luminance: from 1 to 21.
 
     SOURCE: WCAG 2.2, contrast ratio and relative luminance.
     """
@@ -83,7 +84,7 @@ class Picture:
     """What is drawn.
 
     template: its path in the package; it extends visual/figure.html. title, note: above it. lang: of the texts.
-    drawn: what the template speaks of. data (JSON): what the script shows on demand.
+    drawn: the variables of the template. data (JSON): what the script shows on demand.
     """
 
     template: str
@@ -100,11 +101,11 @@ class Picture:
         return self.fragment()
 
     def fragment(self) -> str:
-        """A figure with its own style and script, and an id that no other has."""
+        """Render a figure with its own style and script, and a unique id."""
         return self._render(self.template, in_page=False)
 
     def page(self) -> str:
-        """A whole page."""
+        """Render a whole page."""
         return self._render("visual/page.html", in_page=True)
 
     def _render(self, template: str, *, in_page: bool) -> str:

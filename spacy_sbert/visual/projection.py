@@ -19,7 +19,7 @@ BLOCK = 1000  # points whose neighbours are looked for at once
 
 
 def pca(vectors: ArrayLike) -> tuple[numpy.ndarray, numpy.ndarray]:
-    """Principal components: the points on the two axes along which vectors of length 1 vary most.
+    """Project vectors of length 1 to their first two principal components.
 
     X - mean = U S V', points = (X - mean) V_2, shares = S_2^2 / sum_k S_k^2
 
@@ -46,14 +46,14 @@ def pca(vectors: ArrayLike) -> tuple[numpy.ndarray, numpy.ndarray]:
 def import_tsne() -> "type[TSNE]":
     """Return scikit-learn's t-SNE. RAISES (ImportError): if scikit-learn is not installed."""
     try:
-        from sklearn.manifold import TSNE
+        from sklearn.manifold import TSNE  # noqa: PLC0415 (an extra)
     except ImportError as error:
         raise ImportError("t-SNE needs scikit-learn. Install it: pip install 'spacy-sbert[visual]'.") from error
     return TSNE
 
 
 def tsne(vectors: ArrayLike, *, seed: int = 0) -> numpy.ndarray:
-    """t-SNE of vectors of length 1, from their principal components on. Neighbours stay close; distances are lost.
+    """Project vectors of length 1 by t-SNE, initialized with PCA. Neighbours stay close; distances are lost.
 
     Of more than 5,000 vectors a random sample of 5,000 is projected. Each of the others is placed, axis by axis, at the
     median of the 5 most similar of the sample.

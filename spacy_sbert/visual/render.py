@@ -66,7 +66,7 @@ def render(
     if not (is_in_jupyter() if jupyter is None else jupyter):
         return picture.page() if page else picture.fragment()
     try:
-        from IPython.display import HTML, display
+        from IPython.display import HTML, display  # noqa: PLC0415 (not a dependency: every notebook has it)
     except ImportError as error:
         raise ImportError(
             "Showing a picture in a notebook needs IPython, which every notebook has. Without one set jupyter "

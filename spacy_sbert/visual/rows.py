@@ -15,7 +15,7 @@ EXCERPT = 50  # characters of a text in a message
 
 
 def as_rows(docs: Text | Iterable[Text]) -> Iterator[Text]:
-    """The texts that are drawn: those given, or the sentences of a single Doc or Span that are not blank.
+    """Yield the texts to draw: the given texts, or the sentences of a single Doc or Span that are not blank.
 
     YIELDS (Doc or Span): one text at a time, so that nlp.pipe can be given.
     RAISES (ValueError): if that Doc has no sentence boundaries. RAISES (TypeError): for anything else.
@@ -38,7 +38,7 @@ def as_rows(docs: Text | Iterable[Text]) -> Iterator[Text]:
 
 
 def row_vector(row: Text, number: int) -> numpy.ndarray:
-    """A copy of the vector of a text, which does not keep its Doc in memory.
+    """Return a copy of the vector of a text, which does not keep its Doc in memory.
 
     number (int): of the text, for messages.
     RETURNS (float array of shape (width,)). RAISES (ValueError): if it has none.
@@ -54,7 +54,7 @@ def row_vector(row: Text, number: int) -> numpy.ndarray:
 
 
 def unit_rows(vectors: Iterable[numpy.ndarray]) -> numpy.ndarray:
-    """The vectors of texts, brought to length 1.
+    """Scale the vectors of texts to length 1.
 
     RETURNS (float64 array of shape (n, width)): of length 1 or 0.
     RAISES (ValueError): if widths differ, or a number is not finite.
@@ -67,20 +67,20 @@ def unit_rows(vectors: Iterable[numpy.ndarray]) -> numpy.ndarray:
 
 
 def vector_of(text: Text | Token) -> numpy.ndarray | None:
-    """The vector that a pipe stored for a text, whether or not hooks are set, else spaCy's own; None without either."""
+    """Return the vector that a pipe stored for a text, even if no hooks are set, else spaCy's own, else None."""
     if doc_vectors.find(_doc_of(text)):
         return doc_vectors.vector(text) if doc_vectors.has_vector(text) else None
     return to_numpy(text.vector) if text.has_vector else None
 
 
 def token_vectors(text: Text) -> list[numpy.ndarray | None]:
-    """The vector of each token; None for a token without one; None for all if the pipe did not keep them."""
+    """Return the vector of each token, None for a token without one and for all if the pipe did not keep them."""
     kept = all("states" in record.data for record in doc_vectors.find(_doc_of(text)))
     return [vector_of(token) if kept else None for token in text]
 
 
 def language(row: Text) -> str:
-    """The code of the language of a text."""
+    """Return the language code of a text."""
     return _doc_of(row).lang_
 
 

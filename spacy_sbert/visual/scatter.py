@@ -106,8 +106,9 @@ def scatter(
 
 
 def check_projection(projection: object) -> None:
-    """RAISES (ValueError): if there is no such projection; (ImportError): if it needs scikit-learn, which is not
-    installed.
+    """Check that a projection can be used.
+
+    RAISES (ValueError): if it is unknown; (ImportError): if it needs scikit-learn, which is not installed.
     """
     if projection not in (None, *PROJECTIONS):
         raise ValueError(f"Unknown projection '{projection}': expected one of {', '.join(PROJECTIONS)}.")
@@ -116,7 +117,7 @@ def check_projection(projection: object) -> None:
 
 
 def check_sizes(n_texts: int, n_labels: int) -> None:
-    """Before texts are encoded. RAISES (ValueError): if there are more than a map has points or labels for."""
+    """Raise ValueError if there are too many texts or labels for a map. Called before texts are encoded."""
     if n_texts > MOST:
         raise ValueError(Errors.VISUAL_TOO_MANY_POINTS.format(most=MOST))
     if n_labels > MOST_LABELS:
@@ -128,8 +129,9 @@ def check_sizes(n_texts: int, n_labels: int) -> None:
 
 
 def _read(docs: Text | Iterable[Text]) -> tuple[list[str], list[list[str]], numpy.ndarray, str]:
-    """What is shown of each text, its words, its vector of length 1, and the language. It keeps no Doc, as there may be
-    many.
+    """Return the shown text, the words and the vector of length 1 of each text, and the language.
+
+    No Doc is kept, as there may be many.
     """
     texts: list[str] = []
     words: list[list[str]] = []
@@ -148,7 +150,7 @@ def _read(docs: Text | Iterable[Text]) -> tuple[list[str], list[list[str]], nump
 
 
 def _project(vectors: numpy.ndarray, projection: str, seed: int) -> tuple[numpy.ndarray, list[str], str]:
-    """The points, the names of the axes (none if their numbers mean nothing), and how to read the map."""
+    """Return the points, the names of the axes (none if their numbers mean nothing), and how to read the map."""
     if projection == "tsne":
         note = TSNE_NOTE.format(seed=seed)
         if len(vectors) > MOST_TSNE:
@@ -162,7 +164,7 @@ def _project(vectors: numpy.ndarray, projection: str, seed: int) -> tuple[numpy.
 def _place(
     points: numpy.ndarray, axes: Sequence[str], field: tuple[int, int, int, int]
 ) -> tuple[list[tuple[float, float]], Markup]:
-    """Where points stand in pixels, with one scale for both axes, and the axes (if they have names) behind them."""
+    """Return the points in pixels, on the same scale for both axes, and the frame with the axes that have names."""
     start, ceiling, end, floor = field
     low, high = points.min(axis=0), points.max(axis=0)
     size = numpy.array([end - start, floor - ceiling])
@@ -191,11 +193,11 @@ def _points(places: Sequence[tuple[float, float]], group: Sequence[int], size: f
 
 
 def opacity(count: int) -> float:
-    """Return the opacity of each of so many points: the more they are, the lower, so that points below others show."""
+    """Return the opacity of points: lower if there are more, so that points below others show."""
     return round(max(FAINT, OPAQUE * min(1.0, (SPARSE / count) ** 0.3)), 2)
 
 
 def _shortened(text: str) -> str:
-    """The text on one line; a long one is cut, and its length is given."""
+    """Return a text on one line; a long one is cut, and its length is given."""
     line = clean(" ".join(text.split()))
     return line if len(line) <= MOST_CHARACTERS else f"{line[:MOST_CHARACTERS]}… ({len(line)} characters)"

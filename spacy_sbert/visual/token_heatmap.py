@@ -73,7 +73,7 @@ def tokens(
 
 
 def _vectors(text: Text, number: int) -> tuple[list[int], numpy.ndarray]:
-    """The places of the tokens that have a vector, and these vectors, of length 1: float64 (n, width)."""
+    """Return the indices of the tokens that have a vector, and these vectors, of length 1: float64 (n, width)."""
     vectors = zip(text, token_vectors(text), strict=True)
     found = {
         place: vector for place, (token, vector) in enumerate(vectors) if vector is not None and not token.is_space
@@ -97,12 +97,12 @@ def _heads(text: Text, places: list[int]) -> list[Head]:
 
 
 def _framed(row: list[dict[str, str]]) -> list[dict[str, str]]:
-    """The cells of a row, those that show the highest number of it framed."""
+    """Return the cells of a row, with a frame around those that show its highest number."""
     best = max(float(cell["exact"]) for cell in row)
     return [{**cell, "kind": f"{cell['kind']} best"} if float(cell["exact"]) == best else cell for cell in row]
 
 
 def _text(text: Text, places: list[int], cosines: numpy.ndarray) -> dict[str, object]:
-    """What the script shows of a text: its tokens, and how similar they are to each token drawn of the other one."""
+    """Return what the script shows of a text: its tokens, and their similarity to each drawn token of the other."""
     found = dict(zip(places, hundredths(cosines), strict=True))
     return {"tokens": shown_tokens(text), "cosines": [found.get(place) for place in range(len(text))]}
