@@ -4,7 +4,6 @@ from importlib import import_module
 from importlib.metadata import version
 from typing import TYPE_CHECKING
 
-from .pipeline.doc_vectors import restore
 from .pipeline.extensions import install_extensions
 
 if TYPE_CHECKING:
@@ -12,12 +11,13 @@ if TYPE_CHECKING:
     from .evaluation import evaluate
     from .hub import distill_static, export_folder, import_folder
     from .meta.component import SentenceMeta, find_meta
-    from .pipeline import SentenceBert, find_sbert
+    from .pipeline.doc_vectors import restore
+    from .pipeline.sbert import SentenceBert, find_sbert
     from .reranker import SentenceReranker, find_reranker
 
 __version__ = version("spacy-sbert")
 LAZY = {  # imported when they are asked for: every spaCy command imports this package
-    "SentenceBert": "pipeline",
+    "SentenceBert": "pipeline.sbert",
     "SentenceMeta": "meta.component",
     "SentenceReranker": "reranker",
     "distill_static": "hub",
@@ -26,9 +26,10 @@ LAZY = {  # imported when they are asked for: every spaCy command imports this p
     "export_folder": "hub",
     "find_meta": "meta.component",
     "find_reranker": "reranker",
-    "find_sbert": "pipeline",
+    "find_sbert": "pipeline.sbert",
     "import_folder": "hub",
     "load_pipe": "bulk",
+    "restore": "pipeline.doc_vectors",
 }
 __all__ = [  # spelled out: type checkers do not run Python
     "SentenceBert",

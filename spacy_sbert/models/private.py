@@ -3,6 +3,7 @@
 import os
 import platform
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 import torch
 from spacy.language import Language
@@ -10,7 +11,8 @@ from spacy.util import SimpleFrozenDict
 from thinc.api import Model
 from torch.nn import functional
 
-from .versions import TransformersObjects
+if TYPE_CHECKING:
+    from .versions import TransformersObjects
 
 Linear = Callable[[torch.Tensor], torch.Tensor]
 Int8Product = Callable[[torch.Tensor], torch.Tensor]  # of uint8 (n, in)
@@ -125,7 +127,7 @@ def forward_settings(layer: Model) -> dict[str, object]:
     return getattr(layer._func, "keywords", {})
 
 
-def forget_configs(objects: TransformersObjects) -> None:
+def forget_configs(objects: "TransformersObjects") -> None:
     """Drop the settings that a transformer was loaded with, as spacy-transformers does after loading saved weights."""
     objects._init_tokenizer_config = SimpleFrozenDict()
     objects._init_transformer_config = SimpleFrozenDict()

@@ -1,5 +1,1 @@
-"""The `sbert` pipe, in use and in training."""
-
-from .sbert import SentenceBert, find_sbert, make_sbert
-
-__all__ = ["SentenceBert", "find_sbert", "make_sbert"]
+"""The `sbert` component, its vectors on Docs, and what it needs of a pipeline."""

@@ -8,7 +8,7 @@ import numpy
 from spacy.language import Language
 from spacy.tokens import Doc, Span, Token
 
-from . import doc_vectors
+Piece = Doc | Span | Token
 
 
 def install_extensions(pipe: str = "sbert") -> None:
@@ -23,7 +23,7 @@ def install_extensions(pipe: str = "sbert") -> None:
     _set_extension((Doc,), "sbert_truncated", getter=_is_truncated)
 
 
-def _set_extension(kinds: Iterable[type[doc_vectors.Piece]], name: str, **how: Callable) -> None:
+def _set_extension(kinds: Iterable[type[Piece]], name: str, **how: Callable) -> None:
     for kind in kinds:
         if not kind.has_extension(name):
             kind.set_extension(name, **how)  # type: ignore[arg-type]
@@ -31,14 +31,20 @@ def _set_extension(kinds: Iterable[type[doc_vectors.Piece]], name: str, **how: C
 
 def _is_truncated(doc: Doc) -> bool:
     """Return whether any row of a Doc was longer than the encoder's limit and was cut."""
+    from . import doc_vectors  # noqa: PLC0415 (`import spacy_sbert` is light)
+
     return any(record.data["truncated"] for record in doc_vectors.all_records(doc))
 
 
-def _extension_vector(pipe: str, obj: doc_vectors.Piece) -> numpy.ndarray:
+def _extension_vector(pipe: str, obj: Piece) -> numpy.ndarray:
+    from . import doc_vectors  # noqa: PLC0415 (`import spacy_sbert` is light)
+
     return doc_vectors.vector(obj, _answering(pipe, doc_vectors.doc_of(obj)))
 
 
-def _extension_similarity(pipe: str, obj: doc_vectors.Piece, other: doc_vectors.Piece) -> float:
+def _extension_similarity(pipe: str, obj: Piece, other: Piece) -> float:
+    from . import doc_vectors  # noqa: PLC0415 (`import spacy_sbert` is light)
+
     return doc_vectors.sentence_similarity(obj, other, _answering(pipe, doc_vectors.doc_of(obj)))
 
 
@@ -51,6 +57,7 @@ def _extension_most_similar(
     prompt_name: str | None = None,
     nlp: Language | None = None,
 ) -> list[Any]:
+    from . import doc_vectors  # noqa: PLC0415 (`import spacy_sbert` is light)
     from .most_similar import most_similar  # noqa: PLC0415 (not needed for a first vector)
 
     return most_similar(
@@ -59,4 +66,6 @@ def _extension_most_similar(
 
 
 def _answering(pipe: str, doc: Doc) -> str | None:
+    from . import doc_vectors  # noqa: PLC0415 (`import spacy_sbert` is light)
+
     return None if pipe == "sbert" and "sbert" not in doc_vectors.names(doc) else pipe
