@@ -24,9 +24,9 @@ from .saved_config import KEPT, SETTLED, check_settled, kept_config, restore_con
 MARK = b"SHA-256:"
 _LENGTH = len(MARK) + hashlib.sha256().digest_size
 _OTHER_FOLDER = {"model-last": "model-best", "model-best": "model-last"}  # of what `spacy train` writes
-_InT = TypeVar("InT")
-_OutT = TypeVar("OutT")
-_PipeT = TypeVar("PipeT", bound="ChecksummedPipe")
+_InT = TypeVar("_InT")
+_OutT = TypeVar("_OutT")
+_PipeT = TypeVar("_PipeT", bound="ChecksummedPipe")
 
 
 class CorruptedState(ValueError):

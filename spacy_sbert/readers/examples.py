@@ -170,7 +170,7 @@ def check_score(value: object, low: float, high: float, path: Path, line: int, c
     return (score - low) / (high - low)
 
 
-_Item = TypeVar("Item")
+_Item = TypeVar("_Item")
 
 
 def shuffle(items: Iterable[_Item], size: int, random: Random) -> Iterator[_Item]:
