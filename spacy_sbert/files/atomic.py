@@ -189,13 +189,13 @@ class Lock:
         self.path = path
         self._lock = filelock.FileLock(path)
         _check_unshared(path)
-        try:
-            with rewrite_os_errors(path):
+        with rewrite_os_errors(path):
+            try:
                 self._lock.acquire(timeout=0)
-        except filelock.Timeout as error:
-            raise RuntimeError(
-                f"Another process writes the same output: it has locked {path}. Wait until it is done, or stop it."
-            ) from error
+            except filelock.Timeout as error:  # an OSError, too
+                raise RuntimeError(
+                    f"Another process writes the same output: it has locked {path}. Wait until it is done, or stop it."
+                ) from error
 
     def release(self, *, remove: bool) -> None:
         """Unlock, and remove the file if `remove` is set."""
