@@ -22,7 +22,6 @@ from transformers import (
     AutoModelForSequenceClassification,
     AutoTokenizer,
     PretrainedConfig,
-    PreTrainedModel,
 )
 from transformers.tokenization_utils_base import PreTrainedTokenizerBase
 
@@ -227,7 +226,7 @@ def load_weights(
     return found
 
 
-def own_class(auto_class: AutoClass, config: PretrainedConfig) -> type[PreTrainedModel] | None:
+def own_class(auto_class: AutoClass, config: PretrainedConfig) -> Network:
     """Return the class of Transformers that an Auto class loads for a config; None where that is not plain.
 
     The Auto class finds it, too, but imports the configs of all models that it knows first.

@@ -98,7 +98,7 @@ def check_config(values: Mapping[str, Any], config: PretrainedConfig, unexpected
             raise unexpected(key, given, f"at most {MOST_LAYERS}")
 
 
-def _expected(key: str, given: Any, default: object) -> str | None:  # noqa: ANN401 (a value of JSON)
+def _expected(key: str, given: Any, default: object) -> str | None:  # noqa: ANN401 (JSON holds any type)
     """Return what was expected in place of a value; None if the value may be."""
     is_number = isinstance(given, int | float) and not isinstance(given, bool)
     if key.endswith("_token_id") or key.startswith("summary_") or default is None or callable(default):

@@ -10,6 +10,7 @@ import numpy
 from tokenizers import Tokenizer
 
 from .sbert_config import SentenceTransformersConfig
+from .versions import Tokenizer as HuggingFaceTokenizer
 
 
 @dataclass
@@ -63,7 +64,7 @@ class BatchTokenizer:
 
     def __init__(
         self,
-        tokenizer: Any,  # noqa: ANN401 (a PreTrainedTokenizerBase, whose stubs differ between versions)
+        tokenizer: HuggingFaceTokenizer,
         settings: SentenceTransformersConfig,
         overflow: str,
         *,

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from functools import lru_cache, partial
 from pathlib import Path
-from typing import Annotated, Any, cast
+from typing import Annotated, Any, TypeAlias, cast
 
 import numpy
 import torch
@@ -21,6 +21,7 @@ from ..validation import Positive, PositiveFloat, Seed, Width, check_weights, in
 from .static_vectors import SMOOTHING, sif_weights
 
 Tok2Vec = Model[list[Doc], list[Floats2d]]
+Array: TypeAlias = Any  # of NumPy or CuPy
 FLORET = "floret"  # the mode of vectors that are made of those of subwords
 
 
@@ -107,8 +108,8 @@ def _vectors(model: Tok2Vec, doc: Doc) -> Floats2d:
     return model.ops.asarray2f(vectors.get_batch([token.text for token in doc]))
 
 
-def _known(table: Floats2d, rows: numpy.ndarray) -> Floats2d:
-    found = cast(Any, table)[rows]  # the stubs of Thinc index with lists alone
+def _known(table: Array, rows: numpy.ndarray) -> Floats2d:
+    found = table[rows]
     found[numpy.flatnonzero(rows < 0)] = 0
     return found
 
