@@ -122,7 +122,9 @@ def entry_points() -> dict[str, tuple[str, Any]]:
 
 def target(name: str, function: Callable[..., Any], given: dict[str, Any], but: tuple[str, ...] = ()) -> Target:
     """A function whose settings are all its parameters but some."""
-    hints = get_type_hints(function.__init__ if inspect.isclass(function) else function, include_extras=True)
+    lazy = dict.fromkeys(("Scores", "SentenceMeta", "SentenceReranker"), object)  # returned; imported for type checkers
+    annotated = function.__init__ if inspect.isclass(function) else function
+    hints = get_type_hints(annotated, localns=lazy, include_extras=True)
     parameters = inspect.signature(function).parameters
     variable = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
     settings = [key for key, parameter in parameters.items() if parameter.kind not in variable and key not in but]
@@ -159,7 +161,6 @@ def validated_functions() -> dict[str, Callable[..., Any]]:
                 function = getattr(inner, "__func__", inner)
                 if not inspect.isfunction(function) or not hasattr(function, "__signature__"):
                     continue
-                room, _, name = function.__module__.removeprefix("spacy_sbert.").partition(".")
-                if room != "cli":  # a command's signature lists its options, which typer checks
-                    found[f"{room}.{name}.{function.__qualname__}"] = function
+                if not function.__module__.startswith("spacy_sbert.cli"):  # typer checks a command's options
+                    found[function.__qualname__] = function
     return found

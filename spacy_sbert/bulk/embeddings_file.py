@@ -34,7 +34,7 @@ def check_format(path: Path, *, with_columns: bool) -> None:
     """
     suffix = path.suffix.lower()
     if suffix not in SUFFIXES:
-        raise ValueError(f"Cannot write vectors to {path}: expected a name that ends in one of {', '.join(SUFFIXES)}.")
+        raise ValueError(f"Cannot write the output {path}: expected a name that ends in one of {', '.join(SUFFIXES)}.")
     if suffix == ".npy" and with_columns:
         raise ValueError(
             f"Cannot write ids or texts to {path}: an array has none. Give the output a name that ends in "

@@ -89,7 +89,7 @@ def search_cli(
     check_columns(corpus, column, header=header)
     queries = [*(queries or []), *(_read_queries(queries_path) if queries_path is not None else [])]
     if not queries:
-        fail("There is nothing to search for: give queries behind the texts, or --queries with a file that has some.")
+        fail("There is no query. Give queries after the texts, or a file of queries with --queries.")
 
     from ..search.corpus_search import check_kind, search_texts
     from ..search.index_folder import import_faiss

@@ -26,6 +26,7 @@ FLORET = "floret"  # the mode of vectors that are made of those of subwords
 
 
 @registry.architectures("spacy-sbert.WordVectors.v1")
+@validated
 def word_vectors(trainable: bool = False) -> Tok2Vec:
     """Look up the static vectors of tokens, without the projection that spacy.StaticVectors.v2 learns.
 

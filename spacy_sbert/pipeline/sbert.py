@@ -565,6 +565,7 @@ class SentenceBert(ChecksummedPipe):
 
     # Training
 
+    @validated
     def initialize(
         self,
         get_examples: Callable[[], Iterable[Example]],
@@ -746,6 +747,7 @@ class SentenceBert(ChecksummedPipe):
         labels = {name: list(head.attrs["labels"]) for name, head in self._heads().items()}
         return labels.get("", labels)
 
+    @validated
     def classify(self, first: Doc | Span, second: Doc | Span, *, objective: str = "") -> dict[str, float]:
         """Return the probability of each label for a pair of texts.
 

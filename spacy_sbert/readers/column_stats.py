@@ -23,14 +23,13 @@ class BadLines:
 
     def __init__(self, path: Path):
         self.path = path
-        # By their code: the message of the first, lines of others, how many there are.
+        # By the message without its values: the message of the first, lines of others, how many there are.
         self._kinds: dict[str, tuple[str, list[int], int]] = {}
 
     def add(self, error: ValueError, line: int | None = None) -> None:
         """Note an error of a line, or one whose message names all its lines; of a kind the first is shown in full."""
         said = str(error)
-        code = re.match(r"\[[\w-]+\]", said)
-        kind = code[0] if code else said
+        kind = re.sub(r"'[^']*'|[\d.,-]+", "", said)
         first, known, before = self._kinds.get(kind, (said, [], 0))
         others = [line] if before and line is not None and len(known) < SAID else []
         self._kinds[kind] = first, [*known, *others], before + 1

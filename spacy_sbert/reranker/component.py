@@ -374,6 +374,7 @@ class SentenceReranker(PairPipe, ChecksummedPipe):
         """Return the labels as `initialize` takes them, for `spacy init labels`."""
         return list(self.labels)
 
+    @validated
     def initialize(
         self,
         get_examples: Callable[[], Iterable[Example]],

@@ -8,8 +8,11 @@ from typing import IO, Any
 from spacy.language import Language
 from spacy.util import registry
 
+from ..validation import validated
+
 
 @registry.loggers("spacy-sbert.ProgressLogger.v1")
+@validated
 def progress_logger(progress_bar: bool = True, output_file: str | Path | None = None) -> Callable:
     """Log as spaCy's ConsoleLogger does, with the loss of each objective and the speed of training.
 

@@ -133,14 +133,14 @@ REFUSED = [
     (lambda: SoftmaxLoss()(([U, V], LABELS), True), "not initialized"),
     (lambda: label_probabilities(SoftmaxLoss(), U, V), "not initialized"),
     (lambda: label_probabilities(CoSENTLoss(), U, V), "CoSENTLoss"),
-    (lambda: initialized(gold=["one"] * 6), "at least two labels to tell apart, got one"),
-    (lambda: initialized(gold=[]), "at least two labels to tell apart, got none"),
+    (lambda: initialized(gold=["one"] * 6), "at least two labels, got one"),
+    (lambda: initialized(gold=[]), "at least two labels, got none"),
     (lambda: initialized()(([U, V], [*LABELS[:5], "maybe"]), True), r"'maybe' is unknown"),
     (lambda: initialized()(([U, V], LABELS[:5]), True), "got 6, 6 and 5"),
     (lambda: initialized()(([U[:, :2], V[:, :2]], LABELS), True), "made for 9 features an example, got 6"),
     (
         lambda: SoftmaxLoss(["u", "v", "product"]).from_bytes(initialized().to_bytes())(([U, V], LABELS), True),
-        "saved with the concatenation u, v, abs_diff",
+        "trained with the concatenation u, v, abs_diff",
     ),
 ]
 

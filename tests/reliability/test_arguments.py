@@ -35,7 +35,7 @@ DATA = {
     "teacher",
 }
 DATA |= {"get_examples", "pipe", "source", "estimator", "text", "columns", "labels", "index", "encoder", "sbert"}
-DATA |= {"first", "second", "jupyter", "target", "pairs", "device", "activation_fn"}
+DATA |= {"read", "first", "second", "jupyter", "target", "pairs", "device", "activation_fn"}
 LATER = {"number as text", "unknown"}
 RIGHT = {  # by the argument's name, with the reason; what flags are, what may be None and defaults go without saying
     "batch_size": MANY,  # no more than there are
@@ -106,80 +106,84 @@ def calls(nlp, folder):
     no_columns = {"column": {"empty text", *LATER}}  # a .txt file has none
     two_texts = {"nlp": nlp, "first": "a", "second": "b", "score": 0.5}
     return {
-        "pipeline.sbert.SentenceBert.encode": (sbert.encode, {"texts": ["a man", "the dog"]}, {}),
-        "pipeline.sbert.SentenceBert.pipe": (sbert.pipe, {"stream": [doc]}, {}),
-        "pipeline.sbert.SentenceBert._settings": (sbert.predict, {"docs": [doc]}, {}),
-        "meta.texts.MetaTexts.encode": (combined.encode, {"texts": ["a man", "the dog"]}, {}),
-        "meta.component.SentenceMeta.pipe": (combined.pipe, {"stream": [doc]}, {}),
-        "reranker.component.SentenceReranker.pipe": (reranker.pipe, {"stream": [doc]}, {}),
-        "reranker.ranking.Ranking.score_pairs": (reranker.score_pairs, {"pairs": [("a man", "the dog")]}, {}),
-        "reranker.ranking.Ranking.rank": (
+        "SentenceBert.encode": (sbert.encode, {"texts": ["a man", "the dog"]}, {}),
+        "SentenceBert.pipe": (sbert.pipe, {"stream": [doc]}, {}),
+        "SentenceBert._settings": (sbert.predict, {"docs": [doc]}, {}),
+        "SentenceMeta.encode": (combined.encode, {"texts": ["a man", "the dog"]}, {}),
+        "SentenceMeta.pipe": (combined.pipe, {"stream": [doc]}, {}),
+        "SentenceReranker.pipe": (reranker.pipe, {"stream": [doc]}, {}),
+        "SentenceReranker.score_pairs": (
+            reranker.score_pairs,
+            {"pairs": [("a man", "the dog")]},
+            {"apply_softmax": {"false"}},  # of one output
+        ),
+        "SentenceReranker.rank": (
             reranker.rank,
             {"query": "a man", "texts": ["the dog"]},
             {"k": {"none"}, "top_k": {"none", *MANY}},
         ),
-        "hooks.most_similar.most_similar": (most_similar, {"text": doc, "query": "a man"}, {}),
-        "search.spans.SpanSearch.__init__": (search.SpanSearch, {"spans": list(doc.sents)}, {}),
-        "search.spans.SpanSearch.search": (spans.search, {"query": "a man"}, {}),
-        "search.spans.collect_spans": (search.collect_spans, {"docs": [doc]}, {}),
-        "search.nearest.nearest": (search.nearest, {"queries": ROWS, "vectors": ROWS, "k": 2}, NO_MORE),
-        "search.similar_pairs.most_similar_pairs": (search.most_similar_pairs, {"vectors": ROWS}, NO_MORE),
-        "search.similar_pairs.pairs_above": (
+        "most_similar": (most_similar, {"text": doc, "query": "a man"}, {}),
+        "SpanSearch.__init__": (search.SpanSearch, {"spans": list(doc.sents)}, {}),
+        "SpanSearch.search": (spans.search, {"query": "a man"}, {}),
+        "collect_spans": (search.collect_spans, {"docs": [doc]}, {}),
+        "nearest": (search.nearest, {"queries": ROWS, "vectors": ROWS, "k": 2}, NO_MORE),
+        "most_similar_pairs": (search.most_similar_pairs, {"vectors": ROWS}, NO_MORE),
+        "pairs_above": (
             search.pairs_above,
             {"vectors": ROWS, "min_score": 0.5},
             {"min_score": {"zero", "minus one"}, **NO_MORE},
         ),
-        "search.similar_groups.similar_groups": (
+        "similar_groups": (
             search.similar_groups,
             {"vectors": ROWS, "min_score": 0.5},
             {"min_score": {"zero", "minus one"}, **NO_MORE},
         ),
-        "search.communities.communities": (search.communities, {"vectors": ROWS}, {"threshold": {"zero", "minus one"}}),
-        "search.clustering.hierarchical_clusters": (search.hierarchical_clusters, clustered, EXACTLY_ONE),
-        "search.kmeans.kmeans_clusters": (search.kmeans_clusters, clustered, {}),
-        "search.index.VectorIndex.search": (index.search, {"queries": ROWS, "k": 2}, {"k": set(), "rescore": MANY}),
-        "search.quantization.Int8Vectors.search": (int8.search, {"queries": ROWS, "k": 2}, NO_MORE),
-        "search.quantization.BinaryVectors.search": (binary.search, {"queries": ROWS, "k": 2}, NO_MORE),
-        "search.texts.search_texts": (of_files.search_texts, {**of_file, "queries": ["a"]}, no_columns),
-        "search.texts.mine_texts": (of_files.mine_texts, of_file, no_columns),
-        "search.texts.group_texts": (of_files.group_texts, {**of_file, "min_score": 0.5}, no_columns),
-        "search.texts.cluster_texts": (of_files.cluster_texts, of_file, no_columns),
-        "bulk.run.encode_file": (
+        "communities": (search.communities, {"vectors": ROWS}, {"threshold": {"zero", "minus one"}}),
+        "hierarchical_clusters": (search.hierarchical_clusters, clustered, EXACTLY_ONE),
+        "kmeans_clusters": (search.kmeans_clusters, clustered, {}),
+        "VectorIndex.search": (index.search, {"queries": ROWS, "k": 2}, {"k": set(), "rescore": MANY}),
+        "Int8Vectors.search": (int8.search, {"queries": ROWS, "k": 2}, NO_MORE),
+        "BinaryVectors.search": (binary.search, {"queries": ROWS, "k": 2}, NO_MORE),
+        "search_texts": (of_files.search_texts, {**of_file, "queries": ["a"]}, no_columns),
+        "mine_texts": (of_files.mine_texts, of_file, no_columns),
+        "group_texts": (of_files.group_texts, {**of_file, "min_score": 0.5}, no_columns),
+        "cluster_texts": (of_files.cluster_texts, of_file, no_columns),
+        "encode_file": (
             bulk.encode_file,
             {"sbert": sbert, **written},
             {**no_columns, "with_text": set()},  # an array has none
         ),
-        "bulk.dataset.encode_dataset": (
+        "encode_dataset": (
             bulk.encode_dataset,
             {"source": folder / "texts", "target": folder / "vectors", "pipeline": folder / "nlp", "restart": True},
             {"large": MANY},
         ),
-        "meta.concatenation.Concatenation.__init__": (meta.Concatenation, {}, {}),
-        "meta.gcca.GCCA.__init__": (meta.GCCA, {}, {}),
-        "meta.estimator.MetaEmbedding.__init__": (meta.SVD, {}, {}),
-        "meta.autoencoder.CrossViewAutoencoder.__init__": (meta.CrossViewAutoencoder, {}, {}),
-        "readers.convert.convert": (
+        "Concatenation.__init__": (meta.Concatenation, {}, {}),
+        "GCCA.__init__": (meta.GCCA, {}, {}),
+        "MetaEmbedding.__init__": (meta.SVD, {}, {}),
+        "CrossViewAutoencoder.__init__": (meta.CrossViewAutoencoder, {}, {}),
+        "convert": (
             readers.convert,
             {"input_path": pairs, "output_path": folder / "out.spacy"},
-            {"max_score": {"one and a half", *MANY}, "members": {"none", "list"}, "missing": {"list"}},
+            {"min_score": {"zero"}, "max_score": set(), "members": {"none", "list"}, "missing": {"none", "list"}},
         ),
-        "readers.docs.example_doc": (readers.example_doc, {"nlp": nlp, "members": ["a", "b"]}, {"spans_key": LATER}),
-        "readers.docs.pair_doc": (
+        "example_doc": (readers.example_doc, {"nlp": nlp, "members": ["a", "b"]}, {"spans_key": LATER}),
+        "pair_doc": (
             readers.pair_doc,
             two_texts,
             {"spans_key": LATER, "score": NUMBERS},
         ),  # see the losses
-        "interchange.exporting.export_folder": (interchange.export_folder, {"nlp": nlp, "path": missing}, {}),
-        "interchange.importing.import_folder": (
+        "export_folder": (interchange.export_folder, {"nlp": nlp, "path": missing}, {}),
+        "import_folder": (
             interchange.import_folder,
             {"source": str(folder / "exported")},
             {"name": LATER},
         ),
-        "visual.render.render": (visual.render, {"docs": doc, "jupyter": False}, {"options": {"none", "dict"}}),
-        "visual.heatmap.heatmap": (visual.heatmap.heatmap, {"docs": doc}, {}),
-        "visual.scatter.scatter": (visual.scatter.scatter, {"docs": doc, "labels": [0, 1, 1]}, {}),
-        "visual.tokens.tokens": (visual.tokens.tokens, {"docs": [doc, doc]}, {}),
-        "interchange.distillation.static.distill_static": (
+        "render": (visual.render, {"docs": doc, "jupyter": False}, {"options": {"none", "dict"}}),
+        "heatmap": (visual.heatmap.heatmap, {"docs": doc}, {}),
+        "scatter": (visual.scatter.scatter, {"docs": doc, "labels": [0, 1, 1]}, {}),
+        "tokens": (visual.token_heatmap.tokens, {"docs": [doc, doc]}, {}),
+        "distill_static": (
             distill_static,
             {"teacher": nlp, "texts": [TEXT] * 6, "size": 2},
             {"words": {"zero", *MANY}},
@@ -188,14 +192,15 @@ def calls(nlp, folder):
 
 
 ELSEWHERE = {  # tried as registered functions, or with them
-    "component.sbert.SentenceBert.__init__",
-    "meta.component.SentenceMeta.__init__",
-    "reranker.component.SentenceReranker.__init__",
-    "meta.static.SmoothInverseFrequency.__init__",
-    "search.ivfpq.build_ivfpq",  # by the commands, see test_options
+    "SentenceBert.__init__",
+    "SentenceMeta.__init__",
+    "SentenceReranker.__init__",
+    "SmoothInverseFrequency.__init__",
+    "build_ivfpq",  # by the commands, see test_options
 }
+LABELS = {"SentenceBert.classify", "SentenceBert.initialize", "SentenceReranker.initialize"}  # tried by test_given
 FILES = {  # whose only settings are paths, which tests of files try
-    "meta.component.SentenceMeta.initialize",
+    "SentenceMeta.initialize",
 }
 
 
@@ -208,7 +213,7 @@ def validated():
 
 @pytest.mark.spacy_transformers
 def test_none_is_forgotten(nlp, folder):
-    assert validated().keys() == calls(nlp, folder).keys() | ELSEWHERE | FILES
+    assert validated().keys() == calls(nlp, folder).keys() | ELSEWHERE | FILES | LABELS
 
 
 @pytest.mark.parametrize("part", parts(8))
