@@ -228,6 +228,7 @@ class SentenceBert(ChecksummedPipe):
         self._expects_pairs = self._accumulates = False
         self._notices = WarnOnce(TruncationCounter)
         self._in_pipeline = InPipeline()
+        self._learned: set[int] = set()  # layers of losses that got a gradient since the last update
         self._fingerprint = Fingerprint()
         listeners.cache_transformers(self.model, loss)
         install_extensions(name)
@@ -669,6 +670,7 @@ class SentenceBert(ChecksummedPipe):
         return sum(result.by_objective.values()), result.gradients
 
     def _batch_loss(self, examples: list[Example], scores: list[EncodedDoc]) -> "BatchLoss":
+        from ..losses._common import objectives_of  # noqa: PLC0415 (training)
         from ..training.batch_loss import BatchLoss, batch_loss  # noqa: PLC0415 (training)
 
         if not any(map(self.learns_from, examples)):
@@ -681,6 +683,8 @@ class SentenceBert(ChecksummedPipe):
                 '"spacy-sbert.CosineSimilarityLoss.v1".'
             )
         result = batch_loss(loss, self.model.ops, examples, scores, self.spans_key, self.loss_weight, self.peers)
+        for name in result.by_objective:
+            self._learned.update(node.id for node in objectives_of(loss)[name].walk())
         if result.unlike is not None and self._notices.is_new(Warnings.SCORES_IGNORED):  # of one pair, not of each
             name, text, score = result.unlike
             self._notices.once(Warnings.SCORES_IGNORED.format(loss=name, text=text, score=score))
@@ -704,9 +708,12 @@ class SentenceBert(ChecksummedPipe):
             factor = getattr(node, "learn_rate_factor", 1.0)
             for name in node.param_names:
                 # Thinc keeps a gradient of zeros: Adam's momentum would move a head without examples all the same.
-                if node.has_grad(name) and node.get_grad(name).any():
+                # Other processes may have given it a gradient; to look at it would wait for a GPU.
+                is_due = node.id in self._learned or self.peers is not None
+                if node.has_grad(name) and is_due and (self.peers is None or node.get_grad(name).any()):
                     weights, gradient = node.get_param(name), node.get_grad(name)
                     node.set_param(name, sgd((node.id, name), weights, gradient, lr_scale=factor)[0])
+        self._learned.clear()
         self._fingerprint.forget()
 
     def score(self, examples: Iterable[Example], **kwargs: object) -> "Scores":

@@ -54,7 +54,7 @@ def test_docs_that_lost_their_hooks(nlp, docs):
     data = DocBin(docs=docs, store_user_data=True).to_bytes()
     loaded = list(DocBin().from_bytes(data).get_docs(nlp.vocab))
     expected = SpanSearch(collect_spans(docs)).search("the cat", k=5)
-    found = SpanSearch(collect_spans(loaded)).search("the cat", k=5)
+    found = SpanSearch(collect_spans(loaded)).search("the cat", k=5, nlp=nlp)
     assert [(one.span.text, one.score) for one in found] == [(one.span.text, one.score) for one in expected]
 
 
