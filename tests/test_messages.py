@@ -9,7 +9,7 @@ import spacy_sbert
 # What filters of warnings may name: a code that is renamed breaks them.
 WARNINGS = [
     "arrived", "behind-limit", "bulk-cut", "encoder-missing", "export-windows", "foreign-rows",
-    "import-static-prompts", "import-static-uncut", "joined", "late-sentences", "meta-fewer-directions",
+    "import-static-prompts", "import-static-uncut", "late-sentences", "meta-fewer-directions",
     "meta-left-out", "meta-not-positive", "no-sentences", "no-words", "nothing-to-learn", "other-encoder",
     "other-pooling", "part-of-batch", "pooled-in-context", "reranker-new-head", "reranker-nothing-to-learn",
     "reranker-training-cut", "reranker-truncated", "restore-unused", "scores-ignored", "shared-default-prompt",

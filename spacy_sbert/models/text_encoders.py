@@ -283,7 +283,7 @@ def encode_all(
 
     cuts (TruncationCounter): counts texts that were cut. The other arguments, and errors: see SentenceBert.encode.
     """
-    total = len(texts) if isinstance(texts, Sized) else None
+    total = len(texts) if isinstance(texts, Sized) and getattr(texts, "ndim", 1) else None  # 0-d: see checked_texts
     texts = checked_texts(texts)
     parts = [numpy.zeros((0, encoder.width), dtype="float32")]
     with progress_bar(total, shown=progress, unit="texts") as bar:
