@@ -275,13 +275,12 @@ def span_vector(span: Span, records: Sequence[PlacedRecord], dense: Dense | None
     """
     if span.start == 0 and span.end == len(span.doc):
         return doc_vector(span.doc, records, dense)
-    if len(records) > 1:
-        text, ends = _text_of(span.doc), (span.end_char, span.start_char + len(span.text_with_ws))
-        for record in records:
-            if record.start == span.start_char and record.end in ends and _place(record, text):
-                if len(record.vectors):
-                    return record.vectors.mean(axis=0), True
-                break
+    ends = span.end_char, span.start_char + len(span.text_with_ws)
+    for record in records:  # one even in a joined Doc, if the other parts have none
+        if record.start == span.start_char and record.end in ends and _place(record, _text_of(span.doc)):
+            if len(record.vectors):
+                return record.vectors.mean(axis=0), True
+            break
     return _stretch_vector(span, *trimmed(span.text, span.start_char), records, dense)
 
 
