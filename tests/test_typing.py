@@ -99,6 +99,6 @@ def test_what_is_lazy_is_typed():
     (typed,) = (node for node in tree.body if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING")
     names = {alias.name: node.module for node in typed.body for alias in node.names}
     assert names == spacy_sbert.LAZY
-    assert sorted(spacy_sbert.__all__) == sorted(["__version__", "restore", *spacy_sbert.LAZY])
+    assert sorted(spacy_sbert.__all__) == sorted(["__version__", *spacy_sbert.LAZY])
     for name in spacy_sbert.LAZY:
         assert getattr(spacy_sbert, name).__name__ == name

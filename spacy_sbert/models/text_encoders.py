@@ -51,6 +51,9 @@ class TextEncoder:
         self.pooling = pooling
         self.settings = settings
 
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}('{self.model.name}')"
+
     @property
     def name(self) -> str:
         """The name of the encoder, for messages."""

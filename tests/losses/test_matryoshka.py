@@ -73,11 +73,11 @@ def test_errors():
             MatryoshkaLoss(CosineSimilarityLoss(), dims)
     with pytest.raises(ValueError, match=r"cannot work with weights = \[1.0\]: expected 3 numbers"):
         MatryoshkaLoss(CosineSimilarityLoss(), DIMS, [1.0])
-    with pytest.raises(ValueError, match="cut vectors to 8 dimensions, but they are 6 wide"):
+    with pytest.raises(ValueError, match="cut vectors to 8 dimensions: they are 6 wide"):
         MatryoshkaLoss(CosineSimilarityLoss(), [8, 4])((MEMBERS, SCORES), True)
-    with pytest.raises(ValueError, match="cut vectors to 8 dimensions, but they are 6 wide"):
+    with pytest.raises(ValueError, match="cut vectors to 8 dimensions: they are 6 wide"):
         MatryoshkaLoss(SoftmaxLoss(), [8, 4]).initialize(X=(MEMBERS, LABELS))
     with pytest.raises(ValueError, match=r"is built of loss layers, .* got the Thinc model 'unit_length'"):
         MatryoshkaLoss(unit_length(), DIMS)
-    with pytest.raises(ValueError, match="cannot hold 'MultiTaskLoss'"):
+    with pytest.raises(ValueError, match="cannot contain 'MultiTaskLoss'"):
         MatryoshkaLoss(MultiTaskLoss({"one": CosineSimilarityLoss()}), DIMS)

@@ -78,7 +78,7 @@ def test_errors():
         build().initialize(X={"qqp": STS})
     with pytest.raises(ValueError, match="is built of loss layers"):
         MultiTaskLoss({"one": "two"})
-    with pytest.raises(ValueError, match="cannot hold 'MultiTaskLoss'"):
+    with pytest.raises(ValueError, match="cannot contain 'MultiTaskLoss'"):
         MultiTaskLoss({"all": build()})
     with pytest.raises(ValueError, match="has a classifier that was not initialized"):
         build()({"nli": NLI}, True)
