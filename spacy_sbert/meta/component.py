@@ -223,7 +223,7 @@ class SentenceMeta(Pipe):
                 f"members. Use the pipe of a pipeline (nlp.get_pipe('{self.name}')), or nlp.pipe(texts)."
             )
         names, checked = nlp.pipe_names, checked_texts(texts)
-        total = len(texts) if isinstance(texts, Sized) and getattr(texts, "ndim", 1) else None  # 0-d: see checked_texts
+        total = len(texts) if isinstance(texts, Sized) else None
         with nlp.select_pipes(enable=names[: names.index(self.name) + 1]):
             docs = nlp.pipe(checked, batch_size=min(window, batch_size or window))
             shown = progress or bool(show_progress_bar)

@@ -286,12 +286,12 @@ def encode_all(
 
     cuts (TruncationCounter): counts texts that were cut. The other arguments, and errors: see SentenceBert.encode.
     """
-    total = len(texts) if isinstance(texts, Sized) and getattr(texts, "ndim", 1) else None  # 0-d: see checked_texts
-    texts = checked_texts(texts)
+    checked = checked_texts(texts)
+    total = len(texts) if isinstance(texts, Sized) else None
     parts = [numpy.zeros((0, encoder.width), dtype="float32")]
     with progress_bar(total, shown=progress, unit="texts") as bar:
         for vectors, n_cut in encode_windows(
-            encoder, texts, window=window, n_process=n_process, gpu_ids=gpu_ids, moved=bar.update
+            encoder, checked, window=window, n_process=n_process, gpu_ids=gpu_ids, moved=bar.update
         ):
             parts.append(vectors)
             cuts.add_rows(len(vectors), n_cut, encoder.max_length)
