@@ -9,7 +9,7 @@ from types import FrameType
 from typing import Generic, Protocol, TypeVar
 
 
-class Messages:
+class _Messages:
     """Messages by names that say what went wrong; a subclass puts the code of each before it."""
 
     def __init_subclass__(cls) -> None:
@@ -255,7 +255,7 @@ class Errors:
     )
 
 
-class Warnings(Messages):
+class Warnings(_Messages):
     """Messages of warnings, each with a code that filters name."""
 
     TRUNCATED = (
@@ -425,7 +425,7 @@ def warn(message: str, category: type[Warning] = UserWarning) -> None:
     warnings.warn(message, category, stacklevel=level)
 
 
-class Cuts(Protocol):
+class _Cuts(Protocol):
     """Counts the texts that were longer than a limit. message: the warning about them."""
 
     count: int
@@ -434,7 +434,7 @@ class Cuts(Protocol):
     def message(self) -> str: ...
 
 
-CutsT = TypeVar("CutsT", bound=Cuts)
+CutsT = TypeVar("CutsT", bound=_Cuts)
 
 
 class WarnOnce(Generic[CutsT]):

@@ -49,7 +49,7 @@ class Cluster:
             job = begin_job(plan.target, made_of, restart=restart)
             rows = [{"part": json.dumps(asdict(part))} for part in parts]
             results = ray.data.from_items(rows, override_num_blocks=len(rows)).map(
-                Worker,
+                _Worker,
                 fn_constructor_kwargs={"plan": plan, "job": job.model_dump()},
                 compute=ray.data.ActorPoolStrategy(min_size=self.workers[0], max_size=self.workers[1]),
                 **resources,
@@ -72,7 +72,7 @@ class Cluster:
                 ray.shutdown()
 
 
-class Worker:
+class _Worker:
     """ShardEncoder whose parts and results are rows of a Ray dataset.
 
     RAISES (ValueError): if this machine would make other bytes than the job's.

@@ -14,7 +14,7 @@ from .validation import short_repr
 RowsT = TypeVar("RowsT", numpy.ndarray, Floats2d)  # float (n, width), NumPy or CuPy
 
 
-class OfPairs(Protocol):
+class _OfPairs(Protocol):
     """A number for each pair of rows, of their kind of array."""
 
     @overload
@@ -23,8 +23,8 @@ class OfPairs(Protocol):
     def __call__(self, u: Floats2d, v: Floats2d) -> Floats1d: ...
 
 
-def _of_pairs(function: object) -> OfPairs:
-    return cast(OfPairs, function)
+def _of_pairs(function: object) -> _OfPairs:
+    return cast(_OfPairs, function)
 
 
 @_of_pairs
@@ -162,7 +162,7 @@ def check_count(given: int, most: int, what: str, name: str = "k") -> None:
 EPSILON = numpy.finfo("float64").eps
 
 
-class PrincipalComponents(NamedTuple):
+class _PrincipalComponents(NamedTuple):
     """The directions in which rows vary, the one of most variance first.
 
     axes: float64 (k, width), orthonormal; their signs are arbitrary, see positive. variances: float64 (k,), along each
@@ -174,34 +174,34 @@ class PrincipalComponents(NamedTuple):
     rank: int
 
 
-def principal_components(rows: numpy.ndarray) -> tuple[numpy.ndarray, PrincipalComponents]:
+def principal_components(rows: numpy.ndarray) -> tuple[numpy.ndarray, _PrincipalComponents]:
     """Return the principal components of rows.
 
     X - mean = U S V', axes = V', variances = S^2 / (n - 1)
 
     rows (float (n, width)): X, at least one row.
-    RETURNS (float64 (width,), PrincipalComponents): the mean, and min(n, width) components.
+    RETURNS (float64 (width,), _PrincipalComponents): the mean, and min(n, width) components.
     """
     mean = rows.mean(axis=0, dtype="float64")
     deviations, axes = numpy.linalg.svd(rows - mean, full_matrices=False)[1:]
     rounding = max(rows.shape) * EPSILON * numpy.linalg.norm(rows.astype("float64", copy=False))
     variances = deviations**2 / max(len(rows) - 1, 1)
-    return mean, PrincipalComponents(axes, variances, int((deviations > rounding).sum()))
+    return mean, _PrincipalComponents(axes, variances, int((deviations > rounding).sum()))
 
 
-def components_of_covariance(covariance: numpy.ndarray) -> PrincipalComponents:
+def components_of_covariance(covariance: numpy.ndarray) -> _PrincipalComponents:
     """Return the principal components of rows from their covariance, whose size does not grow with n.
 
     covariance = V diag(variances) V', axes = V'
 
     covariance (float64 (width, width)): (X - mean)' (X - mean) / (n - 1).
-    RETURNS (PrincipalComponents): as many as the width.
+    RETURNS (_PrincipalComponents): as many as the width.
     """
     from scipy import linalg  # noqa: PLC0415 (a first vector needs no components)
 
     variances, vectors = linalg.eigh(covariance)
     rounding = len(covariance) * EPSILON * variances[-1]
-    return PrincipalComponents(vectors.T[::-1], variances[::-1], int((variances > rounding).sum()))
+    return _PrincipalComponents(vectors.T[::-1], variances[::-1], int((variances > rounding).sum()))
 
 
 def flip_signs(axes: numpy.ndarray) -> numpy.ndarray:

@@ -129,7 +129,7 @@ def short_repr(value: object) -> str:
 
 def is_text(value: object) -> bool:
     """Return whether a value is a str without lone surrogates."""
-    return isinstance(value, str) and find_lone_surrogate(value) is None
+    return isinstance(value, str) and _find_lone_surrogate(value) is None
 
 
 def check_text(text: str, what: str) -> None:
@@ -138,7 +138,7 @@ def check_text(text: str, what: str) -> None:
     what (str): what to call it, such as "text number 2".
     RAISES (ValueError): if it has half a character.
     """
-    position = find_lone_surrogate(text)
+    position = _find_lone_surrogate(text)
     if position is not None:
         raise ValueError(
             f"Cannot encode {what}, {short_repr(text)}: it has half a character (a lone surrogate, U+D800 to "
@@ -147,7 +147,7 @@ def check_text(text: str, what: str) -> None:
         )
 
 
-def find_lone_surrogate(text: str) -> int | None:
+def _find_lone_surrogate(text: str) -> int | None:
     """Return the position of the first lone surrogate in a text, None if there is none."""
     if text.isascii():
         return None
@@ -183,7 +183,7 @@ def _adapter(annotation: Any) -> TypeAdapter:  # noqa: ANN401 (a type, or what t
 
 def _usable(value: object) -> object:
     """Refuse what pydantic accepts: lone surrogates, and numbers that overflow in computations."""
-    if isinstance(value, str) and find_lone_surrogate(value) is not None:
+    if isinstance(value, str) and _find_lone_surrogate(value) is not None:
         raise ValueError("text without lone surrogates, which are half characters")
     if isinstance(value, int) and abs(value) > sys.maxsize:
         raise ValueError("a whole number of 64 bits")
@@ -305,7 +305,7 @@ def text_of(item: Text) -> str:
 def _checked(texts: Iterable[Any], label: Callable[[int], str]) -> Iterator[str]:
     for i, item in enumerate(texts):
         if not isinstance(item, Text):
-            if is_missing(item):
+            if _is_missing(item):
                 raise TypeError(
                     f"Cannot encode text number {i + 1}{label(i)}: it is missing ({item}). Leave it out, or "
                     'fill it: df["text"].dropna() or df["text"].fillna("") of pandas.'
@@ -318,7 +318,7 @@ def _checked(texts: Iterable[Any], label: Callable[[int], str]) -> Iterator[str]
         yield text
 
 
-def is_missing(item: object) -> bool:
+def _is_missing(item: object) -> bool:
     """Return whether an item is None, NaN or a missing value of pandas or NumPy."""
     if item is None or type(item).__name__ in MISSING:
         return True

@@ -20,7 +20,7 @@ from pipelines import HOLDER, TRAINED, shipped_config
 from typer.testing import CliRunner
 
 from spacy_sbert.cli import app
-from spacy_sbert.distributed.checkpoint import rng_states, set_rng_states
+from spacy_sbert.distributed.checkpoint import _rng_states, _set_rng_states
 from spacy_sbert.training.quickstart_config import check_config
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*longer than the encoder's limit")
@@ -273,14 +273,14 @@ def test_foreign_files_are_kept(config_of, tmp_path):
 def test_random_states_survive():
     random.seed(3), numpy.random.seed(4), torch.manual_seed(5)
     random.gauss(0, 1), numpy.random.normal()  # which keep a number for the next call
-    states = rng_states()
+    states = _rng_states()
 
     def draw():
         return random.gauss(0, 1), random.random(), *numpy.random.normal(size=3), *torch.rand(3).tolist()
 
     first = draw()
     assert draw() != first
-    set_rng_states(states)
+    _set_rng_states(states)
     assert draw() == first
 
 

@@ -5,7 +5,7 @@ from scipy.stats import pearsonr, spearmanr
 from spacy.training import Example
 from spacy.training.loop import create_evaluation_callback
 
-from spacy_sbert.pipeline.scorer import average_precision, score_pairs, score_sts
+from spacy_sbert.pipeline.scorer import _average_precision, score_pairs, score_sts
 from spacy_sbert.readers import example_doc
 
 
@@ -111,7 +111,7 @@ def test_average_precision_equals_scikit_learn():
         scores, relevant = rng.integers(0, max(3, n // 4), n) / 7, rng.integers(0, 2, n).astype(float)
         relevant[0] = 1.0
         expected = metrics.average_precision_score(relevant, scores)
-        assert average_precision(scores.tolist(), relevant) == pytest.approx(expected, abs=1e-12)
+        assert _average_precision(scores.tolist(), relevant) == pytest.approx(expected, abs=1e-12)
 
 
 def test_measure_of_each_kind_of_example(make_nlp):
@@ -127,7 +127,7 @@ def test_measure_of_each_kind_of_example(make_nlp):
     duplicates = [processed(nlp, [texts[i], texts[j]], score=s) for i, j, s in ((0, 1, 1.0), (0, 2, 0.0), (1, 1, 1.0))]
     scores = score_pairs(duplicates)
     cosines = [eg.predicted.spans["sbert"][0].similarity(eg.predicted.spans["sbert"][1]) for eg in duplicates]
-    assert scores["pair_ap"] == pytest.approx(average_precision(cosines, numpy.array([1.0, 0.0, 1.0])))
+    assert scores["pair_ap"] == pytest.approx(_average_precision(cosines, numpy.array([1.0, 0.0, 1.0])))
     assert scores["sts_spearman"] is not None and scores["triplet_acc"] is None
 
     labelled = [processed(nlp, texts[:2], label=label) for label in ("yes", "no", "yes")]

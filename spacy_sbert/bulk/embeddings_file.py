@@ -176,7 +176,7 @@ def open_reader(file: "NativeFile", name: str) -> ArrayReader | TableReader:
     return TableReader(file) if name.endswith(".parquet") else ArrayReader(file)
 
 
-class FileRecord(BaseModel):
+class _FileRecord(BaseModel):
     """What stands beside a file of vectors, under its name and .json.
 
     made_of: input, encoder and options. rows, width: of the vectors. digest (str): the SHA-256 of their file.
@@ -208,7 +208,7 @@ class FileVectors:
         _check_vectors(self.path)
         self.digest, record_file = file_digest(self.path), record_path(self.path)
         try:
-            self._record = record = parse_checksummed(FileRecord, record_file.read_bytes())
+            self._record = record = parse_checksummed(_FileRecord, record_file.read_bytes())
         except (OSError, ValueError) as error:
             raise ValueError(
                 f"{path} does not say what it was made of: {record_file.name} beside it cannot be read "
@@ -300,7 +300,7 @@ def write_record(
     path (Path): where it is going to stand. vectors (Path): where it is now. texts: see digest_texts.
     shape (tuple): (n, width).
     """
-    record = FileRecord(
+    record = _FileRecord(
         made_of=dict(made_of),
         rows=shape[0],
         width=shape[1],
@@ -314,7 +314,7 @@ def write_record(
 def is_record(path: Path) -> bool:
     """Return whether a file is a record, which may be replaced."""
     try:
-        parse_checksummed(FileRecord, path.read_bytes())
+        parse_checksummed(_FileRecord, path.read_bytes())
     except (OSError, ValueError):
         return False
     return True

@@ -96,7 +96,7 @@ app = Typer(name="sbert", help="Sentence-BERT: sentence vectors, from data to in
 
 
 @app.callback()
-def begin() -> None:
+def _begin() -> None:
     """Print characters that the console's encoding lacks as question marks, where Python would end the command."""
     for stream in (sys.stdout, sys.stderr):
         if getattr(stream, "errors", None) == "strict" and hasattr(stream, "reconfigure"):

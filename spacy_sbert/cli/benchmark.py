@@ -58,7 +58,7 @@ _Encoder = Annotated[
 
 
 @app.command("benchmark")
-def benchmark_cli(
+def _benchmark_cli(
     pipeline: Pipeline,
     folder: Annotated[Path, Argument(help="The folder of the data sets.", exists=True, file_okay=False)],
     output: Output = None,

@@ -18,7 +18,7 @@ _VERSION = Option("--version", "-v", help="The version of the package; by defaul
 
 
 @app.command("card")
-def card_cli(
+def _card_cli(
     pipeline: Annotated[Path, _PIPELINE],
     name: Annotated[str | None, _NAME] = None,
     version: Annotated[str | None, _VERSION] = None,
@@ -48,7 +48,7 @@ def card_cli(
 
 
 @app.command("hub-card")
-def hub_card_cli(
+def _hub_card_cli(
     repo: Annotated[str, Argument(help="The repository on the hub, such as organisation/en_sbert_sts.")],
     pipeline: Annotated[Path, _PIPELINE],
     name: Annotated[str | None, _NAME] = None,

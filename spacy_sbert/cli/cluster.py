@@ -51,7 +51,7 @@ _NInit = Annotated[
 
 
 @app.command("cluster")
-def cluster_cli(
+def _cluster_cli(
     pipeline: Pipeline,
     corpus: Corpus,
     output: Table,

@@ -12,7 +12,7 @@ from .options import Output, Overwrite, Quiet
 
 
 @app.command("compare")
-def compare_cli(
+def _compare_cli(
     results: Annotated[
         list[Path], Argument(help="The JSON files that `benchmark --output` saved, two or more.", exists=True)
     ],

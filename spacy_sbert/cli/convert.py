@@ -26,7 +26,7 @@ from .options import (
 
 
 @app.command("convert")
-def convert_cli(
+def _convert_cli(
     input_path: Annotated[
         Path, Argument(help="The file of pairs, triplets or texts, see --format.", exists=True, dir_okay=False)
     ],

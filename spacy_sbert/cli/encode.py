@@ -66,7 +66,7 @@ _NumGpus = Annotated[float | None, Option("--num-gpus", help="The GPUs that a wo
 
 
 @app.command("encode")
-def encode_cli(
+def _encode_cli(
     input_path: Annotated[
         str | None,
         Argument(metavar="PIPELINE", help="The pipeline, or the name of an encoder; by default the default encoder."),

@@ -42,7 +42,7 @@ _LABELS = {
 
 
 @app.command("evaluate")
-def evaluate_cli(
+def _evaluate_cli(
     pipeline: Pipeline,
     data_path: Annotated[Path, Argument(help="The file of examples, see --format.", exists=True)],
     output: Output = None,

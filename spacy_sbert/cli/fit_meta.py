@@ -14,7 +14,7 @@ _DEFAULT_PIPE = "sbert_meta"
 
 
 @app.command("fit-meta")
-def fit_meta_cli(
+def _fit_meta_cli(
     pipeline: Pipeline,
     corpus: Annotated[
         Path,

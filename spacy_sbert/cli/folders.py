@@ -11,7 +11,7 @@ from .options import Code, Gpu, Lang, Pipe, Pipeline, Precision, Quiet
 
 
 @app.command("export")
-def export_cli(
+def _export_cli(
     pipeline: Pipeline,
     output: Annotated[Path, Argument(help="The folder to write, which must not be there yet.")],
     pipe: Pipe = None,
@@ -37,7 +37,7 @@ _DEFAULT_PIPE = "sbert"
 
 
 @app.command("import")
-def import_cli(
+def _import_cli(
     source: Annotated[str, Argument(help="The folder of sentence-transformers, or a name on the Hugging Face hub.")],
     output: Annotated[Path, Argument(help="The folder to write, which must not be there yet.")],
     lang: Lang = "en",
@@ -67,7 +67,7 @@ def import_cli(
 
 
 @app.command("distill-static")
-def distill_static_cli(
+def _distill_static_cli(
     teacher: Pipeline,
     output: Annotated[Path, Argument(help="The folder to write, which must not be there yet.")],
     vocabulary: Annotated[

@@ -11,7 +11,7 @@ from .options import Quiet
 
 
 @app.command("index")
-def index_cli(
+def _index_cli(
     vectors: Annotated[
         str,
         Argument(

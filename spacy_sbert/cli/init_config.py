@@ -38,7 +38,7 @@ _KINDS = {  # of a kind of table: what it has, and what is learned of it
 
 
 @app.command("init-config")
-def init_config_cli(
+def _init_config_cli(
     train_path: Annotated[Path, Argument(help="The table to learn from: .csv, .tsv, .jsonl or .parquet.", exists=True)],
     dev_path: Annotated[Path, Argument(help="The table to score by, with the same columns.", exists=True)],
     output: Annotated[Path, Option("--output", "-o", help="The config to write.", dir_okay=False)],

@@ -14,7 +14,7 @@ _PAIRS = 100
 
 
 @app.command("mine")
-def mine_cli(
+def _mine_cli(
     pipeline: Pipeline,
     corpus: Corpus,
     output: Table,

@@ -44,7 +44,7 @@ _QueryPrompt = Annotated[
 
 
 @app.command("search")
-def search_cli(
+def _search_cli(
     pipeline: Pipeline,
     corpus: Annotated[
         Path,

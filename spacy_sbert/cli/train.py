@@ -15,7 +15,7 @@ UNKNOWN_OPTIONS = {"allow_extra_args": True, "ignore_unknown_options": True}
 
 
 @app.command("train", context_settings=UNKNOWN_OPTIONS)
-def train_cli(
+def _train_cli(
     context: Context,  # the settings of the config that are given as options
     config: Annotated[Path, Argument(help="The config to train with.", exists=True, dir_okay=False)],
     output: Annotated[Path | None, Option("--output", "-o", help="The folder for model-best and model-last.")] = None,

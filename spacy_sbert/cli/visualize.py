@@ -35,7 +35,7 @@ _Title = Annotated[str | None, Option("--title", "-t", help="The title above the
 
 
 @app.command("visualize")
-def visualize_cli(
+def _visualize_cli(
     pipeline: Pipeline,
     texts_path: Annotated[
         Path,
@@ -133,7 +133,7 @@ def _encode(nlp: "Language", path: Path, texts: list[str] | None, *, shown: bool
 
     if texts is None:
         with ticking("Encoding", shown=shown):
-            return nlp(read_document(path))
+            return nlp(_read_document(path))
     return progress_of(nlp.pipe(texts), total=len(texts), desc="Encoding", unit="texts", shown=shown, leave=False)
 
 
@@ -205,6 +205,6 @@ def read_texts(
     return list(islice((text.strip() for _, text in read_lines(path) if text.strip()), end)), None
 
 
-def read_document(path: Path) -> str:
+def _read_document(path: Path) -> str:
     """Return the whole file as one text, in UTF-8."""
     return "".join(line for _, line in read_lines(path))

@@ -101,7 +101,7 @@ def _shims(nlp: Language) -> Iterator[tuple[str, PyTorchShim]]:
 _PYTHON, _NUMPY, _TORCH, _CUDA = "python", "numpy", "torch", "cuda"
 
 
-def rng_states() -> Arrays:
+def _rng_states() -> Arrays:
     """Return the states of the generators of Python, NumPy and PyTorch, and of PyTorch on a GPU.
 
     CuPy's, which Thinc's dropout layers use there, cannot be read.
@@ -117,8 +117,8 @@ def rng_states() -> Arrays:
     return found
 
 
-def set_rng_states(states: Mapping[str, numpy.ndarray]) -> None:
-    """Restore the states that rng_states returned."""
+def _set_rng_states(states: Mapping[str, numpy.ndarray]) -> None:
+    """Restore the states that _rng_states returned."""
     place, has_gauss, gauss = states[f"{_NUMPY}.place"].tolist()
     numpy.random.set_state(("MT19937", states[_NUMPY], int(place), int(has_gauss), gauss))
     torch.set_rng_state(torch.from_numpy(states[_TORCH].copy()))
@@ -194,7 +194,7 @@ def save_checkpoint(
     folder (Path): gets a folder for the step.
     RAISES (OSError): if it cannot be written. (ValueError): if the optimizer has moments of what is in no component.
     """
-    drawn = ranks.bytes_of_all(save_arrays(rng_states()))
+    drawn = ranks.bytes_of_all(save_arrays(_rng_states()))
     if not ranks.is_first:
         return
     old = _checkpoints(folder)
@@ -278,7 +278,7 @@ def load_checkpoint(
         optimizer.step_schedules()
     epochs.content = state.content
     begun = _python_state(_BEGUN, arrays)
-    epochs.resume(state.epoch, state.taken, arrays[_ORDER], begun, lambda: set_rng_states(drawn))
+    epochs.resume(state.epoch, state.taken, arrays[_ORDER], begun, lambda: _set_rng_states(drawn))
     return TrainingState(state.step, state.epoch, list(state.results), dict(state.losses), state.words, state.seconds)
 
 

@@ -177,7 +177,7 @@ def launched(gpu_id: int = -1) -> Iterator[TorchDistributed]:
 
 
 @dataclass(frozen=True)
-class TorchParameter:
+class _TorchParameter:
     """A parameter of a PyTorch model."""
 
     parameter: torch.nn.Parameter
@@ -198,7 +198,7 @@ class TorchParameter:
 
 
 @dataclass(frozen=True)
-class ThincParameter:
+class _ThincParameter:
     """A parameter of a Thinc layer."""
 
     node: Model
@@ -227,7 +227,7 @@ def sum_gradients(models: Sequence[Model], ranks: TorchDistributed) -> None:
 
     models (Sequence[Model]): encoders, of the same shapes on all ranks.
     """
-    parameters = [parameter for parameter in parameters_of(models) if parameter.weights.is_floating_point()]
+    parameters = [parameter for parameter in _parameters_of(models) if parameter.weights.is_floating_point()]
     nodes = (node for model in models for node in model.walk())
     scalers = [grad_scaler(shim) for node in nodes for shim in node.shims if isinstance(shim, PyTorchShim)]
     gradients = [parameter.gradient for parameter in parameters]
@@ -248,25 +248,25 @@ def sum_gradients(models: Sequence[Model], ranks: TorchDistributed) -> None:
 
 def broadcast_parameters(models: Sequence[Model], ranks: TorchDistributed) -> None:
     """Give every rank the weights of Thinc layers, such as heads, that rank 0 has drawn."""
-    for parameter in parameters_of(models):
-        if isinstance(parameter, ThincParameter):
+    for parameter in _parameters_of(models):
+        if isinstance(parameter, _ThincParameter):
             parameter.weights.copy_(ranks.from_first(parameter.weights.to(ranks.device)))
 
 
 def bytes_of(models: Sequence[Model]) -> Iterator[bytes]:
     """Yield the bytes of all weights."""
-    for parameter in parameters_of(models):
+    for parameter in _parameters_of(models):
         yield parameter.weights.cpu().contiguous().view(torch.uint8).numpy().tobytes()
 
 
-def parameters_of(models: Iterable[Model]) -> Iterator[TorchParameter | ThincParameter]:
+def _parameters_of(models: Iterable[Model]) -> Iterator[_TorchParameter | _ThincParameter]:
     """Yield all parameters that are trained, in an order that is the same on all ranks."""
     for node in (node for model in models for node in model.walk()):
         for shim in node.shims:
             if isinstance(shim, PyTorchShim):
                 weights = torch_model(shim).parameters()
-                yield from (TorchParameter(parameter) for parameter in weights if parameter.requires_grad)
-        yield from (ThincParameter(node, name) for name in node.param_names if node.has_param(name))
+                yield from (_TorchParameter(parameter) for parameter in weights if parameter.requires_grad)
+        yield from (_ThincParameter(node, name) for name in node.param_names if node.has_param(name))
 
 
 def grad_scaler(shim: PyTorchShim) -> PyTorchGradScaler:

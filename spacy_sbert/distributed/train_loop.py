@@ -33,7 +33,7 @@ from .torch_distributed import TorchDistributed, broadcast_parameters, bytes_of,
 from .training_state import ResumableBatches, TrainingState, train_while_improving
 
 
-class JointTraining:
+class _JointTraining:
     """Updates and evaluates a pipeline on all ranks; with one rank, as the pipeline itself does.
 
     Each update takes a batch, learns from the rank's part of it, and sums the gradients of the encoders, which are then
@@ -114,9 +114,9 @@ class JointTraining:
 
 
 @contextmanager
-def together(nlp: Language, ranks: TorchDistributed) -> Iterator[JointTraining]:
-    """Let the `sbert` pipes of a pipeline compute the loss of the batches of all ranks; see JointTraining."""
-    joint = JointTraining(nlp, ranks)
+def _together(nlp: Language, ranks: TorchDistributed) -> Iterator[_JointTraining]:
+    """Let the `sbert` pipes of a pipeline compute the loss of the batches of all ranks; see _JointTraining."""
+    joint = _JointTraining(nlp, ranks)
     for pipe in joint.pipes:
         pipe.peers = ranks
     try:
@@ -194,7 +194,7 @@ def train(
     ranks (TorchDistributed): see launched.
     checkpoint_every (int): the steps between two checkpoints, 0 for none. resume (bool): see find_checkpoint.
     RETURNS (str): a sentence on how it ended, and with which score.
-    RAISES (ValueError): if the ranks cannot train it, see JointTraining; for a checkpoint that cannot be resumed.
+    RAISES (ValueError): if the ranks cannot train it, see _JointTraining; for a checkpoint that cannot be resumed.
         (RankLost): if one of them has ended.
     """
     checkpoint = find_checkpoint(output, ranks, every=checkpoint_every, resume=resume)
@@ -208,7 +208,7 @@ def train(
     progress = TrainingState() if checkpoint is None else load_checkpoint(checkpoint, nlp, optimizer, epochs, ranks)
     begun, written = progress.step, output if ranks.is_first else None
     save = partial(_save, nlp, written, optimizer, create_before_to_disk_callback(training["before_to_disk"]))
-    with together(nlp, ranks) as joint:
+    with _together(nlp, ranks) as joint:
         evaluate = partial(joint.evaluate, create_evaluation_callback(nlp, dev_corpus, training["score_weights"]))
         settings = {name: training[name] for name in _SETTINGS}
         steps = train_while_improving(

@@ -29,7 +29,7 @@ _OutT = TypeVar("_OutT")
 _PipeT = TypeVar("_PipeT", bound="ChecksummedPipe")
 
 
-class CorruptedState(ValueError):
+class _CorruptedState(ValueError):
     """A saved state is not what was written. reason (str): what shows it."""
 
     def __init__(self, reason: str):
@@ -48,14 +48,14 @@ def add_checksum(state: bytes) -> bytes:
 
 
 def verify_checksum(data: bytes) -> memoryview:
-    """Return the state that add_checksum was given, not copied. RAISES (CorruptedState): if it was changed."""
+    """Return the state that add_checksum was given, not copied. RAISES (_CorruptedState): if it was changed."""
     if not data:
-        raise CorruptedState("it is empty")
+        raise _CorruptedState("it is empty")
     if not data[-_LENGTH:].startswith(MARK):
-        raise CorruptedState("it ends early, or is not a saved state: there is no SHA-256 behind it")
+        raise _CorruptedState("it ends early, or is not a saved state: there is no SHA-256 behind it")
     state = memoryview(data)[:-_LENGTH]
     if hashlib.sha256(state).digest() != data[-_LENGTH + len(MARK) :]:
-        raise CorruptedState("its SHA-256 is not the one that was written behind it")
+        raise _CorruptedState("its SHA-256 is not the one that was written behind it")
     return state
 
 
@@ -134,10 +134,10 @@ def naming(file: Path) -> Iterator[None]:
     """Name the file where a state proves to be damaged, and the folder that is whole where `spacy train` left one."""
     try:
         yield
-    except (CorruptedState, FileNotFoundError, IsADirectoryError, NotADirectoryError) as error:
+    except (_CorruptedState, FileNotFoundError, IsADirectoryError, NotADirectoryError) as error:
         if isinstance(error, OSError) and Path(error.filename or "") != file:
             raise
-        reason = error.reason if isinstance(error, CorruptedState) else "it is missing, or not a file"
+        reason = error.reason if isinstance(error, _CorruptedState) else "it is missing, or not a file"
         whole = _undamaged_folder(file)
         remedy = f"; {whole} is whole" if whole else ""
         raise ValueError(
@@ -150,17 +150,17 @@ def check_parts(data: bytes, names: Iterable[str], exclude: Iterable[str]) -> di
     """Return the parts of a pipe's bytes, of which spaCy would leave a missing one as it was.
 
     names (list[str]): of the parts that were written. exclude (list[str]): those that are not to be read.
-    RAISES (CorruptedState): if there are no such parts.
+    RAISES (_CorruptedState): if there are no such parts.
     """
     try:
         parts = srsly.msgpack_loads(data)
     except Exception as error:  # whatever the bytes lead the parser to
-        raise CorruptedState(f"it ends early, or is not a saved state ({error or type(error).__name__})") from error
+        raise _CorruptedState(f"it ends early, or is not a saved state ({error or type(error).__name__})") from error
     if not isinstance(parts, dict):
-        raise CorruptedState(f"expected parts by name, found {type(parts).__name__}")
+        raise _CorruptedState(f"expected parts by name, found {type(parts).__name__}")
     missing = [name for name in names if name not in exclude and name not in parts]
     if missing and parts:
-        raise CorruptedState(f"its part '{missing[0]}' is missing")
+        raise _CorruptedState(f"its part '{missing[0]}' is missing")
     return parts
 
 
@@ -173,9 +173,9 @@ def _check_object(name: str, data: bytes | str) -> dict[str, Any]:
     try:
         found = srsly.json_loads(data)
     except ValueError as error:
-        raise CorruptedState(f"{name} is not JSON: {error}") from error
+        raise _CorruptedState(f"{name} is not JSON: {error}") from error
     if not isinstance(found, dict):
-        raise CorruptedState(f"{name} is not a JSON object but {type(found).__name__}")
+        raise _CorruptedState(f"{name} is not a JSON object but {type(found).__name__}")
     return found
 
 
@@ -190,7 +190,7 @@ def _undamaged_folder(file: Path) -> Path | None:
         _check_object_in(other / file.parent.name / "cfg")
         for model in {same, *other.glob("*/model")} - {same.with_name("cfg")}:
             verify_checksum(model.read_bytes())
-    except (OSError, CorruptedState):
+    except (OSError, _CorruptedState):
         return None
     return other
 

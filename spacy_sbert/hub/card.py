@@ -48,7 +48,7 @@ class Corpus:
     count: int | None
 
 
-def read_corpora(config: Config) -> Iterator[Corpus]:
+def _read_corpora(config: Config) -> Iterator[Corpus]:
     """Find the files that [corpora] of a config names, and count the examples of those files of pairs that still exist.
 
     config (Config): of a pipeline that `spacy train` made.
@@ -82,7 +82,7 @@ PROBE = "a"  # any text with a wordpiece: all vectors are as wide as its own
 Json = dict[str, Any]  # a part of meta.json or of a config
 
 
-class Named(Protocol):
+class _Named(Protocol):
     """A member of a meta-embedding."""
 
     name: str
@@ -92,11 +92,11 @@ class Named(Protocol):
 class Combined(Protocol):
     """A pipe that combines the vectors of others, such as `sbert_meta`."""
 
-    members: Sequence[Named]
+    members: Sequence[_Named]
 
 
 @dataclass(frozen=True)
-class EncoderFacts:
+class _EncoderFacts:
     """The sentence vectors of one pipe.
 
     pipe: its name. base_model: the encoder's name; for a local folder only the last part. is_on_hub: whether weights of
@@ -134,7 +134,7 @@ class PipelineFacts:
     version: str
     meta: Json
     components: tuple[str, ...]
-    encoders: tuple[EncoderFacts, ...]
+    encoders: tuple[_EncoderFacts, ...]
     answering: str
     corpora: tuple[Corpus, ...]
     scores: dict[str, float]
@@ -171,14 +171,14 @@ def describe(
         components=tuple(nlp.pipe_names),
         encoders=encoders,
         answering=doc_vectors.find(doc)[0].name,
-        corpora=tuple(read_corpora(nlp.config)) if trained else (),
+        corpora=tuple(_read_corpora(nlp.config)) if trained else (),
         scores={key: float(value) for key, value in performance.items() if _is_score(key, value)},
-        n_parameters=count_parameters(model for _, pipe in nlp.pipeline if (model := getattr(pipe, "model", None))),
-        size=None if folder is None else folder_size(folder),
+        n_parameters=_count_parameters(model for _, pipe in nlp.pipeline if (model := getattr(pipe, "model", None))),
+        size=None if folder is None else _folder_size(folder),
     )
 
 
-def count_parameters(models: Iterable[Model]) -> int:
+def _count_parameters(models: Iterable[Model]) -> int:
     """Count the parameters of Thinc models, including those in PyTorch; shared ones count once."""
     sizes: dict[int, int] = {}
     for node in (node for model in models for node in model.walk()):
@@ -190,16 +190,16 @@ def count_parameters(models: Iterable[Model]) -> int:
     return sum(sizes.values())
 
 
-def folder_size(folder: Path) -> int:
+def _folder_size(folder: Path) -> int:
     """Return the total size in bytes of the files in a folder, except its README.md, which states the size."""
     return sum(file.stat().st_size for file in folder.rglob("*") if file.is_file() and file != folder / README)
 
 
-def _describe_encoder(nlp: Language, name: str, width: int, performance: Json) -> EncoderFacts:
+def _describe_encoder(nlp: Language, name: str, width: int, performance: Json) -> _EncoderFacts:
     pipe, config = nlp.get_pipe(name), nlp.config["components"][name]
     if isinstance(pipe, Combined):
         members = ", ".join(member.name for member in pipe.members)
-        return EncoderFacts(name, members, False, config["method"], config["normalize"], width, None, ())
+        return _EncoderFacts(name, members, False, config["method"], config["normalize"], width, None, ())
     if not isinstance(pipe, SentenceBert):
         raise ValueError(Errors.CARD_NO_ENCODER.format(given=name))
     base_model, pooling = _base_model(nlp, pipe, config["model"]), pipe.model.get_ref("pooling")
@@ -209,7 +209,7 @@ def _describe_encoder(nlp: Language, name: str, width: int, performance: Json) -
         settings, rounding = transformer.shim.load(), describe_int8(transformer)
     table = find_static_embedding(pipe.model)
     loss = config.get("loss") if f"{name}_loss" in performance else None
-    return EncoderFacts(
+    return _EncoderFacts(
         pipe=name,
         base_model=base_model if _is_hub_name(base_model) else Path(base_model).name,
         is_on_hub=table is None and _is_hub_name(base_model),
@@ -282,7 +282,7 @@ MEASURES = {
 }
 
 
-def score_rows(facts: PipelineFacts) -> list[tuple[str, str, str]]:
+def _score_rows(facts: PipelineFacts) -> list[tuple[str, str, str]]:
     """Return the label, key in meta.json and value x 100 of every score, including scores of other components."""
     rows = []
     for key, value in facts.scores.items():
@@ -311,7 +311,7 @@ def eval_results(facts: PipelineFacts) -> Iterator[EvalResult]:
             )
 
 
-def is_of_vectors(key: str) -> bool:
+def _is_of_vectors(key: str) -> bool:
     """Return whether a key of meta.json is a score of sentence vectors, not of another component."""
     return bool(_measure(key)[0])
 
@@ -343,7 +343,7 @@ def of_pipe(facts: PipelineFacts, pipe: str) -> PipelineFacts:
         given = ", ".join(encoder.pipe for encoder in facts.encoders)
         raise ValueError(f"The pipe '{pipe}' makes no sentence vectors: expected one of {given}.")
     others = [encoder.pipe for encoder in facts.encoders if encoder.pipe != pipe]
-    scores = {key: value for key, value in facts.scores.items() if is_of_vectors(key)}
+    scores = {key: value for key, value in facts.scores.items() if _is_of_vectors(key)}
     if pipe == facts.answering:
         own = {key: value for key, value in scores.items() if not key.startswith(tuple(f"{name}_" for name in others))}
     else:  # scores of a pipe that does not answer `doc.vector` begin with its name
@@ -356,7 +356,7 @@ PACKAGES = ("spacy-sbert", "spacy", "spacy-transformers", "transformers", "torch
 NOT_RECORDED = "no training by spacy train is recorded"
 
 
-def encoder_table(encoders: Sequence[EncoderFacts]) -> str:
+def encoder_table(encoders: Sequence[_EncoderFacts]) -> str:
     """Return a Markdown table of encoder settings, with one column for each encoder."""
     rows = [
         ("Base model", *map(_base_text, encoders)),
@@ -372,13 +372,13 @@ def encoder_table(encoders: Sequence[EncoderFacts]) -> str:
     return render_table(Table("", columns, rows, texts=len(columns)))
 
 
-def _base_text(encoder: EncoderFacts) -> str:
+def _base_text(encoder: _EncoderFacts) -> str:
     if not encoder.n_wordpieces:
         return encoder.base_model
     return f"none: a table of {encoder.n_wordpieces:,} wordpieces; tokenizer after {encoder.base_model}"
 
 
-def _limit_text(encoder: EncoderFacts) -> str:
+def _limit_text(encoder: _EncoderFacts) -> str:
     return "no limit" if encoder.n_wordpieces else str(encoder.max_length or "not stated")
 
 
@@ -399,7 +399,7 @@ def score_section(facts: PipelineFacts) -> Iterator[str]:
         where = scored_on(facts)
         on = f" on {where}, by which the best weights are chosen: a test set scores lower, as a rule" if where else ""
         yield escape_markdown(f"x 100, as spacy train measured them{on}.")
-        yield render_table(Table("", ["Measure", "Name", "Score"], score_rows(facts), texts=2))
+        yield render_table(Table("", ["Measure", "Name", "Score"], _score_rows(facts), texts=2))
 
 
 def versions_text() -> str:

@@ -143,14 +143,14 @@ def hub_metadata(facts: PipelineFacts, *, library: str = "spacy") -> ModelCardDa
     )
 
 
-def with_metadata(metadata: ModelCardData, text: str) -> str:
+def _with_metadata(metadata: ModelCardData, text: str) -> str:
     """Return a card with its front matter."""
     return f"---\n{metadata.to_yaml()}\n---\n\n{text}"
 
 
 def hub_card(facts: PipelineFacts) -> str:
     """Return the README of the pipeline's repository on the hub: front matter and the card of its package."""
-    return with_metadata(hub_metadata(facts), package_card(facts))
+    return _with_metadata(hub_metadata(facts), package_card(facts))
 
 
 def update_hub(repo: str, metadata: ModelCardData) -> None:
@@ -180,7 +180,7 @@ def sentence_transformers_card(nlp: Language, pipe_name: str = "sbert", *, folde
     """
     facts = replace(of_pipe(describe(nlp), pipe_name), answering=pipe_name)
     text = "\n\n".join(_blocks(facts, folder or facts.name)) + "\n"
-    return with_metadata(hub_metadata(facts, library=LIBRARY), text)
+    return _with_metadata(hub_metadata(facts, library=LIBRARY), text)
 
 
 def _blocks(facts: PipelineFacts, folder: str) -> Iterator[str]:

@@ -32,7 +32,7 @@ SMOOTHING = 1e-2  # a; what the fit leaves of the teacher's vectors hardly chang
 ROUNDING = numpy.finfo("float32").eps
 
 
-def wordpiece_counts(tokenizer: str, texts: Sequence[str], n_wordpieces: int) -> sparse.csr_array:
+def _wordpiece_counts(tokenizer: str, texts: Sequence[str], n_wordpieces: int) -> sparse.csr_array:
     """Count each wordpiece in each text: int64 (texts, wordpieces).
 
     tokenizer (str): the tokenizer's JSON.
@@ -44,7 +44,7 @@ def wordpiece_counts(tokenizer: str, texts: Sequence[str], n_wordpieces: int) ->
     return sparse.csr_array((numpy.ones(len(ids), dtype="int64"), (rows, ids)), shape=(len(texts), n_wordpieces))
 
 
-def frequency_weights(counts: numpy.ndarray) -> numpy.ndarray:
+def _frequency_weights(counts: numpy.ndarray) -> numpy.ndarray:
     """Return the weight of each wordpiece: a / (a + p), where p is its share of all wordpieces.
 
     counts (int64 (wordpieces,)). RETURNS (float64 (wordpieces,)): a = 0.01.
@@ -53,14 +53,14 @@ def frequency_weights(counts: numpy.ndarray) -> numpy.ndarray:
     return SMOOTHING / (SMOOTHING + counts / counts.sum())
 
 
-def principal_axes(vectors: numpy.ndarray, size: int) -> numpy.ndarray:
+def _principal_axes(vectors: numpy.ndarray, size: int) -> numpy.ndarray:
     """Return the principal axes of vectors (n, width) as float64 (width, size); the identity if size is width."""
     if size == vectors.shape[1]:
         return numpy.eye(size)
     return principal_components(vectors)[1].axes[:size].T
 
 
-def least_squares(table: numpy.ndarray, counts: sparse.csr_array, targets: numpy.ndarray) -> numpy.ndarray:
+def _least_squares(table: numpy.ndarray, counts: sparse.csr_array, targets: numpy.ndarray) -> numpy.ndarray:
     """Fit the linear map that brings the mean vectors of texts nearest to their targets.
 
     R = argmin ||M R - T||^2,   M_s = sum_w c_sw E_w / sum_w c_sw
@@ -76,7 +76,7 @@ def least_squares(table: numpy.ndarray, counts: sparse.csr_array, targets: numpy
 BATCH = 4096  # wordpieces that are encoded at once
 
 
-class Vocabulary:
+class _Vocabulary:
     """The vectors of a transformer for its wordpieces and for words, before normalisation.
 
     The length is kept because informative words have longer vectors.
@@ -126,7 +126,7 @@ MIN_COUNT = 5  # of a word in the corpus
 WORDPIECE = "WordPiece"
 
 
-def tokenizer_kind(tokenizer: str) -> str:
+def _tokenizer_kind(tokenizer: str) -> str:
     """Return the model type of a tokenizer, such as WordPiece or Unigram.
 
     tokenizer (str): the tokenizer's JSON.
@@ -134,7 +134,7 @@ def tokenizer_kind(tokenizer: str) -> str:
     return json.loads(tokenizer)["model"]["type"]
 
 
-def frequent_words(tokenizer: str, texts: Iterable[str], count: int) -> list[str]:
+def _frequent_words(tokenizer: str, texts: Iterable[str], count: int) -> list[str]:
     """Return the words that a tokenizer splits and that occur at least five times in a corpus, most frequent first.
 
     tokenizer (str): the JSON of a WordPiece tokenizer; its normaliser and pre-tokenizer define what a word is.
@@ -151,7 +151,7 @@ def frequent_words(tokenizer: str, texts: Iterable[str], count: int) -> list[str
     return [word for word in ranked if word not in known and len(word) <= longest][:count]
 
 
-def with_words(tokenizer: str, words: Iterable[str], first: int) -> str:
+def _with_words(tokenizer: str, words: Iterable[str], first: int) -> str:
     """Return the JSON of a WordPiece tokenizer with words added to its vocabulary, so that it keeps them whole.
 
     first (int): the id of the first word; the others follow.
@@ -205,21 +205,21 @@ def distill_static(
     n_pieces = len(transformer.wordpiece_tokenizer.strings)
     with ticking("Counting words", shown=progress):
         tokenizer, frequent = _tokenizer(transformer, texts, words, n_pieces)
-        counts = wordpiece_counts(tokenizer, texts, n_pieces + len(frequent))
+        counts = _wordpiece_counts(tokenizer, texts, n_pieces + len(frequent))
     held = numpy.flatnonzero(counts.sum(axis=1))
     if len(held) < size:
         raise ValueError(
             f"The vocabulary has {len(held)} texts with words, and {size} are needed to fit a table of {size} "
             "numbers to the teacher: give more texts, one a line, or a smaller size."
         )
-    vocabulary = Vocabulary(encoder, progress=progress)
+    vocabulary = _Vocabulary(encoder, progress=progress)
     vectors = numpy.concatenate([vocabulary.wordpieces(), vocabulary.words(frequent)])
     fitted = held[numpy.linspace(0, len(held) - 1, min(len(held), N_FIT)).astype("int64")]
     said = pipe.encode([texts[number] for number in fitted], progress=progress)
     with ticking("Fitting", shown=progress):
-        axes = principal_axes(said, size)
-        weighted = vectors * frequency_weights(counts.sum(axis=0))[:, None]
-        table = weighted @ least_squares(weighted, counts[fitted], said @ axes)
+        axes = _principal_axes(said, size)
+        weighted = vectors * _frequency_weights(counts.sum(axis=0))[:, None]
+        table = weighted @ _least_squares(weighted, counts[fitted], said @ axes)
     return _pipeline(str(teacher.lang), str(transformer.attrs["name"]), tokenizer, table.astype("float32"), axes)
 
 
@@ -234,11 +234,11 @@ def _tokenizer(
     if not shim.tokenizer.is_fast:
         raise ValueError(Errors.SLOW_TOKENIZER.format(name=shim.name))
     tokenizer = without_special_tokens(shim.tokenizer.backend_tokenizer.to_str(), lowercase=shim.load().lowercase)
-    if n_words and tokenizer_kind(tokenizer) != WORDPIECE:
-        warnings.warn(Warnings.NO_WORDS.format(given=tokenizer_kind(tokenizer)), stacklevel=4)
+    if n_words and _tokenizer_kind(tokenizer) != WORDPIECE:
+        warnings.warn(Warnings.NO_WORDS.format(given=_tokenizer_kind(tokenizer)), stacklevel=4)
         n_words = 0
-    words = frequent_words(tokenizer, texts, n_words) if n_words else []
-    return with_words(tokenizer, words, n_pieces) if words else tokenizer, words
+    words = _frequent_words(tokenizer, texts, n_words) if n_words else []
+    return _with_words(tokenizer, words, n_pieces) if words else tokenizer, words
 
 
 def _pipeline(lang: str, teacher: str, tokenizer: str, table: numpy.ndarray, axes: numpy.ndarray) -> Language:

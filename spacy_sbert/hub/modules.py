@@ -94,7 +94,7 @@ class DenseFile:
         return {"nI": nI, "nO": nO, "activation": self.activation, "bias": self.b is not None}
 
 
-class DenseConfig(BaseModel):
+class _DenseConfig(BaseModel):
     """config.json of a Dense module."""
 
     activation_function: str | None = Field("torch.nn.modules.activation.Tanh", description=TEXT)
@@ -109,7 +109,7 @@ def read_dense(folder: Path) -> DenseFile:
     if not (folder / "config.json").is_file():
         raise _refused(folder, "it has no config.json")
     config = read_object(folder / "config.json")
-    named = read_file(folder / "config.json", DenseConfig).activation_function
+    named = read_file(folder / "config.json", _DenseConfig).activation_function
     if named not in ACTIVATIONS:
         raise _refused(folder, f"its activation {named} is none of {', '.join(ACTIVATIONS)}")
     for key in ("module_input_name", "module_output_name"):

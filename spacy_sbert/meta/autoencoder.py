@@ -39,7 +39,7 @@ _MAX_EPOCHS = 1_000_000  # the loss of each is saved
 _DTYPES = {"float32": torch.float32, "float64": torch.float64}
 
 
-class CrossViewNetwork(torch.nn.Module):
+class _CrossViewNetwork(torch.nn.Module):
     """Encoders E_j and decoders D_j of J members.
 
     Each is a linear map, or a feed-forward network with ReLU behind each of its hidden layers of width d.
@@ -79,7 +79,7 @@ class CrossViewAutoencoder(MetaEmbedding):
     """The sum of the members' codes, of autoencoders that reconstruct every member from the code of every member.
 
     F(s) = sum_j E_j(F_j(s)), with E and D trained to minimise sum_s sum_j sum_k l(D_k(E_j(F_j(s))), F_k(s)) by Adam
-    with beta 0.9 and 0.999. See CrossViewNetwork for E and D, LOSSES for l.
+    with beta 0.9 and 0.999. See _CrossViewNetwork for E and D, LOSSES for l.
 
     hidden_layers (int): of each encoder and decoder, 0, 1 or 2, each of width d.
     loss (str): "mse", "mae", "kld" or "cosine".
@@ -120,7 +120,7 @@ class CrossViewAutoencoder(MetaEmbedding):
         self.seed = seed
         self.dtype = dtype
         self.losses_ = numpy.zeros(0)
-        self._network: CrossViewNetwork | None = None
+        self._network: _CrossViewNetwork | None = None
 
     @property
     def parameters_(self) -> dict[str, numpy.ndarray]:
@@ -161,11 +161,11 @@ class CrossViewAutoencoder(MetaEmbedding):
         check_weights("size", size, size, max(*widths, size if self.hidden_layers else 0))
         return size
 
-    def _new_network(self, widths: Sequence[int]) -> CrossViewNetwork:
+    def _new_network(self, widths: Sequence[int]) -> _CrossViewNetwork:
         size = self._sized(widths)
         with torch.random.fork_rng(devices=[]):  # the caller's random numbers stay
             torch.manual_seed(self.seed)
-            return CrossViewNetwork(widths, size, self.hidden_layers).to(_DTYPES[self.dtype])
+            return _CrossViewNetwork(widths, size, self.hidden_layers).to(_DTYPES[self.dtype])
 
     def _check(self, views: Views, names: Sequence[str]) -> None:
         """Check that every number is finite and no member is the same for every sentence."""

@@ -36,7 +36,7 @@ class Saveable(Protocol):
 
 
 @runtime_checkable
-class Learner(Protocol):
+class _Learner(Protocol):
     """A function that learns from the corpus that the meta-embedding is fitted on."""
 
     def fit(self, docs: Docs) -> None: ...
@@ -119,10 +119,10 @@ class FunctionMember:
 Member = PipeMember | FunctionMember
 
 
-def learner(member: Member) -> Learner | None:
+def learner(member: Member) -> _Learner | None:
     """Return the function of a member if it has fit, else None."""
     function = getattr(member, "function", None)
-    return function if isinstance(function, Learner) else None
+    return function if isinstance(function, _Learner) else None
 
 
 @dataclass

@@ -24,7 +24,7 @@ ALL_LAYERS = "_REQUIRES_ALL_LAYER_OUTPUTS"
 PiecesBackprop = Callable[[list[Ragged]], object]  # takes the gradient of the wordpieces of each Doc
 
 
-class Outputs(Protocol):
+class _Outputs(Protocol):
     """What it hands out of a batch: for each Doc float (wordpieces, width), in stretches of a token."""
 
     last_hidden_layer_states: list[Ragged]
@@ -34,7 +34,7 @@ class ListenerState:
     """Where it leaves its output for a listener in training; a copy has nothing yet, and nothing is saved."""
 
     batch_id: int | None = None
-    outputs: Outputs | None = None
+    outputs: _Outputs | None = None
     backprop: Callable[..., object] | None = None
 
     def backprop_last_layer(self, d_pieces: list[Ragged]) -> object:
@@ -78,14 +78,14 @@ def upstream_name(layer: Model) -> str | None:
     return getattr(layer, "upstream_name", None)
 
 
-def is_replaced(layer: Model) -> bool:
+def _is_replaced(layer: Model) -> bool:
     """Whether a layer holds a copy of a curated transformer in place of a listener to it."""
     return any(UPSTREAM_NAME in node.attrs and SENTINEL not in node.attrs for node in layer.walk())
 
 
 def initialize(layer: Model, docs: list[Doc] | None) -> None:
     """Initialise what encodes; a copy in place of a listener has its weights, and cannot be initialised."""
-    if not is_replaced(layer):
+    if not _is_replaced(layer):
         layer.initialize(X=docs)
 
 

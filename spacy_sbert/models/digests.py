@@ -144,7 +144,7 @@ def _encoder_state(encoder: SpanTransformer, pooling: SentencePooling) -> dict[s
     """
     settings = encoder.shim.load()
     return {
-        "tokenizer": tokenizer_state(encoder.shim.tokenizer),
+        "tokenizer": _tokenizer_state(encoder.shim.tokenizer),
         "lowercase": settings.lowercase,
         "max_length": settings.max_length,
         "overflow": encoder.overflow,
@@ -162,7 +162,7 @@ def _add(update: Callable[[bytes | memoryview], object], name: str, array: numpy
     update(numpy.ascontiguousarray(array).data)
 
 
-def tokenizer_state(tokenizer: Any) -> object:  # noqa: ANN401 (of Hugging Face)
+def _tokenizer_state(tokenizer: Any) -> object:  # noqa: ANN401 (of Hugging Face)
     """Return what wordpieces depend on: vocabulary, normaliser, splitting and special tokens, but not truncation."""
     if tokenizer.is_fast:
         state = json.loads(tokenizer.backend_tokenizer.to_str())

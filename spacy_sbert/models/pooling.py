@@ -12,7 +12,7 @@ from thinc.util import to_numpy
 STRETCH = 16  # as PyTorch adds up, so that pooling rounds as a pooling written in it
 
 
-def row_sums(ops: Ops, states: Floats2d, lengths: Ints1d) -> Floats2d:
+def _row_sums(ops: Ops, states: Floats2d, lengths: Ints1d) -> Floats2d:
     """Add up the states of each row's wordpieces.
 
     y_r = sum_s (sum_(w in s) x_rw), s = stretches of 16 wordpieces
@@ -58,7 +58,7 @@ def mean_pooling() -> Pooling:
 
 def _mean(model: Pooling, states: Ragged, is_train: bool) -> tuple[Floats2d, Callable]:
     lengths = model.ops.asarray1i(states.lengths)
-    sums = row_sums(model.ops, states.dataXd, states.lengths)  # type: ignore[arg-type]
+    sums = _row_sums(model.ops, states.dataXd, states.lengths)  # type: ignore[arg-type]
 
     def backprop(d_pooled: Floats2d) -> Ragged:
         return Ragged(model.ops.backprop_reduce_mean(d_pooled, lengths), lengths)
@@ -80,7 +80,7 @@ def mean_sqrt_len_pooling() -> Pooling:
 
 def _mean_sqrt_len(model: Pooling, states: Ragged, is_train: bool) -> tuple[Floats2d, Callable]:
     lengths = model.ops.asarray1i(states.lengths)
-    sums = row_sums(model.ops, states.dataXd, states.lengths)  # type: ignore[arg-type]
+    sums = _row_sums(model.ops, states.dataXd, states.lengths)  # type: ignore[arg-type]
     roots = column(model.ops, model.ops.xp.sqrt(lengths), sums)
 
     def backprop(d_pooled: Floats2d) -> Ragged:
@@ -111,7 +111,7 @@ def _weighted_mean(model: Pooling, states: Ragged, is_train: bool) -> tuple[Floa
     def backprop(d_pooled: Floats2d) -> Ragged:
         return Ragged(model.ops.backprop_reduce_sum(d_pooled / totals, lengths) * positions, lengths)
 
-    return row_sums(model.ops, cast(Any, states.dataXd * positions), states.lengths) / totals, backprop
+    return _row_sums(model.ops, cast(Any, states.dataXd * positions), states.lengths) / totals, backprop
 
 
 def max_pooling() -> Pooling:

@@ -34,7 +34,7 @@ def linear(weight: torch.Tensor, bias: torch.Tensor, dtype: torch.dtype, activat
     """
     weight, bias = weight.detach().to(dtype), bias.detach().to(dtype)
     name, algorithm = ACTIVATIONS[activation] if activation else ("none", "")
-    if has_packed_linear(weight):
+    if _has_packed_linear(weight):
         laid_out = torch.ops.mkldnn._reorder_linear_weight(weight.contiguous(), None)
         return lambda x: torch.ops.mkldnn._linear_pointwise(x, laid_out, bias, name, [], algorithm)
     if activation is None:
@@ -44,7 +44,7 @@ def linear(weight: torch.Tensor, bias: torch.Tensor, dtype: torch.dtype, activat
     return lambda x: functional.gelu(functional.linear(x, weight, bias), approximate=algorithm)
 
 
-def has_packed_linear(weight: torch.Tensor) -> bool:
+def _has_packed_linear(weight: torch.Tensor) -> bool:
     """Whether oneDNN multiplies by a weight that is laid out for it."""
     operators = torch.ops.mkldnn
     if not weight.is_cpu or platform.machine() not in ("x86_64", "AMD64") or not torch.backends.mkldnn.is_available():

@@ -173,7 +173,7 @@ class Limits(BaseModel):
     do_lower_case: bool | None = Field(None, description=FLAG)
 
 
-class SharedConfig(BaseModel):
+class _SharedConfig(BaseModel):
     """config_sentence_transformers.json."""
 
     prompts: dict[str, str | None] | None = Field(None, description=OBJECT)
@@ -192,7 +192,7 @@ def read_settings(folder: Path, name: str) -> SentenceTransformersConfig:
     modules = [(module_kind(module["type"]), module["path"]) for module in read_modules(folder)]
     part = static_module(folder) or transformer_folder(folder)
     files = [*sorted(part.glob("sentence_*_config.json")), part / "sentence_bert_config.json"]
-    limits, shared = read_file(files[0], Limits), read_file(folder / "config_sentence_transformers.json", SharedConfig)
+    limits, shared = read_file(files[0], Limits), read_file(folder / "config_sentence_transformers.json", _SharedConfig)
     pooling = next((read_pooling(folder, path) for kind, path in modules if kind == "Pooling"), None)
     return SentenceTransformersConfig(
         name=name,
@@ -272,7 +272,7 @@ class PoolingSettings:
     width: int | None = None
 
 
-class PoolingConfig(BaseModel):
+class _PoolingConfig(BaseModel):
     """config.json of a Pooling module. Its flags stand in the order in which results are concatenated."""
 
     pooling_mode_cls_token: bool | None = Field(None, description=FLAG)
@@ -295,7 +295,7 @@ def read_pooling(folder: Path, path: str) -> PoolingSettings | None:
     file = inside(folder, path) / "config.json"
     if not file.is_file():
         return None
-    config = read_file(file, PoolingConfig)
+    config = read_file(file, _PoolingConfig)
     modes = [mode for flag, mode in POOLING_FLAGS.items() if getattr(config, flag)]
     if config.pooling_mode is not None:
         named = [config.pooling_mode] if isinstance(config.pooling_mode, str) else config.pooling_mode

@@ -123,7 +123,7 @@ class SentencePooling(ConfiguredModel[EncodedSpans, PooledRows]):
         if not len(lengths):
             return self.ops.alloc2f(0, self.pooled_width(values.shape[1])), lambda d_pooled: values
         if n_lead:
-            values, lengths, put_back = without_leading(values, lengths, n_lead)
+            values, lengths, put_back = _without_leading(values, lengths, n_lead)
         pooled, backprop = layer(Ragged(values, lengths), is_train)  # type: ignore[arg-type]
 
         def backprop_values(d_pooled: Array) -> Array:
@@ -167,7 +167,7 @@ def pool_rows(
         if is_train:
             callbacks.append((part.windows, backprop_part))
     weights = batch.rows.window_weights * batch.rows.has_text[batch.rows.row_of]
-    vectors, backprop_rows = row_vectors(model.ops, finishing, windows, batch.rows.row_of, weights, is_train=is_train)
+    vectors, backprop_rows = _row_vectors(model.ops, finishing, windows, batch.rows.row_of, weights, is_train=is_train)
 
     def backprop(d_vectors: Array) -> object:
         d_windows: Array = backprop_rows(d_vectors)
@@ -176,7 +176,7 @@ def pool_rows(
     return (vectors, states), backprop
 
 
-def without_leading(
+def _without_leading(
     states: Floats2d, lengths: numpy.ndarray, lead: int
 ) -> tuple[Floats2d, numpy.ndarray, Callable[[Floats2d], Floats2d]]:
     """Drop the first wordpieces of each window, but never all of them.
@@ -199,7 +199,7 @@ def without_leading(
     return cast(Any, states)[kept], lengths - dropped, backprop
 
 
-def row_vectors(
+def _row_vectors(
     ops: Ops,
     finishing: Sequence[Model[Floats2d, Floats2d]],
     windows: Floats2d,

@@ -246,7 +246,7 @@ class UnpaddedBatch(FullTransformerBatch):
     def __init__(self, spans: list[list[Span]], shared: SharedBatch):
         self.spans, self._shared = spans, shared
         self.cached_doc_data = [
-            UnpaddedDoc(shared, number) if doc_spans else TransformerData.empty()
+            _UnpaddedDoc(shared, number) if doc_spans else TransformerData.empty()
             for number, doc_spans in enumerate(spans)
         ]
 
@@ -263,7 +263,7 @@ class UnpaddedBatch(FullTransformerBatch):
         return self._shared.output[2]
 
 
-class UnpaddedDoc(TransformerData):
+class _UnpaddedDoc(TransformerData):
     """A TransformerData that is padded when a field is read; fields can be set.
 
     shared (SharedBatch): its batch. number (int): the index of the Doc in the batch.
@@ -405,13 +405,13 @@ def _joined(rows: list[SpanBatch]) -> SpanBatch:
 
 
 def _has_rows(data: TransformerData) -> bool:
-    is_unpadded = isinstance(data, UnpaddedDoc) and not data.is_padded
+    is_unpadded = isinstance(data, _UnpaddedDoc) and not data.is_padded
     return is_unpadded or "last_hidden_state" in data.model_output
 
 
 def _heard(data: TransformerData, doc: Doc | None) -> _Heard:
     """Return the rows of a Doc as its encoder recorded them, or else as the alignment shows them."""
-    found = _as_encoded(data.shared, data.number) if isinstance(data, UnpaddedDoc) and not data.is_padded else None
+    found = _as_encoded(data.shared, data.number) if isinstance(data, _UnpaddedDoc) and not data.is_padded else None
     return found or _read_padded(data, doc)
 
 

@@ -29,7 +29,7 @@ class SharedTransformer(SpanTransformer, TransformerModel):
     def __init__(self, name: str, get_spans: SpanGetter, options: TransformerConfig):
         SpanTransformer.__init__(self, name, get_spans, options)
         self._func = _shared_forward
-        self.attrs.update(replace_listener=replace_listener, replace_listener_cfg=replace_listener_cfg)
+        self.attrs.update(replace_listener=replace_listener, _replace_listener_cfg=_replace_listener_cfg)
 
 
 class TransformerSentenceListener(SentenceListener, TransformerListener):
@@ -41,7 +41,7 @@ def replace_listener(model: Model) -> Model:
     return chain(model, split_trf_batch())
 
 
-def replace_listener_cfg(transformer_cfg: dict[str, Any], listener_cfg: dict[str, Any]) -> dict[str, Any]:
+def _replace_listener_cfg(transformer_cfg: dict[str, Any], listener_cfg: dict[str, Any]) -> dict[str, Any]:
     """Return the config of what stands where the listener stood, so that a saved pipeline is built the same.
 
     A sentence encoder takes the transformer's own config; a token-level component (ner, textcat), whose listener pools

@@ -41,7 +41,7 @@ SETTINGS_FILE = "spacy_sbert.json"
 CALIBRATION_FILE = "int8_calibration.safetensors"
 
 
-def write_state(folder: Path, settings: SentenceTransformersConfig) -> bytes:
+def _write_state(folder: Path, settings: SentenceTransformersConfig) -> bytes:
     """Return the files in a folder, and the settings as one of them."""
     (folder / SETTINGS_FILE).write_text(json.dumps(asdict(settings)), encoding="utf8")
     files = {file.name: file.read_bytes() for file in sorted(folder.iterdir()) if file.is_file()}
@@ -49,10 +49,10 @@ def write_state(folder: Path, settings: SentenceTransformersConfig) -> bytes:
     return srsly.msgpack_dumps({"files": files, "sha256": digests})
 
 
-def read_state(data: bytes, folder: Path) -> SentenceTransformersConfig:
-    """Write the files that write_state was given to a folder again.
+def _read_state(data: bytes, folder: Path) -> SentenceTransformersConfig:
+    """Write the files that _write_state was given to a folder again.
 
-    data (bytes): of write_state. folder (Path): an empty one.
+    data (bytes): of _write_state. folder (Path): an empty one.
     RAISES (ValueError): if they are others, a file is not what was written, or its name leads out of its folder.
     """
     try:
@@ -74,7 +74,7 @@ def read_state(data: bytes, folder: Path) -> SentenceTransformersConfig:
 
 
 @contextmanager
-def writing_to(folder: Path) -> Iterator[None]:
+def _writing_to(folder: Path) -> Iterator[None]:
     """Report a failure to write in the same way for all libraries.
 
     RAISES (OSError): if files cannot be written to the folder.
@@ -88,7 +88,7 @@ def writing_to(folder: Path) -> Iterator[None]:
         raise
 
 
-def save_tokenizer(tokenizer: Tokenizer, vocab: bytes | None, folder: Path) -> None:
+def _save_tokenizer(tokenizer: Tokenizer, vocab: bytes | None, folder: Path) -> None:
     """Write a tokenizer's files; vocab (bytes): the file of a slow one's, None for others."""
     if vocab is not None:  # slow tokenizers copy this file, and where they were loaded from may be gone
         tokenizer.vocab_file = str(folder / tokenizer.vocab_files_names["vocab_file"])
@@ -266,15 +266,15 @@ class TransformerShim(DeferringShim):
             self.save_pretrained(Path(folder))
             if self.calibration is not None:
                 (Path(folder) / CALIBRATION_FILE).write_bytes(self.calibration.to_bytes())
-            return write_state(Path(folder), settings)
+            return _write_state(Path(folder), settings)
 
     def save_pretrained(self, folder: Path) -> None:
         """Write config, weights as safetensors and tokenizer to a folder, as Hugging Face lays them out."""
         self.load()
         self._make_updates()
-        with writing_to(folder), self.use.encoding(), without_bars():
+        with _writing_to(folder), self.use.encoding(), without_bars():
             self._hfmodel.transformer.save_pretrained(folder, safe_serialization=True, max_shard_size="2GB")
-            save_tokenizer(self._hfmodel.tokenizer, self._hfmodel.vocab_file_contents, folder)
+            _save_tokenizer(self._hfmodel.tokenizer, self._hfmodel.vocab_file_contents, folder)
 
     def from_bytes(self, bytes_data: bytes) -> "TransformerShim":
         """Load an encoder that to_bytes wrote.
@@ -285,7 +285,7 @@ class TransformerShim(DeferringShim):
         with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
             try:
                 with self.use.changing(), LOADING:
-                    self._load_folder(Path(folder), read_state(bytes_data, Path(folder)), is_saved=True)
+                    self._load_folder(Path(folder), _read_state(bytes_data, Path(folder)), is_saved=True)
             except ValueError as error:  # nobody knows the folder by that name
                 raise ValueError(str(error).replace(folder, "<the saved encoder>")) from error
         forget_configs(self._hfmodel)

@@ -58,7 +58,7 @@ def in_places(values: Array, places: numpy.ndarray) -> tuple[Array, Callable[[Ar
     return values[index], backprop
 
 
-def align_offsets(spans: list[Span], doc_of: list[int], offsets: numpy.ndarray, span_of: numpy.ndarray) -> Ragged:
+def _align_offsets(spans: list[Span], doc_of: list[int], offsets: numpy.ndarray, span_of: numpy.ndarray) -> Ragged:
     """Align tokens with wordpieces by the characters that both cover.
 
     A wordpiece belongs to every token of its Span of which it covers a character, the space behind a token counting as
@@ -100,13 +100,13 @@ def align_offsets(spans: list[Span], doc_of: list[int], offsets: numpy.ndarray, 
 def align_wordpieces(
     tokenizer: BatchTokenizer, wordpieces: TokenizedBatch, spans: list[Span], doc_of: list[int], texts: list[str]
 ) -> Ragged:
-    """For each token of every Doc that has a Span, the ascending indices of its wordpieces; see align_offsets."""
+    """For each token of every Doc that has a Span, the ascending indices of its wordpieces; see _align_offsets."""
     span_of = numpy.repeat(wordpieces.text_of, wordpieces.lengths)
     if wordpieces.offsets is not None:
-        return align_offsets(spans, doc_of, wordpieces.offsets, span_of)
+        return _align_offsets(spans, doc_of, wordpieces.offsets, span_of)
     kept = numpy.flatnonzero(~wordpieces.special)
     borders = numpy.searchsorted(span_of[kept], numpy.arange(1, len(spans)))
-    return align_texts(spans, doc_of, tokenizer.pieces_of(texts), numpy.split(kept, borders))
+    return _align_texts(spans, doc_of, tokenizer.pieces_of(texts), numpy.split(kept, borders))
 
 
 def _doc_positions(spans: list[Span], doc_of: list[int]) -> tuple[list[int], int]:
@@ -120,13 +120,13 @@ def _doc_positions(spans: list[Span], doc_of: list[int]) -> tuple[list[int], int
     return [positions[number] for number in doc_of], total
 
 
-def align_texts(spans: list[Span], doc_of: list[int], pieces: list[list[str]], places: list[numpy.ndarray]) -> Ragged:
+def _align_texts(spans: list[Span], doc_of: list[int], pieces: list[list[str]], places: list[numpy.ndarray]) -> Ragged:
     """Align tokens with the wordpieces of a slow tokenizer, which does not say what characters they cover.
 
-    spans (list[Span]), doc_of (list[int]): see align_offsets.
+    spans (list[Span]), doc_of (list[int]): see _align_offsets.
     pieces (list[list[str]]): all wordpieces of each Span, special tokens left out, before it was cut.
     places (list[int64 (kept pieces,)]): the indices of the wordpieces that were kept.
-    RETURNS (Ragged of int32): as align_offsets.
+    RETURNS (Ragged of int32): as _align_offsets.
     SOURCE: spacy-alignments, which spacy-transformers aligns with, too.
     """
     positions, n_tokens = _doc_positions(spans, doc_of)
@@ -144,7 +144,7 @@ def align_texts(spans: list[Span], doc_of: list[int], pieces: list[list[str]], p
 def piece_characters(align: Ragged, docs: Sequence[Doc], n_pieces: int) -> numpy.ndarray:
     """Where wordpieces stand in their Docs, by the tokens that they belong to.
 
-    align (Ragged of int32): see align_offsets. docs (list[Doc]): whose tokens these are, one Doc after another.
+    align (Ragged of int32): see _align_offsets. docs (list[Doc]): whose tokens these are, one Doc after another.
     RETURNS (int32 (n_pieces, 2)): from the first character of the first token to the last of the last one; nowhere,
         (0, 0), for the wordpieces of none.
     """
@@ -244,7 +244,7 @@ class TokenAlignment:
         if len(rows.spans) == len(borders) - 1 and (numpy.diff(borders) == 1).all():  # as most batches have it
             return cls(of_text, characters, numpy.ones(len(lengths), dtype=bool))
         stretches = [rows.spans[first:last] for first, last in pairwise(borders) if first < last]
-        windows = numpy.concatenate([outermost(spans) for spans in stretches])[rows.row_of]
+        windows = numpy.concatenate([_outermost(spans) for spans in stretches])[rows.row_of]
         return cls(of_text & numpy.repeat(windows, lengths), characters, windows)
 
 
@@ -302,7 +302,7 @@ def encode_spans(
     flat = [span for doc_spans in spans for span in doc_spans]
     texts = [span_text(span) for span in flat]
     wordpieces = tokenizer(texts, offsets=with_pieces or offsets, prompt=prompt)
-    rows = batch_spans(flat, texts, wordpieces, tokenizer.settings)
+    rows = _batch_spans(flat, texts, wordpieces, tokenizer.settings)
     borders, n_lead = borders_of(map(len, spans)), wordpieces.n_lead
     batch = EncodedSpans(rows, borders, wordpieces.lengths, n_lead=n_lead, texts=texts)
     if with_pieces:
@@ -325,12 +325,12 @@ def batch_texts(wordpieces: TokenizedBatch, settings: SentenceTransformersConfig
     return SpanBatch(numpy.zeros((len(has_text), 2), dtype="int64"), text_of, n_text, has_text, n_cut, settings)
 
 
-def batch_spans(
+def _batch_spans(
     spans: list[Span], texts: list[str], wordpieces: TokenizedBatch, settings: SentenceTransformersConfig
 ) -> SpanBatch:
     """Return the rows that Spans are; texts (list[str]): theirs."""
     rows = batch_texts(wordpieces, settings)
-    return replace(rows, spans=span_places(spans), characters=row_characters(spans, texts))
+    return replace(rows, spans=_span_places(spans), characters=row_characters(spans, texts))
 
 
 def borders_of(counts: Iterable[int]) -> list[int]:
@@ -338,7 +338,7 @@ def borders_of(counts: Iterable[int]) -> list[int]:
     return [0, *accumulate(counts)]
 
 
-def outermost(spans: numpy.ndarray) -> numpy.ndarray:
+def _outermost(spans: numpy.ndarray) -> numpy.ndarray:
     """Which rows of a Doc lie within no row before them: its own row does not, its sentences behind it do.
 
     Tokens and Spans are read in the context of these rows alone, so that none counts twice.
@@ -355,7 +355,7 @@ def span_text(span: Span) -> str:
     return span.doc.text if len(span) == len(span.doc) else span.text
 
 
-def span_places(spans: list[Span]) -> numpy.ndarray:
+def _span_places(spans: list[Span]) -> numpy.ndarray:
     """int64 (n, 2): start and end token of each Span."""
     return numpy.array([(span.start, span.end) for span in spans])
 
@@ -401,7 +401,7 @@ def read_tokens(
     kept, row_of = tokens[:, 2] == 0, numpy.repeat(numpy.arange(len(flat)), [len(span) for span in flat])
     lengths = numpy.bincount(row_of[kept], minlength=len(flat))
     rows = SpanBatch(
-        span_places(flat),
+        _span_places(flat),
         row_of=numpy.arange(len(flat)),
         window_weights=lengths,
         has_text=lengths > 0,

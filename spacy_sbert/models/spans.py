@@ -56,10 +56,10 @@ def sentence_spans(unit: Unit = "doc", spans_key: Name = SPANS_KEY) -> SpanGette
     RETURNS (Callable): from a list of Docs to a list of Spans a Doc, in the order of the text; none for an empty Doc.
     RAISES (ValueError): for an unknown unit; when called, if rows are to be sentences and a Doc has no boundaries.
     """
-    return partial(get_sentence_spans, unit=unit, spans_key=spans_key)
+    return partial(_get_sentence_spans, unit=unit, spans_key=spans_key)
 
 
-def get_sentence_spans(docs: Iterable[Doc], unit: str, spans_key: str) -> list[list[Span]]:
+def _get_sentence_spans(docs: Iterable[Doc], unit: str, spans_key: str) -> list[list[Span]]:
     """Return the rows of each Doc, see sentence_spans."""
     return [_rows(doc, unit, spans_key) for doc in docs]
 
@@ -68,7 +68,7 @@ def spans_key_of(getter: object) -> str | None:
     """Where a span getter takes members from; None for one that is not of this package."""
     return (
         getattr(getter, "keywords", {}).get("spans_key")
-        if getattr(getter, "func", None) is get_sentence_spans
+        if getattr(getter, "func", None) is _get_sentence_spans
         else None
     )
 

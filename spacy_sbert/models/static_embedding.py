@@ -31,14 +31,14 @@ TABLE_NAMES = ("embedding.weight", "embeddings")  # of sentence-transformers and
 
 
 @dataclass(frozen=True)
-class TableSource:
+class _TableSource:
     """tokenizer: the JSON of the tokenizers library. table: float32 (wordpieces, width); None where there is none."""
 
     tokenizer: str
     table: numpy.ndarray | None
 
 
-def read_table_source(name: str) -> TableSource:
+def _read_table_source(name: str) -> _TableSource:
     """Read a static encoder, or the tokenizer of a transformer.
 
     name (str): see resolve; a folder with a StaticEmbedding module of sentence-transformers, as model2vec writes it,
@@ -49,12 +49,14 @@ def read_table_source(name: str) -> TableSource:
     folder = resolve(name)
     module = static_module(folder)
     if module is not None:
-        return TableSource(*read_static(module, read_settings(folder, name)))
+        return _TableSource(*read_static(module, read_settings(folder, name)))
     tokenizer = load_tokenizer(Source(transformer_folder(folder), name, {}, {}, False))
     if not tokenizer.is_fast:
         raise ValueError(Errors.SLOW_TOKENIZER.format(name=name))
     settings = read_settings(folder, name)
-    return TableSource(without_special_tokens(tokenizer.backend_tokenizer.to_str(), lowercase=settings.lowercase), None)
+    return _TableSource(
+        without_special_tokens(tokenizer.backend_tokenizer.to_str(), lowercase=settings.lowercase), None
+    )
 
 
 def read_static(folder: Path, settings: SentenceTransformersConfig) -> tuple[str, numpy.ndarray]:
@@ -121,8 +123,8 @@ class StaticEmbedding(ConfiguredModel[TokenizedBatch, Floats2d]):
 
     y_w = E_w
 
-    name (str): what the tokenizer is taken from, and the table, if it is a static encoder, see read_table_source; it is
-        read when the table is first needed, and no more once the pipeline was saved.
+    name (str): what the tokenizer is taken from, and the table, if it is a static encoder (see _read_table_source); it
+        is read when the table is first needed, and no more once the pipeline was saved.
     width (int): of the vectors. get_spans (Callable): from Docs to the Spans that are its rows.
     """
 
@@ -150,7 +152,7 @@ class StaticEmbedding(ConfiguredModel[TokenizedBatch, Floats2d]):
         """
         if self.attrs["tokenizer"]:
             return
-        source = read_table_source(self.source)
+        source = _read_table_source(self.source)
         if source.table is not None:
             self.set_table(source.tokenizer, source.table)
         self.attrs["tokenizer"] = source.tokenizer

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from .static_embedding import StaticEmbedding
 
 
-def no_progress(_: int) -> None:
+def _no_progress(_: int) -> None:
     """Show no progress."""
 
 
@@ -75,7 +75,7 @@ class TextEncoder:
         """Return the wordpieces of texts, or their tokens."""
         raise NotImplementedError
 
-    def encode(self, units: Any, moved: ProgressCallback = no_progress) -> Encoded:  # noqa: ANN401 (see tokenize)
+    def encode(self, units: Any, moved: ProgressCallback = _no_progress) -> Encoded:  # noqa: ANN401 (see tokenize)
         """Return the vectors of texts, on the CPU, and how many were longer than the limit.
 
         moved (Callable): is told of all texts by the end, and of some on the way where it takes long.
@@ -143,7 +143,7 @@ class TransformerTextEncoder(TextEncoder):
         prompt = self.model.prompt(self.settings.prompt)
         return self.model.wordpiece_tokenizer(texts, offsets=False, prompt=prompt)
 
-    def encode(self, units: TokenizedBatch, moved: ProgressCallback = no_progress) -> Encoded:
+    def encode(self, units: TokenizedBatch, moved: ProgressCallback = _no_progress) -> Encoded:
         """Return the vectors of texts, on the CPU, and how many were longer than the encoder's limit."""
         rows = batch_texts(units, self.model.shim.load())
         batch = EncodedSpans(rows, [], units.lengths, n_lead=units.n_lead)
@@ -189,7 +189,7 @@ class StaticTextEncoder(TextEncoder):
         """Return the wordpieces of texts."""
         return self.model.wordpiece_tokenizer(texts, offsets=False)
 
-    def encode(self, units: TokenizedBatch, moved: ProgressCallback = no_progress) -> Encoded:
+    def encode(self, units: TokenizedBatch, moved: ProgressCallback = _no_progress) -> Encoded:
         """Return the vectors of texts, on the CPU, and how many were cut: none."""
         rows = batch_texts(units, self.model.wordpiece_tokenizer.settings)
         batch = EncodedSpans(rows, [], units.lengths)
@@ -244,7 +244,7 @@ class Tok2VecTextEncoder(TextEncoder):
         """Return the tokens of texts."""
         return [self.tokenizer(text) for text in texts]
 
-    def encode(self, units: list[Doc], moved: ProgressCallback = no_progress) -> Encoded:
+    def encode(self, units: list[Doc], moved: ProgressCallback = _no_progress) -> Encoded:
         """Return the vectors of texts, on the CPU, and how many were cut: none."""
         vectors = numpy.zeros((len(units), self.width), dtype="float32")
         with_tokens = [number for number, doc in enumerate(units) if len(doc)]
@@ -315,7 +315,7 @@ def encode_windows(
     window: int,
     n_process: int,
     gpu_ids: Sequence[int],
-    moved: ProgressCallback = no_progress,
+    moved: ProgressCallback = _no_progress,
 ) -> Iterator[Encoded]:
     """Return an iterator over the vectors of texts, window by window, in order.
 
@@ -368,7 +368,7 @@ def set_precision(encoder: TextEncoder, precision: str, gpu_ids: Sequence[int]) 
     shim.precision = resolved
 
 
-def budget_of(transformer: SpanTransformer, given: int, gpu_ids: Sequence[int]) -> int:
+def _budget_of(transformer: SpanTransformer, given: int, gpu_ids: Sequence[int]) -> int:
     """Return the most wordpieces in a forward pass, whatever the number of threads: passes must hold the same texts.
 
     given (int): as the user set it; 0 for the setting of the encoder, or a number that suits the device.
@@ -384,10 +384,10 @@ def budget_of(transformer: SpanTransformer, given: int, gpu_ids: Sequence[int]) 
 def texts_budget(encoder: TextEncoder, given: int, gpu_ids: Sequence[int]) -> int:
     """Return the budget of any encoder; 0 for a tok2vec, which takes a window of texts at once.
 
-    RAISES (ValueError): as budget_of, and for a number beside a tok2vec.
+    RAISES (ValueError): as _budget_of, and for a number beside a tok2vec.
     """
     if isinstance(encoder, TransformerTextEncoder):
-        return budget_of(encoder.model, given, gpu_ids)
+        return _budget_of(encoder.model, given, gpu_ids)
     if given:
         raise ValueError(
             f"max_batch_items = {given} has no meaning for a token-to-vector model, a table of wordpieces or a "

@@ -168,7 +168,7 @@ def _ngram_hash_embed(
         states = of_words
         callbacks.append(backprop_words)
     if ngram_size:
-        found = [ngram_keys(token.lower_, ngram_size) for doc in docs for token in doc]
+        found = [_ngram_keys(token.lower_, ngram_size) for doc in docs for token in doc]
         lengths = model.ops.asarray1i(cast(Any, [len(own) for own in found]))
         of_ngrams, backprop_ngrams = model.layers[-1](model.ops.xp.asarray(numpy.concatenate(found)), is_train)
         states = states + model.ops.reduce_mean(of_ngrams, lengths)
@@ -189,7 +189,7 @@ def _init_ngram_hash_embed(model: Tok2Vec, X: object = None, Y: object = None) -
 
 
 @lru_cache(maxsize=100_000)
-def ngram_keys(word: str, size: int) -> numpy.ndarray:
+def _ngram_keys(word: str, size: int) -> numpy.ndarray:
     """uint64 (n,): the hash of each n-gram of a word between blanks; of the whole if it is shorter."""
     padded = f" {word} "
     ngrams = [padded[i : i + size] for i in range(max(1, len(padded) - size + 1))]
@@ -218,11 +218,11 @@ def bilstm_encoder(width: Width = 256, depth: Depth = 1) -> Encode:
     if width % 2:
         raise ValueError(invalid_value_message("width", width, "an even number, half of it for each direction"))
     check_weights("width", width, 4 * width, width)
-    lstm = PackedLSTM(width, width // 2, depth, bidirectional=True)
+    lstm = _PackedLSTM(width, width // 2, depth, bidirectional=True)
     return Model("bilstm_encoder", _bilstm, dims={"nI": width, "nO": width}, shims=[PyTorchShim(lstm)])
 
 
-class PackedLSTM(torch.nn.LSTM):
+class _PackedLSTM(torch.nn.LSTM):
     """An LSTM over sequences that stand one after another: tokens, float (tokens, width), and the length of each."""
 
     def forward(self, tokens: torch.Tensor, lengths: list[int]) -> torch.Tensor:  # type: ignore[override]

@@ -290,7 +290,7 @@ def is_row(span: Span, records: Sequence[PlacedRecord]) -> bool:
     RAISES (ValueError): if it has no vector.
     """
     start, end = trimmed(span.text, span.start_char)
-    return start == end or record_of(span.doc, records, start, end).row_at(start, end) is not None
+    return start == end or _record_of(span.doc, records, start, end).row_at(start, end) is not None
 
 
 def rows_of(doc: Doc, records: Sequence[PlacedRecord]) -> tuple[numpy.ndarray, numpy.ndarray]:
@@ -315,7 +315,7 @@ def rows_of(doc: Doc, records: Sequence[PlacedRecord]) -> tuple[numpy.ndarray, n
     return numpy.concatenate(rows), numpy.concatenate(has_text)
 
 
-def record_of(doc: Doc, records: Sequence[PlacedRecord], start: int, end: int) -> PlacedRecord:
+def _record_of(doc: Doc, records: Sequence[PlacedRecord], start: int, end: int) -> PlacedRecord:
     """Return the record that answers for the characters [start, end) of a Doc. RAISES (ValueError): if none does."""
     text = _text_of(doc)
     for record in records:
@@ -401,7 +401,7 @@ def _stretch_vector(
     text = _text_of(piece.doc)[start:end]
     if not text.strip():
         return zeros, False
-    record = record_of(piece.doc, records, start, end)
+    record = _record_of(piece.doc, records, start, end)
     data, row = record.data, record.row_at(start, end)
     if row is not None:
         return row, bool(row.any())
@@ -464,7 +464,7 @@ def _is_behind_limit(record: PlacedRecord, end: int, text: str) -> bool:
 # Hooks
 
 
-class PipeRef:
+class _PipeRef:
     """A weak reference to the pipe that set the hooks of a Doc, one of the hooks itself; a pickled one is empty.
 
     pipe (object): an `sbert` or `sbert_meta` pipe.
@@ -478,7 +478,7 @@ class PipeRef:
         return None if self._ref is None else self._ref()
 
     def __reduce__(self) -> tuple[type, tuple]:
-        return PipeRef, ()
+        return _PipeRef, ()
 
 
 def install_hooks(doc: Doc, name: str = "", pipe: object = None) -> None:
@@ -493,13 +493,13 @@ def install_hooks(doc: Doc, name: str = "", pipe: object = None) -> None:
     doc.user_span_hooks.update(vector=vector, has_vector=has_vector, similarity=similarity)
     doc.user_token_hooks.update(vector=vector, has_vector=has_vector, vector_norm=vector_norm, similarity=similarity)
     if pipe is not None:
-        doc.user_hooks[PREFIX + name] = cast(Any, PipeRef(pipe))
+        doc.user_hooks[PREFIX + name] = cast(Any, _PipeRef(pipe))
 
 
 def pipe_of(doc: Doc, name: str) -> Any:  # noqa: ANN401 (a component of any class)
     """Return the pipe of this name that set the hooks of a Doc; None if it is gone."""
     hook = doc.user_hooks.get(PREFIX + name)
-    return hook() if isinstance(hook, PipeRef) else None
+    return hook() if isinstance(hook, _PipeRef) else None
 
 
 def _notify(doc: Doc, name: str, message: str) -> None:
@@ -567,7 +567,7 @@ def _restored(item: Any, nlp: Language | None) -> Any:  # noqa: ANN401 (a Doc, o
     install_hooks(item)
     for name, pipe in [] if nlp is None else nlp.components:
         if name in names(item):
-            item.user_hooks[PREFIX + name] = cast(Any, PipeRef(pipe))
+            item.user_hooks[PREFIX + name] = cast(Any, _PipeRef(pipe))
     return item
 
 
@@ -711,7 +711,7 @@ def _encoders_at(obj: Piece, records: list[PlacedRecord]) -> Encoders:
     if isinstance(obj, Doc) or (isinstance(obj, Span) and len(obj) == len(obj.doc)):
         return encoders_of(records)
     start, end = trimmed(obj.text, obj.idx if isinstance(obj, Token) else obj.start_char)
-    return encoders_of([record_of(obj.doc, records, start, end)] if start < end else [])
+    return encoders_of([_record_of(obj.doc, records, start, end)] if start < end else [])
 
 
 def comparable_name(obj: object, name: str | None, encoders: Encoders) -> str | None:

@@ -95,7 +95,7 @@ def _nearest(nlp: Language, name: str, listener: Model, is_kind: Callable[[objec
     return None
 
 
-def find_tok2vec(nlp: Language, name: str, listener: Model) -> TrainablePipe:
+def _find_tok2vec(nlp: Language, name: str, listener: Model) -> TrainablePipe:
     """Return the `tok2vec` or `curated_transformer` that a listener to token vectors listens to.
 
     RAISES (ValueError): if there is none, it is of another width, or does not give all the layers that are needed.
@@ -140,7 +140,7 @@ def validate_upstream(nlp: Language, name: str, model: Model, examples: Iterable
     """
     for node in model.walk():
         if _listens_to_tokens(node):
-            find_tok2vec(nlp, name, node)
+            _find_tok2vec(nlp, name, node)
     for listener in find_listeners(model):
         upstream = find_upstream(nlp, name, listener)
         _connect(nlp, listener, upstream, model, model.maybe_get_ref("loss"))
@@ -242,7 +242,7 @@ def find_docs_reader(nlp: Language, name: str, model: Model) -> tuple[Model, Mod
     listener = encoder.listener
     if listener is not None and not _listens_to_tokens(listener):
         raise ValueError(Errors.NO_TEXT_ENCODER.format(name=name))
-    return encoder, None if listener is None else find_tok2vec(nlp, name, listener).model
+    return encoder, None if listener is None else _find_tok2vec(nlp, name, listener).model
 
 
 def encoding_models(nlp: Language | None, name: str, model: Model, settings: object = None) -> list[Model]:

@@ -128,13 +128,13 @@ def _score_sts(examples: Iterable[Example], **options: Any) -> "Scores":  # noqa
     return score_sts(examples, **options)
 
 
-class SentenceModel(ChecksummedModel[list[Doc], list[EncodedDoc]]):
+class _SentenceModel(ChecksummedModel[list[Doc], list[EncodedDoc]]):
     """The model tree of the pipe: the sentence encoder, and beside it the loss with its heads."""
 
     def __repr__(self) -> str:
         from .describe import describe_encoder  # noqa: PLC0415 (not needed for a first vector)
 
-        return f"SentenceModel({describe_encoder(self)})"
+        return f"_SentenceModel({describe_encoder(self)})"
 
     def to_bytes(self) -> bytes:
         table = listeners.find_static_embedding(self)
@@ -147,7 +147,7 @@ def _with_loss(encoder: Model[list[Doc], list[EncodedDoc]], loss: Model | None) 
     """Return the model tree of a pipe; loss (Model): a loss layer, None for an encoder that is not trained."""
     layers = [encoder] if loss is None else [encoder, loss]
     refs = {"encoder": encoder, "loss": loss, "pooling": encoder.get_ref("pooling")}
-    return SentenceModel("sbert", _forward, init=_init, layers=layers, refs=refs)
+    return _SentenceModel("sbert", _forward, init=_init, layers=layers, refs=refs)
 
 
 def _forward(model: Model, docs: list[Doc], is_train: bool) -> tuple[list[EncodedDoc], Callable]:

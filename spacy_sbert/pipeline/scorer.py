@@ -54,7 +54,7 @@ def score_pairs(
     RETURNS (dict): sts_spearman and sts_pearson of graded pairs, see score_sts; pair_ap, the average precision of
         cosine where all gold scores are 0 or 1; nli_acc, the fraction of right labels among the pairs that the pipe's
         classification heads labelled; triplet_acc, the fraction of triplets whose anchor is nearer to the positive,
-        Euclidean, than to the negative; knn_acc of labelled texts, see neighbour_accuracy.
+        Euclidean, than to the negative; knn_acc of labelled texts, see _neighbour_accuracy.
         From 0 to 1 (correlations from -1); None where there is nothing to measure.
         Where examples are of several objectives, each measure also of each alone, such as sts_spearman_sick.
     RAISES (ValueError): see score_sts.
@@ -77,7 +77,7 @@ def _measures(examples: Sequence[Example], name: str | None, spans_key: str) -> 
     scores.update(pair_ap=None, nli_acc=None, triplet_acc=None, knn_acc=None)
     gold = numpy.array([gold_value(eg, "score", spans_key) for eg in graded])
     if set(gold.tolist()) == {0.0, 1.0}:
-        scores["pair_ap"] = average_precision([_similarity(eg, name, spans_key) for eg in graded], gold)
+        scores["pair_ap"] = _average_precision([_similarity(eg, name, spans_key) for eg in graded], gold)
     right = [_is_right(eg, name, spans_key) for eg in pairs if attribute(eg.reference, "label", spans_key) is not None]
     labelled = [value for value in right if value is not None]
     if labelled:
@@ -88,13 +88,13 @@ def _measures(examples: Sequence[Example], name: str | None, spans_key: str) -> 
     texts = [eg for eg in texts if attribute(eg.reference, "label", spans_key) is not None]
     if texts:
         vectors = numpy.stack([_vectors(eg, name, spans_key)[0] for eg in texts])
-        scores["knn_acc"] = neighbour_accuracy(vectors, labels_of(texts, spans_key))
+        scores["knn_acc"] = _neighbour_accuracy(vectors, labels_of(texts, spans_key))
     if triplets:
         scores["triplet_acc"] = float(numpy.mean([_is_ordered(eg, name, spans_key) for eg in triplets]))
     return scores
 
 
-def average_precision(scores: Sequence[float], relevant: numpy.ndarray) -> float:
+def _average_precision(scores: Sequence[float], relevant: numpy.ndarray) -> float:
     """Return the mean precision over the relevant items by falling score; items with equal scores are one step.
 
     AP = sum_k (R_k - R_(k-1)) P_k, over the thresholds k
@@ -111,7 +111,7 @@ def average_precision(scores: Sequence[float], relevant: numpy.ndarray) -> float
     return float(numpy.sum(numpy.diff(recall, prepend=0.0) * precision))
 
 
-def neighbour_accuracy(vectors: numpy.ndarray, labels: Sequence[str]) -> float | None:
+def _neighbour_accuracy(vectors: numpy.ndarray, labels: Sequence[str]) -> float | None:
     """Return the leave-one-out accuracy of a 1-nearest-neighbour classifier, by cosine.
 
     Each text gets the label of the text that is nearest to it, of equally near ones of the first. Texts whose label no

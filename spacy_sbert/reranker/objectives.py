@@ -17,7 +17,7 @@ from .cross_encoder import CrossEncoder
 from .shim import ACTIVATIONS
 
 
-def binary_cross_entropy(logits: Floats2d, gold: Floats1d) -> tuple[float, Floats2d]:
+def _binary_cross_entropy(logits: Floats2d, gold: Floats1d) -> tuple[float, Floats2d]:
     """Return the binary cross-entropy of the sigmoid of the one output.
 
     loss = -1/n sum_i (y_i log sigmoid(s_i) + (1 - y_i) log(1 - sigmoid(s_i)))
@@ -31,7 +31,7 @@ def binary_cross_entropy(logits: Floats2d, gold: Floats1d) -> tuple[float, Float
     return float(losses.mean()), ((sigmoid(scores) - gold) / len(gold))[:, None]
 
 
-def mean_squared_error(logits: Floats2d, gold: Floats1d, activation: str = "identity") -> tuple[float, Floats2d]:
+def _mean_squared_error(logits: Floats2d, gold: Floats1d, activation: str = "identity") -> tuple[float, Floats2d]:
     """Return the mean squared error of the score of the one output.
 
     loss = 1/n sum_i (f(s_i) - y_i)^2
@@ -48,7 +48,7 @@ def mean_squared_error(logits: Floats2d, gold: Floats1d, activation: str = "iden
     return mean_square(errors), (2 * errors * slopes / len(gold))[:, None]
 
 
-def label_cross_entropy(logits: Floats2d, targets: Ints1d) -> tuple[float, Floats2d]:
+def _label_cross_entropy(logits: Floats2d, targets: Ints1d) -> tuple[float, Floats2d]:
     """Return the cross-entropy of the softmax of the outputs.
 
     loss = -1/n sum_i log softmax(s_i)[y_i]
@@ -120,14 +120,16 @@ def _classification_loss(model: CrossEncoder, logits: Floats2d, examples: list[E
                 "Correct the example, or initialize the pipe with all labels, from the examples or from "
                 "[initialize.components.sbert_reranker] labels."
             )
-    return label_cross_entropy(logits, model.ops.asarray1i([index[label] for label in gold]))
+    return _label_cross_entropy(logits, model.ops.asarray1i([index[label] for label in gold]))
 
 
 OBJECTIVES = {
     each.name: each
     for each in (
-        _learns_scores("regression", lambda model, logits, gold: binary_cross_entropy(logits, gold)),
-        _learns_scores("squared_error", lambda model, logits, gold: mean_squared_error(logits, gold, model.activation)),
+        _learns_scores("regression", lambda model, logits, gold: _binary_cross_entropy(logits, gold)),
+        _learns_scores(
+            "squared_error", lambda model, logits, gold: _mean_squared_error(logits, gold, model.activation)
+        ),
         Objective("classification", _found_labels, _output_a_label, _classification_loss),
     )
 }

@@ -28,7 +28,7 @@ MAX_HIERARCHICAL = 30_000  # texts, whose distances take 3.6 GB, and SciPy's cop
 NO_CLUSTER = -1
 
 
-class FoundText(NamedTuple):
+class _FoundText(NamedTuple):
     """Text that is similar to a query.
 
     score (float): their cosine similarity. row (int): of the text in the corpus, from 0; blank ones count. text (str).
@@ -41,7 +41,7 @@ class FoundText(NamedTuple):
     id: str | int | None = None
 
 
-def encode_texts(
+def _encode_texts(
     pipe: SentenceBert, texts: Sequence[str], vectors: ArrayLike | None, *, progress: bool
 ) -> numpy.ndarray:
     """Return the vectors of texts, float32 (n, width): those given, or new ones.
@@ -56,19 +56,19 @@ def encode_texts(
     return given
 
 
-def encode_blocks(
+def _encode_blocks(
     pipe: SentenceBert, texts: Sequence[str], vectors: ArrayLike | None = None, *, progress: bool = False
 ) -> Iterator[numpy.ndarray]:
     """Yield the vectors of texts in blocks. progress (bool): whether to show a progress bar."""
     if vectors is not None:
-        given = encode_texts(pipe, texts, vectors, progress=progress)
+        given = _encode_texts(pipe, texts, vectors, progress=progress)
     with progress_bar(len(texts), shown=progress, unit="texts") as bar:  # until they are in the index, too
         for part in slices(len(texts), WINDOW):
             yield pipe.encode(texts[part]) if vectors is None else given[part]
             bar.update(part.stop - part.start)
 
 
-def open_index(
+def _open_index(
     pipe: SentenceBert,
     corpus: Path,
     folder: Path,
@@ -90,7 +90,7 @@ def open_index(
     read = read or read_corpus(corpus, column, header=header, progress=progress)
     encoder, rows = identify(pipe), read.index_rows()
     if not (folder / MANIFEST).exists():
-        blocks = encode_blocks(pipe, read.texts, vectors, progress=progress)
+        blocks = _encode_blocks(pipe, read.texts, vectors, progress=progress)
         index = VectorIndex.build(blocks, kind=kind or KIND, encoder=encoder)
         index.rows = rows
         with ticking("Saving", shown=progress):
@@ -114,7 +114,7 @@ def open_index(
     return VectorIndex.load(folder, encoder=encoder), read
 
 
-def encode_queries(
+def _encode_queries(
     pipe: SentenceBert, queries: Sequence[str], prompt: str | None, *, progress: bool = False
 ) -> numpy.ndarray:
     """Return the vectors of queries, float32 (n, width). RAISES (ValueError): if one has no text."""
@@ -141,7 +141,7 @@ def search_texts(
     read: Corpus | None = None,
     vectors: ArrayLike | None = None,
     progress: bool = False,
-) -> list[list[FoundText]]:
+) -> list[list[_FoundText]]:
     """Find the texts that are most similar to each query.
 
     pipe (SentenceBert): what encodes. queries (Sequence[str]): what to search for.
@@ -154,7 +154,7 @@ def search_texts(
     query_prompt (str): the encoder's prompt for the queries, by its name; texts have the default one.
     vectors (float array of shape (n, width)): of the texts, by this encoder, where they are there already.
     progress (bool): whether to show a progress bar.
-    RETURNS (list of lists of FoundText): the best first.
+    RETURNS (list of lists of _FoundText): the best first.
     RAISES (ValueError): if a file cannot be read or holds nothing, a query has no text, or the index does not fit;
         (ImportError): if there is an index and FAISS is not installed.
     """
@@ -163,9 +163,9 @@ def search_texts(
         import_faiss()
     elif read is None:
         read = read_corpus(corpus, column, header=header, progress=progress)
-    wanted = encode_queries(pipe, queries, query_prompt, progress=progress)
+    wanted = _encode_queries(pipe, queries, query_prompt, progress=progress)
     if index is None and read is not None:
-        rows = encode_texts(pipe, read.texts, vectors, progress=progress)
+        rows = _encode_texts(pipe, read.texts, vectors, progress=progress)
         with ticking("Searching", shown=progress):
             found = nearest(wanted, rows, k=min(k, len(rows)))
     else:
@@ -173,7 +173,7 @@ def search_texts(
             opened = VectorIndex.load(corpus, encoder=identify(pipe))
             read = corpus_of(opened.rows, corpus)
         else:
-            opened, read = open_index(
+            opened, read = _open_index(
                 pipe,
                 corpus,
                 index,
@@ -189,7 +189,7 @@ def search_texts(
     of_queries = zip(*(part.tolist() for part in found), strict=True)
     ids: Sequence[str | int | None] = read.ids or [None] * len(read.texts)
     return [
-        [FoundText(score, read.rows[i], read.texts[i], ids[i]) for score, i in zip(*best, strict=True)]
+        [_FoundText(score, read.rows[i], read.texts[i], ids[i]) for score, i in zip(*best, strict=True)]
         for best in of_queries
     ]
 
@@ -222,7 +222,7 @@ def mine_texts(
     n_pairs = len(texts) * (len(texts) - 1) // 2
     if k is None and min_score <= -1.0:
         check_kept(n_pairs, min_score)
-    rows = encode_texts(pipe, texts, vectors, progress=progress)
+    rows = _encode_texts(pipe, texts, vectors, progress=progress)
     if k is None:
         scores, pairs = pairs_above(rows, min_score, progress=progress)
     else:
@@ -251,7 +251,7 @@ def group_texts(
     RAISES (ValueError): if the file cannot be read, or holds no text.
     """
     read = read or read_corpus(corpus, column, header=header, progress=progress)
-    rows = encode_texts(pipe, read.texts, vectors, progress=progress)
+    rows = _encode_texts(pipe, read.texts, vectors, progress=progress)
     groups = similar_groups(rows, min_score, progress=progress)
     return [(number, read.rows[i], read.texts[i]) for number, group in enumerate(groups) for i in group.tolist()]
 
@@ -287,7 +287,7 @@ def cluster_texts(
             f'{MAX_HIERARCHICAL} are expected. Use the method "communities" or "kmeans", or take a part of '
             "the texts."
         )
-    rows = encode_texts(pipe, texts, vectors, progress=progress)
+    rows = _encode_texts(pipe, texts, vectors, progress=progress)
     with ticking("Clustering", shown=progress):
         labels = work(rows, **options)
     return list(zip(labels.tolist(), numbers, texts, strict=True))
@@ -329,7 +329,7 @@ _METHODS: dict[str, tuple[Callable[..., numpy.ndarray], tuple[str, ...]]] = {
 }
 
 
-class FoundVector(NamedTuple):
+class _FoundVector(NamedTuple):
     """Stored vector that is similar to a query.
 
     score (float): their cosine similarity. part (str), row (int): the file of the vector, and the row in it, from 0.
@@ -359,7 +359,7 @@ def search_folder(
     vectors: str | None = None,
     query_prompt: str | None = None,
     progress: bool = False,
-) -> list[list[FoundVector]]:
+) -> list[list[_FoundVector]]:
     """Find the vectors of a folder that are most similar to each query.
 
     pipe (SentenceBert): what made them. queries (Sequence[str]): what to search for.
@@ -369,20 +369,20 @@ def search_folder(
     k (int): how many for each query; all if there are fewer.
     vectors (str): the folder of the vectors of an index, if they stand elsewhere than when it was built.
     query_prompt (str): the encoder's prompt for the queries, by its name. progress (bool): whether to show bars.
-    RETURNS (list of lists of FoundVector): the best first.
+    RETURNS (list of lists of _FoundVector): the best first.
     RAISES (ValueError): if a query has no text; if vectors are of another encoder, or not those of the index.
     """
     encoder = identify(pipe)
     index = VectorIndex.load(folder, encoder=encoder) if is_index else None
     stored = open_vectors(vectors or (index and index.folder) or str(folder))
     check_encoder(identity_of(stored), encoder, stored.name)
-    wanted, k = encode_queries(pipe, queries, query_prompt, progress=progress), min(k, stored.shape[0])
+    wanted, k = _encode_queries(pipe, queries, query_prompt, progress=progress), min(k, stored.shape[0])
     if index is None:
         scores, rows = nearest_stored(wanted, stored, k=k, progress=progress)
     else:
         with ticking("Searching", shown=progress):
             scores, rows = index.search(wanted, k=k, vectors=stored)
     return [
-        [FoundVector(score, *where) for score, where in zip(own.tolist(), stored.where(found), strict=True)]
+        [_FoundVector(score, *where) for score, where in zip(own.tolist(), stored.where(found), strict=True)]
         for own, found in zip(scores, rows, strict=True)
     ]

@@ -67,7 +67,7 @@ def identify(pipe: SentenceBert) -> EncoderIdentity:
     return EncoderIdentity(encoder.name, encoder.width, encoder.digest())
 
 
-class SignedVectors(Protocol):
+class _SignedVectors(Protocol):
     """Vectors that say what made them.
 
     name (str): where they stand. shape (tuple): (n, width). encoder (tuple): name and digest of what made them.
@@ -80,7 +80,7 @@ class SignedVectors(Protocol):
     digest: str
 
 
-class StoredVectors(SignedVectors, Protocol):
+class StoredVectors(_SignedVectors, Protocol):
     """Vectors that can be searched, such as bulk.PartVectors."""
 
     def blocks(self, start: int = 0) -> Iterator[numpy.ndarray]:
@@ -93,7 +93,7 @@ class StoredVectors(SignedVectors, Protocol):
         """Return of some their file, their row in it, and their id and text where they were written."""
 
 
-def identity_of(vectors: SignedVectors) -> EncoderIdentity:
+def identity_of(vectors: _SignedVectors) -> EncoderIdentity:
     """Return the encoder that made stored vectors."""
     name, digest = vectors.encoder
     return EncoderIdentity(name, vectors.shape[1], digest)

@@ -289,7 +289,7 @@ def score_pairs(pipe: Any, examples: list[Example], *, is_default: bool, **kwarg
     return scores if is_default else {f"{pipe.name}_{key}": value for key, value in scores.items()}
 
 
-def received_examples(pipe: Any, examples: Iterable[Example], losses: dict[str, float]) -> list[Example]:  # noqa: ANN401 (an `sbert` or `sbert_reranker` pipe)
+def _received_examples(pipe: Any, examples: Iterable[Example], losses: dict[str, float]) -> list[Example]:  # noqa: ANN401 (an `sbert` or `sbert_reranker` pipe)
     """Check and count the examples of an update, and add the pipe to its losses."""
     losses.setdefault(pipe.name, 0.0)
     examples = list(examples)
@@ -298,7 +298,7 @@ def received_examples(pipe: Any, examples: Iterable[Example], losses: dict[str, 
     return examples
 
 
-def missing_members(examples: Iterable[Example], spans_key: str) -> str:
+def _missing_members(examples: Iterable[Example], spans_key: str) -> str:
     """Return where members are that no predicted Doc has, for a message."""
     on_reference = any(members(example.reference, spans_key) for example in examples)
     return " (example.reference has them: make the predicted Doc by reference.copy())" if on_reference else ""
@@ -332,7 +332,7 @@ class PairPipe:
         return bool(members(example.predicted, self.spans_key))
 
     def _found_members(self, examples: Iterable[Example]) -> str:
-        return missing_members(examples, self.spans_key)
+        return _missing_members(examples, self.spans_key)
 
     def _scored(self, examples: list[Example]) -> list[Example]:
         """Return the examples that are scored."""
@@ -346,4 +346,4 @@ class PairPipe:
         self, examples: Iterable[Example], losses: dict[str, float] | None
     ) -> tuple[list[Example], dict[str, float]]:
         losses = {} if losses is None else losses
-        return received_examples(self, examples, losses), losses
+        return _received_examples(self, examples, losses), losses

@@ -18,7 +18,7 @@ from .rows import Text, as_rows, language, row_vector, token_vectors, unit_rows
 Order = Literal["similarity", "given"]
 
 
-def similarity_order(cosines: numpy.ndarray) -> list[int]:
+def _similarity_order(cosines: numpy.ndarray) -> list[int]:
     """Return the order of the leaves of a dendrogram, turned so that neighbours are similar.
 
     d(i, j) = 1 - cos(i, j), average linkage; small sum_k d(o_k, o_(k + 1)) over the orders o that the dendrogram allows
@@ -171,7 +171,7 @@ def heatmap(
     low, high (float): the similarities of the outermost colours. By default the lowest and the highest in the picture,
         without those of texts to themselves, and for tokens theirs; if only one is given, the other is -1 or 1.
     title (str): above the picture.
-    order (str): "similarity", each side in the order of its dendrogram, see similarity_order, or "given"; by default
+    order (str): "similarity", each side in the order of its dendrogram, see _similarity_order, or "given"; by default
         as given for the sentences of a single Doc or Span and where there are columns, else by similarity.
     RETURNS (Picture): a table.
     RAISES (ValueError): for fewer than two texts, more than 64 on a side, an unknown order, or vectors that are
@@ -189,7 +189,7 @@ def heatmap(
     ends = range_of(told_apart, low, high)
     if tokens:
         _check_tokens(rows, others, columns is None)
-    down, across = (similarity_order(cosines_of(side, side)) if by_similarity else range(len(side)) for side in (u, v))
+    down, across = (_similarity_order(cosines_of(side, side)) if by_similarity else range(len(side)) for side in (u, v))
     counts = f"{len(rows)}" if columns is None else f"{len(rows)} and {len(others)}"
     return Picture(
         template="visual/heatmap.html",

@@ -38,7 +38,7 @@ def scale(stops: Sequence[str]) -> list[str]:
     ]
 
 
-def variables(stops: Sequence[str], labels: Sequence[str]) -> dict[str, str]:
+def _variables(stops: Sequence[str], labels: Sequence[str]) -> dict[str, str]:
     """Return the colours of a theme by the names of its CSS variables.
 
     v and i are the colour of each step and the ink on it, numbered from 0 for -STEPS; c is the colour of each label.
@@ -47,16 +47,16 @@ def variables(stops: Sequence[str], labels: Sequence[str]) -> dict[str, str]:
     """
     found: dict[str, str] = {}
     for place, colour in enumerate(scale(stops)):
-        found |= {f"v{place}": colour, f"i{place}": ink(colour)}
+        found |= {f"v{place}": colour, f"i{place}": _ink(colour)}
     return found | {f"c{place}": colour for place, colour in enumerate(labels)}
 
 
-def ink(colour: str) -> str:
+def _ink(colour: str) -> str:
     """Return black or white, whichever has more contrast with a colour: at least 4.58."""
-    return "#000" if contrast(colour, "#000000") >= contrast(colour, "#ffffff") else "#fff"
+    return "#000" if _contrast(colour, "#000000") >= _contrast(colour, "#ffffff") else "#fff"
 
 
-def contrast(first: str, second: str) -> float:
+def _contrast(first: str, second: str) -> float:
     """Return (L1 + 0.05) / (L2 + 0.05), where L1 is the higher relative luminance: from 1 to 21.
 
     SOURCE: WCAG 2.2, contrast ratio and relative luminance.
@@ -109,6 +109,6 @@ class Picture:
         return self._render("visual/page.html", in_page=True)
 
     def _render(self, template: str, *, in_page: bool) -> str:
-        themes = {"light": variables(LIGHT, LIGHT_LABELS), "dark": variables(DARK, DARK_LABELS)}
+        themes = {"light": _variables(LIGHT, LIGHT_LABELS), "dark": _variables(DARK, DARK_LABELS)}
         name = f"spacy-sbert-{uuid4().hex}"
         return render(template, **vars(self), **self.drawn, **themes, steps=STEPS, id=name, in_page=in_page)

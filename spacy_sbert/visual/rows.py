@@ -43,7 +43,7 @@ def row_vector(row: Text, number: int) -> numpy.ndarray:
     number (int): of the text, for messages.
     RETURNS (float array of shape (width,)). RAISES (ValueError): if it has none.
     """
-    vector = vector_of(row)
+    vector = _vector_of(row)
     if vector is None:
         raise ValueError(
             f"Number {number} (from 0) of the texts to draw, '{row.text[:EXCERPT]}', has no vector: it has no "
@@ -66,7 +66,7 @@ def unit_rows(vectors: Iterable[numpy.ndarray]) -> numpy.ndarray:
     return unit_length(checked(numpy.stack(vectors), "vectors", "float64"))
 
 
-def vector_of(text: Text | Token) -> numpy.ndarray | None:
+def _vector_of(text: Text | Token) -> numpy.ndarray | None:
     """Return the vector that a pipe stored for a text, even if no hooks are set, else spaCy's own, else None."""
     if doc_vectors.find(_doc_of(text)):
         return doc_vectors.vector(text) if doc_vectors.has_vector(text) else None
@@ -76,7 +76,7 @@ def vector_of(text: Text | Token) -> numpy.ndarray | None:
 def token_vectors(text: Text) -> list[numpy.ndarray | None]:
     """Return the vector of each token, None for a token without one and for all if the pipe did not keep them."""
     kept = all("states" in record.data for record in doc_vectors.find(_doc_of(text)))
-    return [vector_of(token) if kept else None for token in text]
+    return [_vector_of(token) if kept else None for token in text]
 
 
 def language(row: Text) -> str:

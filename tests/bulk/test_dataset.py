@@ -20,7 +20,7 @@ from spacy_sbert.bulk.dataset_encoding import (
 )
 from spacy_sbert.bulk.options import Encoding
 from spacy_sbert.bulk.shards import RemoteFolder, find_shards
-from spacy_sbert.ray import Worker
+from spacy_sbert.ray import _Worker
 from spacy_sbert.ray import encode_dataset as on_machines
 
 pyarrow = pytest.importorskip("pyarrow")
@@ -261,17 +261,17 @@ def test_worker_with_another_device(source, pipeline, tmp_path):
         RemoteFolder(str(source)), RemoteFolder(str(tmp_path / "out")), ".npy", Encoding(), str(pipeline)
     )
     made_of = ShardEncoder(plan).made_of()
-    Worker(plan, JobSpec(made_of=dict(made_of)).model_dump())
+    _Worker(plan, JobSpec(made_of=dict(made_of)).model_dump())
     other = JobSpec(made_of={**made_of, "device": "NVIDIA H100"})
     with pytest.raises(ValueError, match="device was NVIDIA H100, now "):
-        Worker(plan, other.model_dump())
+        _Worker(plan, other.model_dump())
 
 
 def test_worker(source, pipeline, tmp_path):
     plan = WorkerConfig(
         RemoteFolder(str(source)), RemoteFolder(str(tmp_path / "out")), ".npy", Encoding(), str(pipeline)
     )
-    worker = Worker(plan, JobSpec(made_of=dict(ShardEncoder(plan).made_of())).model_dump())
+    worker = _Worker(plan, JobSpec(made_of=dict(ShardEncoder(plan).made_of())).model_dump())
     parts = find_shards(plan.source)
     for is_new in (True, False):
         found = ShardResult.model_validate_json(worker({"part": json.dumps(asdict(parts[-1]))})["result"])

@@ -4,7 +4,7 @@ from spacy.tokens import Doc
 from transformers import AutoTokenizer
 
 from spacy_sbert.models.hub import resolve
-from spacy_sbert.models.span_batch import align_offsets
+from spacy_sbert.models.span_batch import _align_offsets
 
 TEXTS = [
     "He cannot go, don't you  think?",
@@ -36,7 +36,7 @@ def test_equals_spacy_transformers(minilm, getter):
     expected = get_alignment_via_offset_mapping(spans, data["offset_mapping"])
     offsets = data["offset_mapping"]
     doc_of = [docs.index(span.doc) for span in spans]
-    given = align_offsets(
+    given = _align_offsets(
         spans, doc_of, offsets.reshape(-1, 2), numpy.repeat(numpy.arange(len(spans)), offsets.shape[1])
     )
     assert numpy.array_equal(given.lengths, expected.lengths)
@@ -47,5 +47,5 @@ def test_tokens_of_other_docs_do_not_mix(minilm):
     """Two Docs that are equal word for word are still two."""
     docs = [Doc(minilm.vocab, words=["a", "dog"]) for _ in range(2)]
     offsets = numpy.array([[0, 0], [0, 1], [2, 5], [0, 0]] * 2)
-    align = align_offsets([doc[:] for doc in docs], [0, 1], offsets, numpy.repeat(numpy.arange(2), 4))
+    align = _align_offsets([doc[:] for doc in docs], [0, 1], offsets, numpy.repeat(numpy.arange(2), 4))
     assert align.lengths.tolist() == [1, 1, 1, 1] and align.dataXd.tolist() == [1, 2, 5, 6]

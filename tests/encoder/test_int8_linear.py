@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch.nn import functional
 
-from spacy_sbert.models.engine.int8 import Int8Linear, Quantizer, fake_quantized
+from spacy_sbert.models.engine.int8 import _fake_quantized, _Int8Linear, _Quantizer
 from spacy_sbert.models.private import has_int8_product
 
 needs_int8 = pytest.mark.skipif(not has_int8_product(), reason="needs PyTorch's int8 products, and AVX-512 VNNI")
@@ -33,7 +33,7 @@ def test_rounding_by_the_formula(layer, smooth):
     _, _, states, ranges = layer
     factors = torch.linspace(0.5, 3, 16) if smooth else None
     f = torch.ones(16, dtype=torch.float64) if factors is None else factors.double()
-    rounding = Quantizer(ranges, factors)
+    rounding = _Quantizer(ranges, factors)
     low, high = (ranges.double() / f)[0].min(), (ranges.double() / f)[1].max()
     assert rounding.scale == pytest.approx(float(high - low) / 255, rel=1e-6)
     assert rounding.zero == round(float(-low / (high - low) * 255))
@@ -44,15 +44,15 @@ def test_rounding_by_the_formula(layer, smooth):
 
 
 def test_beyond_the_range_is_its_end(layer):
-    rounding = Quantizer(layer[3])
+    rounding = _Quantizer(layer[3])
     far = torch.tensor([[-1e6, 1e6, 0.0] + [0.0] * 13])
     assert rounding(far)[0, :3].tolist() == [0, 255, rounding.zero]
 
 
 def test_zero_is_exact_where_all_are_greater():
-    rounding = Quantizer(torch.tensor([[2.0, 3.0], [4.0, 5.0]]))
+    rounding = _Quantizer(torch.tensor([[2.0, 3.0], [4.0, 5.0]]))
     assert rounding.zero == 0 and rounding(torch.zeros(1, 2)).tolist() == [[0, 0]]
-    assert Quantizer(torch.zeros(2, 2))(torch.zeros(1, 2)).tolist() == [[0, 0]]
+    assert _Quantizer(torch.zeros(2, 2))(torch.zeros(1, 2)).tolist() == [[0, 0]]
 
 
 @needs_int8
@@ -61,7 +61,7 @@ def test_zero_is_exact_where_all_are_greater():
 @pytest.mark.parametrize("activation", ACTIVATIONS)
 def test_product_by_the_formula(layer, activation, smooth, dtype):
     weight, bias, states, ranges = layer
-    linear = Int8Linear(weight, bias, ranges, activation, smooth=smooth, dtype=dtype)
+    linear = _Int8Linear(weight, bias, ranges, activation, smooth=smooth, dtype=dtype)
     f = torch.ones(16, dtype=torch.float64)
     if smooth:
         f = (ranges.abs().amax(0).clamp(min=1e-5) / weight.abs().amax(0).clamp(min=1e-5)).sqrt().double()
@@ -75,7 +75,7 @@ def test_product_by_the_formula(layer, activation, smooth, dtype):
     close = {"atol": 1e-3, "rtol": 1e-4} if dtype == torch.float32 else {"atol": 0.02, "rtol": 0.01}
     assert torch.allclose(given.double(), ACTIVATIONS[activation](expected), **close)
     if dtype == torch.float32:
-        again = fake_quantized(weight, bias, ranges, activation, smooth=smooth)(states)
+        again = _fake_quantized(weight, bias, ranges, activation, smooth=smooth)(states)
         assert torch.allclose(again, given, atol=1e-3, rtol=1e-4)
 
 
@@ -84,7 +84,7 @@ def test_channels_that_differ_round_better_with_factors(layer):
     weight, bias, states, ranges = layer
     exact = functional.linear(states, weight, bias)
     errors = [
-        float((Int8Linear(weight, bias, ranges, smooth=smooth, dtype=torch.float32)(states) - exact).square().mean())
+        float((_Int8Linear(weight, bias, ranges, smooth=smooth, dtype=torch.float32)(states) - exact).square().mean())
         for smooth in (False, True)
     ]
     assert errors[1] < errors[0] / 2
@@ -94,14 +94,14 @@ def test_channels_that_differ_round_better_with_factors(layer):
 @pytest.mark.parametrize("activation", ["gelu", "relu"])
 def test_what_is_written_in_8_bits_for_the_next(layer, activation):
     weight, bias, states, ranges = layer
-    plain = Int8Linear(weight, bias, ranges, activation, dtype=torch.float32)
+    plain = _Int8Linear(weight, bias, ranges, activation, dtype=torch.float32)
     given = plain(states)
-    then = Quantizer(then_ranges(given))
-    rounded = Int8Linear(weight, bias, ranges, activation, dtype=torch.float32, then=then)(states)
+    then = _Quantizer(then_ranges(given))
+    rounded = _Int8Linear(weight, bias, ranges, activation, dtype=torch.float32, then=then)(states)
     assert rounded.dtype == torch.uint8
     difference = (rounded.int() - then(given).int()).abs()
     assert difference.max() <= 1 and (difference > 0).float().mean() < 0.02
-    narrow = Int8Linear(weight.T.contiguous(), bias[:16], then_ranges(given), dtype=torch.float32)
+    narrow = _Int8Linear(weight.T.contiguous(), bias[:16], then_ranges(given), dtype=torch.float32)
     assert torch.equal(narrow(then(given)), narrow(given))
 
 

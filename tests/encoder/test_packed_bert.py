@@ -71,11 +71,11 @@ def test_neighbours_have_no_influence(name, dtype):
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
 @pytest.mark.parametrize("name", ["bert_tanh", "bert_relu", "bert_odd_heads", *FAMILIES])
 def test_plain_products_are_those_of_onednn(monkeypatch, name, dtype):
-    if not private_torch.has_packed_linear(torch.ones(2, 2, dtype=dtype)):
+    if not private_torch._has_packed_linear(torch.ones(2, 2, dtype=dtype)):
         pytest.skip("needs oneDNN's kernels")
     model, rows = make_model(name), make_rows()
     fused = by_window(PackedBert(model, dtype), rows)
-    monkeypatch.setattr(private_torch, "has_packed_linear", lambda weight: False)
+    monkeypatch.setattr(private_torch, "_has_packed_linear", lambda weight: False)
     monkeypatch.setattr(torch.ops.mkldnn, "_linear_pointwise", None)  # would be noticed
     plain = by_window(PackedBert(model, dtype), rows)
     if dtype == torch.float32:

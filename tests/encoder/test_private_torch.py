@@ -9,7 +9,7 @@ from spacy_sbert.models import private as private_torch
 @pytest.mark.parametrize("activation", [None, *private_torch.ACTIVATIONS])
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
 def test_products(monkeypatch, dtype, activation):
-    if not private_torch.has_packed_linear(torch.ones(2, 2, dtype=dtype)):
+    if not private_torch._has_packed_linear(torch.ones(2, 2, dtype=dtype)):
         pytest.skip("needs oneDNN's kernels")
     generator = torch.Generator().manual_seed(1)
     weight, bias, x = (torch.randn(shape, generator=generator) for shape in ((48, 32), (48,), (7, 32)))

@@ -8,7 +8,7 @@ from sentence_transformers import SentenceTransformer
 from sentence_transformers.sentence_transformer.modules import Pooling, Transformer
 from transformers import BertTokenizerFast, DistilBertConfig, DistilBertModel
 
-from spacy_sbert.models.text_encoders import budget_of
+from spacy_sbert.models.text_encoders import _budget_of
 from spacy_sbert.pipeline.listeners import find_transformer
 
 WORDS = ["a", "man", "is", "eating", "food", "the", "cat", "sat", "on", "the", "mat", "and", "he", "ran", "fast"]
@@ -90,8 +90,8 @@ def test_no_budget_beside_it(make_nlp):
     pipe = make_pipeline(make_nlp).get_pipe("sbert")
     transformer = find_transformer(pipe.name, pipe.model)
     with pytest.raises(ValueError, match='max_batch_items = 64 and precision = "reference"'):
-        budget_of(transformer, 64, [])
-    assert budget_of(transformer, 0, []) > 0
+        _budget_of(transformer, 64, [])
+    assert _budget_of(transformer, 0, []) > 0
 
 
 def test_not_for_pairs(make_nlp, tiny_bert):

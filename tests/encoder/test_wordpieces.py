@@ -11,7 +11,7 @@ from transformers import AutoModel, AutoTokenizer, BertTokenizer
 from spacy_sbert.models.hub import resolve
 from spacy_sbert.models.sbert_config import SentenceTransformersConfig
 from spacy_sbert.models.spacy_transformers import is_installed
-from spacy_sbert.models.spans import get_sentence_spans
+from spacy_sbert.models.spans import _get_sentence_spans
 from spacy_sbert.models.tokenization import BatchTokenizer, TokenizedBatch
 
 if is_installed():
@@ -26,7 +26,7 @@ def in_source(encoder, **settings):
 
 def rows(nlp, tokenizer, texts, overflow="truncate", max_length=MAX_LENGTH):
     docs = [nlp.make_doc(text) for text in texts]
-    spans = get_sentence_spans(docs, unit="doc", spans_key="sbert")
+    spans = _get_sentence_spans(docs, unit="doc", spans_key="sbert")
     own = BatchTokenizer(tokenizer, SentenceTransformersConfig("x", max_length), overflow)
     shared = SharedBatch(own, spans)
     return shared.nested(spans), *shared.padded()
@@ -60,7 +60,7 @@ def test_very_long_texts_are_aligned_in_linear_time(make_nlp, tiny_bert):
 def test_lower_case_keeps_characters_in_place(make_nlp, tiny_bert):
     docs = [make_nlp().make_doc(text) for text in ("İİİİ a MAN", "the dog")]
     settings = SentenceTransformersConfig("x", MAX_LENGTH, lowercase=True)
-    spans = get_sentence_spans(docs, unit="doc", spans_key="sbert")
+    spans = _get_sentence_spans(docs, unit="doc", spans_key="sbert")
     tokenizer = BatchTokenizer(AutoTokenizer.from_pretrained(tiny_bert), settings, "truncate")
     batch, align = SharedBatch(tokenizer, spans).padded()
     pieces = [piece for row in batch.strings for piece in row]

@@ -12,7 +12,7 @@ from sklearn.svm import SVR
 from spacy_sbert.evaluation.protocols import learned_arguments as support_vectors
 from spacy_sbert.evaluation.protocols.arguments import UKP, Split, split_folds, split_topics
 from spacy_sbert.evaluation.protocols.graded import GradedPairs
-from spacy_sbert.evaluation.protocols.learned_arguments import TASKS, fit_support_vectors, score_held_out
+from spacy_sbert.evaluation.protocols.learned_arguments import TASKS, _score_held_out, fit_support_vectors
 from spacy_sbert.evaluation.task import Run, Settings
 
 
@@ -72,7 +72,7 @@ def test_support_vectors_are_those_of_scikit_learn(monkeypatch):
 def test_scores_are_of_what_is_held_out(protocol):
     pairs = made()
     splits = split_folds(members(pairs)) if protocol == "folds" else split_topics(members(pairs), pairs.subset)
-    result = score_held_out(pairs, splits, run_of())
+    result = _score_held_out(pairs, splits, run_of())
     scores, predicted = result["variants"][0]["scores"], numpy.array(result["predictions"]["predicted"])
     tests = {split.name: list(split.test) for split in splits}
     each = {name: spearmanr(predicted[at], pairs.gold[at])[0] for name, at in tests.items()}
@@ -98,13 +98,13 @@ def test_nothing_is_learned_from_what_is_held_out():
         return encode(texts)
 
     settings = {"normalizations": ("zscore",), "sizes": ("pca-3", "up-7"), "seeds": (1, 2)}
-    result = score_held_out(pairs, splits, run_of(learning, **settings))
+    result = _score_held_out(pairs, splits, run_of(learning, **settings))
     for texts in shown:
         assert any(texts == {side[i] for side in (pairs.first, pairs.second) for i in split.train} for split in splits)
     assert "deviation" not in result["variants"][0] and result["variants"][1]["deviation"]["svr"]["mse"] > 0
     other = GradedPairs(pairs.first, pairs.second, pairs.gold.copy(), pairs.subset)
     other.gold[list(splits[0].test)] = 0.0  # its own scores change nothing of what is said of it
-    again = score_held_out(other, splits, run_of(learning, **settings))
+    again = _score_held_out(other, splits, run_of(learning, **settings))
     one, two = (numpy.array(found["predictions"]["predicted"]) for found in (result, again))
     assert (one[list(splits[0].test)] == two[list(splits[0].test)]).all() and not (one == two).all()
 

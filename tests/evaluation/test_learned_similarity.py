@@ -12,9 +12,9 @@ from spacy_sbert.evaluation.protocols.graded import GradedPairs
 from spacy_sbert.evaluation.protocols.learned_similarity import (
     _STRENGTHS,
     TASKS,
+    _score_learned,
     _squared_errors,
     fit_ridge,
-    score_learned,
 )
 from spacy_sbert.evaluation.task import MissingData, Run, Settings
 from spacy_sbert.evaluation.vector_transforms import Variant
@@ -46,7 +46,7 @@ def make_pairs(name, n, gold=None):
 
 def score(train, tune, test, encode=None, **settings):
     run = Run(None, encode or Encoder(), Settings(bootstrap=20, **settings), lambda items, name: items)
-    return score_learned(train, tune, test, run)
+    return _score_learned(train, tune, test, run)
 
 
 def random_part(n, seed):
@@ -134,7 +134,7 @@ def graded(name, n):
 
 def score_of(train, tune, test, scores):
     run = Run(None, Encoder(), Settings(bootstrap=0), lambda items, name: items)
-    return score_learned(train, tune, test, run, scores)["variants"][0]["scores"]
+    return _score_learned(train, tune, test, run, scores)["variants"][0]["scores"]
 
 
 def write_stsb(root, **counts):

@@ -7,7 +7,7 @@ import pytest
 import spacy
 import srsly
 
-from spacy_sbert.files.serialization import MARK, CorruptedState, add_checksum, verify_checksum
+from spacy_sbert.files.serialization import MARK, _CorruptedState, add_checksum, verify_checksum
 
 STATE = srsly.msgpack_dumps({"nodes": [1, 2]})
 
@@ -22,9 +22,9 @@ def test_every_flip_and_every_cut():
     sealed = add_checksum(STATE)
     for at in range(len(sealed)):
         for bit in range(8):
-            with pytest.raises(CorruptedState):
+            with pytest.raises(_CorruptedState):
                 verify_checksum(sealed[:at] + bytes([sealed[at] ^ 1 << bit]) + sealed[at + 1 :])
-        with pytest.raises(CorruptedState):
+        with pytest.raises(_CorruptedState):
             verify_checksum(sealed[:at])  # also of nothing
 
 

@@ -11,7 +11,7 @@ from thinc.util import to_numpy
 
 from spacy_sbert.models.heads import ACTIVATIONS, Dense, truncation, unit_length
 from spacy_sbert.models.pooling import POOLING, make_pooling
-from spacy_sbert.models.sentence_pooling import without_leading
+from spacy_sbert.models.sentence_pooling import _without_leading
 from spacy_sbert.models.span_batch import in_places
 from spacy_sbert.models.word_layers import bilstm_encoder, ngram_hash_embed, word_vectors
 from spacy_sbert.similarity import cosine, euclidean, manhattan
@@ -90,7 +90,7 @@ def test_truncation():
 
 def test_leading_wordpieces():
     def work():
-        kept, lengths, backprop = without_leading(put(STATES), LENGTHS, 2)
+        kept, lengths, backprop = _without_leading(put(STATES), LENGTHS, 2)
         return kept, lengths, backprop(kept * 2)
 
     check_same(*both_ways(work))

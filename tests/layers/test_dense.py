@@ -6,7 +6,7 @@ from gradients import finite_differences, relative_error
 from thinc.api import NumpyOps, chain
 
 from spacy_sbert.models.heads import ACTIVATIONS, Dense, truncation
-from spacy_sbert.models.sentence_pooling import row_vectors, without_leading
+from spacy_sbert.models.sentence_pooling import _row_vectors, _without_leading
 
 RNG = numpy.random.default_rng(0)
 
@@ -58,7 +58,7 @@ def test_rows_through_layers():
     upstream = RNG.normal(size=(3, 2))
 
     def vectors(of):
-        return row_vectors(NumpyOps(), layers, of, row_of, weights, is_train=True)
+        return _row_vectors(NumpyOps(), layers, of, row_of, weights, is_train=True)
 
     given, backprop = vectors(windows)
     average = (windows[:1] + 3 * windows[1:2]) / 4
@@ -70,7 +70,7 @@ def test_rows_through_layers():
 
 def test_leading_wordpieces_are_left_out():
     states = numpy.arange(14.0).reshape(7, 2)
-    kept, lengths, backprop = without_leading(states, numpy.array([4, 1, 2]), 2)
+    kept, lengths, backprop = _without_leading(states, numpy.array([4, 1, 2]), 2)
     assert kept.tolist() == [states[2].tolist(), states[3].tolist(), states[4].tolist(), states[6].tolist()]
     assert lengths.tolist() == [2, 1, 1]  # never none
     assert backprop(numpy.ones((4, 2)))[:, 0].tolist() == [0, 0, 1, 1, 1, 0, 1]

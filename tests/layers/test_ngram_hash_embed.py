@@ -5,7 +5,7 @@ import pytest
 import spacy
 from gradients import finite_differences, relative_error
 
-from spacy_sbert.models.word_layers import ngram_hash_embed, ngram_keys
+from spacy_sbert.models.word_layers import _ngram_keys, ngram_hash_embed
 
 NLP = spacy.blank("en")
 
@@ -20,8 +20,8 @@ def test_ngrams_of_a_word_between_blanks():
     def keys(*ngrams):
         return [NLP.vocab.strings.add(ngram) for ngram in ngrams]
 
-    assert ngram_keys("cats", 3).tolist() == keys(" ca", "cat", "ats", "ts ")
-    assert ngram_keys("a", 3).tolist() == keys(" a ") and ngram_keys("a", 5).tolist() == keys(" a ")
+    assert _ngram_keys("cats", 3).tolist() == keys(" ca", "cat", "ats", "ts ")
+    assert _ngram_keys("a", 3).tolist() == keys(" a ") and _ngram_keys("a", 5).tolist() == keys(" a ")
 
 
 @pytest.mark.parametrize("settings", [{}, {"words": False}, {"ngram_size": 0}])
@@ -35,7 +35,7 @@ def test_states_are_sums_by_hand(settings):
     if settings.get("words", True):
         expected = model.layers[0].predict(numpy.array([NLP.vocab.strings["cats"]], dtype="uint64"))[0]
     if settings.get("ngram_size", 3):
-        expected = expected + model.layers[-1].predict(ngram_keys("cats", 3)).mean(axis=0)
+        expected = expected + model.layers[-1].predict(_ngram_keys("cats", 3)).mean(axis=0)
     assert numpy.allclose(last[0], expected, atol=1e-6)
     assert len(model.layers) == (1 if settings else 2)
 

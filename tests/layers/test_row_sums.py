@@ -5,7 +5,7 @@ import pytest
 import torch
 from thinc.api import NumpyOps, Ragged
 
-from spacy_sbert.models.pooling import make_pooling, row_sums
+from spacy_sbert.models.pooling import _row_sums, make_pooling
 
 OPS = NumpyOps()
 
@@ -16,7 +16,7 @@ def make_rows(lengths, width=384, seed=5):
 
 
 def sums(states, lengths):
-    return row_sums(OPS, states, numpy.array(lengths, dtype="int32"))
+    return _row_sums(OPS, states, numpy.array(lengths, dtype="int32"))
 
 
 @pytest.mark.parametrize("lengths", [[5, 16, 1], [17], [3, 40, 0, 16, 32, 33, 0], [130, 7], [256]])

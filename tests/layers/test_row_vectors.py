@@ -6,7 +6,7 @@ from gradients import finite_differences, relative_error
 from thinc.api import NumpyOps
 
 from spacy_sbert.models.heads import unit_length
-from spacy_sbert.models.sentence_pooling import row_vectors
+from spacy_sbert.models.sentence_pooling import _row_vectors
 
 ROW_OF = numpy.array([0, 0, 0, 1, 2, 3, 3, 4])  # three windows, one, one, two, one
 WEIGHTS = numpy.array([22, 22, 6, 3, 0, 5, 0, 1])  # the third row has no text, nor has the last window of the fourth
@@ -14,7 +14,7 @@ WEIGHTS = numpy.array([22, 22, 6, 3, 0, 5, 0, 1])  # the third row has no text, 
 
 def vectors_of(windows, row_of=ROW_OF, weights=WEIGHTS, normalize=False, is_train=False):
     finishing = [unit_length()] if normalize else []
-    return row_vectors(NumpyOps(), finishing, windows, row_of, weights, is_train=is_train)
+    return _row_vectors(NumpyOps(), finishing, windows, row_of, weights, is_train=is_train)
 
 
 def test_by_hand():

@@ -6,7 +6,7 @@ import torch
 from gradients import finite_differences, relative_error
 from made_views import make_views, unit
 
-from spacy_sbert.meta.autoencoder import LAYERS, LOSSES, CrossViewAutoencoder, CrossViewNetwork
+from spacy_sbert.meta.autoencoder import LAYERS, LOSSES, CrossViewAutoencoder, _CrossViewNetwork
 
 X, Y = torch.tensor([[3.0, 4.0], [1.0, 0.0]]), torch.tensor([[1.0, 4.0], [0.0, -1.0]])
 
@@ -35,7 +35,7 @@ def test_kl_divergence_by_hand():
 @pytest.mark.parametrize("loss", LOSSES)
 def test_gradients(loss, hidden_layers):
     torch.manual_seed(3)
-    network = CrossViewNetwork([4, 3], 3, hidden_layers).double()
+    network = _CrossViewNetwork([4, 3], 3, hidden_layers).double()
     views = [torch.from_numpy(view[:6, :width].astype("f8")) for view, width in zip(make_views(), (4, 3), strict=False)]
     network.loss(views, loss).backward()
     for name, parameter in network.named_parameters():
@@ -57,7 +57,7 @@ def test_gradients(loss, hidden_layers):
 
 def test_the_loss_is_over_all_pairs_of_members_and_the_code_is_the_sum():
     torch.manual_seed(4)
-    network = CrossViewNetwork([4, 3], 2, 1).double()
+    network = _CrossViewNetwork([4, 3], 2, 1).double()
     views = [torch.from_numpy(view[:5, :width].astype("f8")) for view, width in zip(make_views(), (4, 3), strict=False)]
     codes = [network.encoders[j](views[j]) for j in range(2)]
     expected = sum(((network.decoders[k](codes[j]) - views[k]) ** 2).mean() for j in range(2) for k in range(2))

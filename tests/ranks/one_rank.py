@@ -17,8 +17,8 @@ from test_objectives import OBJECTIVES, make_examples, several
 from thinc.api import SGD
 from torch import distributed
 
-from spacy_sbert.distributed.torch_distributed import TorchParameter, launched, parameters_of
-from spacy_sbert.distributed.train_loop import together
+from spacy_sbert.distributed.torch_distributed import _parameters_of, _TorchParameter, launched
+from spacy_sbert.distributed.train_loop import _together
 
 SIZES = (6, 6, 6, 6, 5)  # the last is uneven
 
@@ -35,13 +35,13 @@ def batches(nlp, name):
 
 
 def all_parameters(nlp):
-    return list(parameters_of(pipe.model for _, pipe in nlp.pipeline))
+    return list(_parameters_of(pipe.model for _, pipe in nlp.pipeline))
 
 
 def run(nlp, name, ranks, alone=False):
     """RETURNS (dict): arrays by name."""
     optimizer, losses, found = SGD(0.02), [], {}
-    with together(nlp, ranks) as joint:
+    with _together(nlp, ranks) as joint:
         if alone:
             nlp.get_pipe("sbert").peers = None
         for batch in batches(nlp, name):
@@ -55,7 +55,7 @@ def run(nlp, name, ranks, alone=False):
             for _, pipe in nlp.pipeline:
                 pipe.finish_update(optimizer)
     found |= {f"weights {i}": one.weights.numpy().copy() for i, one in enumerate(all_parameters(nlp))}
-    assert any(isinstance(one, TorchParameter) or one.weights.numel() for one in all_parameters(nlp))
+    assert any(isinstance(one, _TorchParameter) or one.weights.numel() for one in all_parameters(nlp))
     return {**found, "losses": numpy.array(losses)}
 
 

@@ -10,8 +10,8 @@ from pipelines import TRAINED, make_example
 from spacy.training import Example
 from test_shared import add_tagger
 
-from spacy_sbert.distributed.torch_distributed import TorchDistributed, parameters_of
-from spacy_sbert.distributed.train_loop import together
+from spacy_sbert.distributed.torch_distributed import TorchDistributed, _parameters_of
+from spacy_sbert.distributed.train_loop import _together
 
 TEXTS = ["A man is eating food.", "The cat sat on the mat.", "He cannot go.", "The dog ran fast."]
 
@@ -47,7 +47,7 @@ def ready(make_nlp, **training):
 
 
 def refused(nlp, message):
-    with pytest.raises(ValueError, match=message), together(nlp, Pair()):
+    with pytest.raises(ValueError, match=message), _together(nlp, Pair()):
         raise AssertionError
 
 
@@ -58,7 +58,7 @@ def test_other_components(make_nlp):
     refused(nlp, r"2 ranks cannot train tagger, transformer together")
     nlp.config["training"]["frozen_components"] = ["tagger"]
     nlp.initialize(lambda: examples(nlp))
-    with together(nlp, Pair()):
+    with _together(nlp, Pair()):
         assert isinstance(nlp.get_pipe("sbert").peers, Pair)
 
 
@@ -83,7 +83,7 @@ def test_one_rank_takes_everything(make_nlp, monkeypatch):
     nlp = ready(make_nlp, accumulate_gradient=2)
     add_tagger(nlp)
     monkeypatch.setattr(nlp, "update", lambda batch, **settings: (batch, settings))
-    with together(nlp, TorchDistributed()) as joint:
+    with _together(nlp, TorchDistributed()) as joint:
         assert joint.update("a batch", sgd=False) == ("a batch", {"sgd": False})
         assert nlp.get_pipe("sbert").peers is None
 
@@ -95,13 +95,13 @@ def test_rank_without_an_example(make_nlp, without):
     batch = examples(nlp)[:1]
     batch += [Example(nlp.make_doc(text), nlp.make_doc(text)) for text in TEXTS[: without - 1]]
     message = f"of {without} examples.*leaves rank 1 without"
-    with together(nlp, Pair()) as joint, pytest.raises(ValueError, match=message):
+    with _together(nlp, Pair()) as joint, pytest.raises(ValueError, match=message):
         joint.update(batch, sgd=False)
 
 
 def test_different_batches_or_weights(make_nlp):
     nlp, ranks = ready(make_nlp), Pair()
-    with together(nlp, ranks) as joint:
+    with _together(nlp, ranks) as joint:
         ranks.differs = True
         with pytest.raises(ValueError, match=r"in step 0.*\(it is 1\)"):
             joint.update(examples(nlp), sgd=False)
@@ -125,11 +125,11 @@ def test_first_rank_evaluates(make_nlp):
 
     random.seed(3)
     state = random.getstate()
-    with together(nlp, Second()) as joint:
+    with _together(nlp, Second()) as joint:
         said.append(joint.evaluate(lambda: nlp.evaluate(read())))
     assert said[-1]["sts_spearman"] == expected["sts_spearman"]
     assert random.getstate() == state
-    with together(nlp, Second(rank=1)) as joint:
+    with _together(nlp, Second(rank=1)) as joint:
         assert joint.evaluate(pytest.fail) is said[-1]
 
 
@@ -142,14 +142,14 @@ def test_gradients_are_summed_where_any_rank_has_one(make_nlp, monkeypatch):
         def sum(self, values):
             return values + theirs
 
-    learning = list(parameters_of([nlp.get_pipe("transformer").model]))
+    learning = list(_parameters_of([nlp.get_pipe("transformer").model]))
     size = sum(one.weights.numel() for one in learning)
     n = len(learning)
     theirs = torch.zeros(n + 1 + size)
     theirs[0] = theirs[n] = 1.0  # the other rank has a gradient for the first alone, which has overflowed
     theirs[n + 1 : n + 1 + learning[0].weights.numel()] = 0.5
     seen = []
-    with together(nlp, Other()) as joint:
+    with _together(nlp, Other()) as joint:
         monkeypatch.setattr(nlp, "update", lambda own: seen.append(own) or {})
         joint.update(examples(nlp))
     assert [example.predicted.text for example in seen[0]] == [example.predicted.text for example in examples(nlp)[::2]]
@@ -160,7 +160,7 @@ def test_gradients_are_summed_where_any_rank_has_one(make_nlp, monkeypatch):
 
 def test_a_copy_is_alone(make_nlp):
     nlp = ready(make_nlp)
-    with together(nlp, Pair()):
+    with _together(nlp, Pair()):
         assert pickle.loads(pickle.dumps(nlp.get_pipe("sbert").peers)) is None
 
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from spacy_sbert.cli.visualize import read_document, read_texts
+from spacy_sbert.cli.visualize import _read_document, read_texts
 
 
 def test_files_without_columns(tmp_path):
@@ -15,4 +15,4 @@ def test_files_without_columns(tmp_path):
     assert read_texts(tmp_path / "table.txt", column="text", label="kind") == (["One.", "Two."], ["x", "y"])
     (tmp_path / "bad.txt").write_bytes(b"One.\n\xff\n")
     with pytest.raises(ValueError, match=r"bad\.txt, line 2: not UTF-8"):
-        read_document(tmp_path / "bad.txt")
+        _read_document(tmp_path / "bad.txt")

@@ -20,7 +20,7 @@ from writers import TEXTS, WRITERS, in_time
 from spacy_sbert.bulk import encode_file
 from spacy_sbert.evaluation import Settings, evaluate_suites
 from spacy_sbert.meta.component import fit_meta
-from spacy_sbert.search.corpus_search import open_index
+from spacy_sbert.search.corpus_search import _open_index
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="no fork, no limit of a file's size")
 N_PARTS = 16
@@ -220,10 +220,10 @@ def test_input_that_changes_between_two_runs(counted, nlp, tmp_path, part):
 
         corpus = tmp_path / "corpus.txt"
         corpus.write_text("\n".join(filter(None, TEXTS)) + "\n")
-        open_index(sbert, corpus, tmp_path / "index", kind="flat")
+        _open_index(sbert, corpus, tmp_path / "index", kind="flat")
         change(corpus, random)
         with cases.refuses(f"search, {change.__name__}", str(tmp_path / "index"), str(corpus)):
-            open_index(sbert, corpus, tmp_path / "index", kind="flat")
+            _open_index(sbert, corpus, tmp_path / "index", kind="flat")
 
         found = scores(tmp_path, tmp_path / "cache")
         path = next((tmp_path / "data").rglob("sts-dev.csv"))

@@ -7,7 +7,7 @@ import pytest
 import torch
 from gradients import finite_differences, relative_error
 
-from spacy_sbert.reranker.objectives import binary_cross_entropy, label_cross_entropy, mean_squared_error
+from spacy_sbert.reranker.objectives import _binary_cross_entropy, _label_cross_entropy, _mean_squared_error
 from spacy_sbert.reranker.shim import sigmoid
 
 RNG = numpy.random.default_rng(0)
@@ -22,24 +22,24 @@ def test_sigmoid():
 
 
 def test_binary_cross_entropy_by_hand():
-    loss, d_logits = binary_cross_entropy(numpy.array([[0.0], [math.log(3)]]), numpy.array([1.0, 0.0]))
+    loss, d_logits = _binary_cross_entropy(numpy.array([[0.0], [math.log(3)]]), numpy.array([1.0, 0.0]))
     assert loss == pytest.approx((math.log(2) + math.log(4)) / 2)
     assert numpy.allclose(d_logits, [[-0.25], [0.375]])
 
 
 def test_mean_squared_error_by_hand():
     logits, gold = numpy.array([[0.0], [2.0]]), numpy.array([1.0, 0.5])
-    loss, d_logits = mean_squared_error(logits, gold)
+    loss, d_logits = _mean_squared_error(logits, gold)
     assert loss == (1 + 2.25) / 2 and numpy.array_equal(d_logits, [[-1.0], [1.5]])
-    loss, d_logits = mean_squared_error(logits[:1], gold[:1], "sigmoid")
+    loss, d_logits = _mean_squared_error(logits[:1], gold[:1], "sigmoid")
     assert loss == 0.25 and numpy.array_equal(d_logits, [[2 * -0.5 * 0.25]])
 
 
 LOSSES = {
-    "cross-entropy": (binary_cross_entropy, torch.nn.functional.binary_cross_entropy_with_logits),
-    "squared error": (lambda x, gold: mean_squared_error(x, gold, "identity"), torch.nn.functional.mse_loss),
+    "cross-entropy": (_binary_cross_entropy, torch.nn.functional.binary_cross_entropy_with_logits),
+    "squared error": (lambda x, gold: _mean_squared_error(x, gold, "identity"), torch.nn.functional.mse_loss),
     "squared error of sigmoids": (
-        lambda x, gold: mean_squared_error(x, gold, "sigmoid"),
+        lambda x, gold: _mean_squared_error(x, gold, "sigmoid"),
         lambda x, gold: torch.nn.functional.mse_loss(x.sigmoid(), gold),
     ),
 }
@@ -61,7 +61,7 @@ def test_parity_with_pytorch(name):
 def test_label_cross_entropy():
     """Equal outputs: ln of the number of labels."""
     targets = numpy.array([0, 2, 1])
-    assert label_cross_entropy(numpy.zeros((3, 4)), targets)[0] == pytest.approx(math.log(4))
+    assert _label_cross_entropy(numpy.zeros((3, 4)), targets)[0] == pytest.approx(math.log(4))
     logits = RNG.normal(size=(3, 4))
-    expected = finite_differences(lambda x: label_cross_entropy(x, targets)[0], logits.copy())
-    assert relative_error(label_cross_entropy(logits, targets)[1], expected) < 1e-8
+    expected = finite_differences(lambda x: _label_cross_entropy(x, targets)[0], logits.copy())
+    assert relative_error(_label_cross_entropy(logits, targets)[1], expected) < 1e-8

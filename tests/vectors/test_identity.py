@@ -8,7 +8,7 @@ import pytest
 import spacy
 
 from spacy_sbert.meta.component import fit_meta
-from spacy_sbert.models.digests import encoder_digest, pipeline_digest, tokenizer_state
+from spacy_sbert.models.digests import _tokenizer_state, encoder_digest, pipeline_digest
 from spacy_sbert.models.fingerprint import config_state
 from spacy_sbert.pipeline.classification import find_heads
 
@@ -108,7 +108,7 @@ def test_digests_of_saved_indexes(make_nlp, model):
     network, tokenizer = encoder.model.shim.network, encoder.model.shim.tokenizer
     pooling = model.get("pooling", "mean")
     how = {
-        "tokenizer": tokenizer_state(tokenizer),
+        "tokenizer": _tokenizer_state(tokenizer),
         "lowercase": False,
         "max_length": 24,
         "overflow": "truncate",

@@ -8,8 +8,8 @@ from spacy_sbert.visual.page import (
     LIGHT,
     LIGHT_LABELS,
     STEPS,
-    contrast,
-    ink,
+    _contrast,
+    _ink,
     scale,
     step,
 )
@@ -22,7 +22,7 @@ def test_scale_moves_away_from_zero(stops):
     colours = scale(stops)
     assert len(colours) == 2 * STEPS + 1
     assert colours[:: STEPS // 2] == list(stops)
-    middle = [contrast(colour, colours[STEPS]) for colour in colours]
+    middle = [_contrast(colour, colours[STEPS]) for colour in colours]
     assert middle[STEPS:] == sorted(middle[STEPS:]) and middle[: STEPS + 1] == sorted(middle[: STEPS + 1], reverse=True)
     for negative, positive in ((colours[0], colours[-1]), (colours[STEPS // 2], colours[-1 - STEPS // 2])):
         red, blue = slice(1, 3), slice(5, 7)
@@ -32,12 +32,12 @@ def test_scale_moves_away_from_zero(stops):
 @pytest.mark.parametrize("stops", [LIGHT, DARK])
 def test_numbers_can_be_read(stops):
     for colour in scale(stops):
-        assert contrast(colour, {"#000": "#000000", "#fff": "#ffffff"}[ink(colour)]) >= 4.58
+        assert _contrast(colour, {"#000": "#000000", "#fff": "#ffffff"}[_ink(colour)]) >= 4.58
 
 
 @pytest.mark.parametrize(("labels", "page"), [(LIGHT_LABELS, "light"), (DARK_LABELS, "dark")])
 def test_points_stand_out(labels, page):
-    assert min(contrast(colour, PAGES[page]) for colour in labels) >= 3  # WCAG 1.4.11, of graphics
+    assert min(_contrast(colour, PAGES[page]) for colour in labels) >= 3  # WCAG 1.4.11, of graphics
     assert len(set(labels)) == len(labels) == 8
 
 

@@ -11,7 +11,7 @@ from scipy.cluster import hierarchy
 
 from spacy_sbert import visual
 from spacy_sbert.similarity import unit_length
-from spacy_sbert.visual.heatmap import similarity_order
+from spacy_sbert.visual.heatmap import _similarity_order
 
 ANGLES = (0.0, 2.0, 0.1, 2.1, 0.2)  # two groups, in turn
 DOCS = [made(f"Text {angle}.", [numpy.cos(angle), numpy.sin(angle)]) for angle in ANGLES]
@@ -81,12 +81,12 @@ def test_order_is_among_the_best_of_the_dendrogram(seed):
     def length(order):
         return (1 - cosines[order[:-1], order[1:]]).sum()
 
-    order = similarity_order(cosines)
+    order = _similarity_order(cosines)
     assert order in orders and order.index(0) < order.index(7)
     assert length(order) <= numpy.quantile([length(other) for other in orders], 0.1)
 
 
 def test_few_and_equal_texts():
-    assert similarity_order(numpy.ones((1, 1))) == [0] and similarity_order(numpy.eye(2)) == [0, 1]
-    assert sorted(similarity_order(numpy.ones((4, 4)) + 1e-15)) == [0, 1, 2, 3]
-    assert sorted(similarity_order(numpy.zeros((3, 3)))) == [0, 1, 2]  # of zero vectors
+    assert _similarity_order(numpy.ones((1, 1))) == [0] and _similarity_order(numpy.eye(2)) == [0, 1]
+    assert sorted(_similarity_order(numpy.ones((4, 4)) + 1e-15)) == [0, 1, 2, 3]
+    assert sorted(_similarity_order(numpy.zeros((3, 3)))) == [0, 1, 2]  # of zero vectors

@@ -74,7 +74,7 @@ class HFBackend:
         return self.model(**inputs).last_hidden_state.flatten(0, 1)
 
 
-class Reference(HFBackend):
+class _Reference(HFBackend):
     """A Hugging Face model in the batches of sentence-transformers: to the last bit as it encodes."""
 
     merges_equal = False
@@ -102,7 +102,7 @@ class BackendCache:
         precision (str): "float32", "bfloat16", "float16", "int8" or "reference".
         wordpieces (TokenizedBatch): the first windows, on which "int8" is calibrated, if it is not, and they
             are ENOUGH; until then, and for a model that is not packable, it is "auto".
-        RETURNS (Engine): a Reference if that is asked for, a PackedBert if it can stand for the model, else the model
+        RETURNS (Engine): a _Reference if that is asked for, a PackedBert if it can stand for the model, else the model
             itself, Padded; a copy of it for half precision.
         """
         calibration = self._of_int8(model, wordpieces) if precision == INT8 else None
@@ -178,7 +178,7 @@ def _versions(model: Network) -> list[int]:
 @torch.no_grad()
 def _make(model: Network, precision: str, calibration: "Calibration | None") -> Backend:
     if precision == REFERENCE:
-        return Reference(model)
+        return _Reference(model)
     if calibration is not None:
         from .int8 import int8_bert  # noqa: PLC0415 (only int8 needs it)
 

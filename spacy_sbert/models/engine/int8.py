@@ -87,7 +87,7 @@ SMOOTHING = 0.5
 SMALLEST = 1e-5  # of channels that are zero on all texts
 
 
-class Quantizer:
+class _Quantizer:
     """From numbers to 8 bits, and how to read these.
 
     q = min(max(round(x / (scale f)) + zero, 0), 255),    x = scale f (q - zero)
@@ -115,7 +115,7 @@ class Quantizer:
         return (rounded.float() - self.zero) * self._steps
 
 
-def round_weight(weight: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+def _round_weight(weight: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
     """V and d of W = d V, by output: d_i = max_j |W_ij| / 127.
 
     weight: (out, in).
@@ -126,7 +126,7 @@ def round_weight(weight: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
     return (weight / scales[:, None]).round().to(torch.int8), scales
 
 
-class Int8Linear:
+class _Int8Linear:
     """x W' + b, and the activation of it, from 8 bits of x and W.
 
     Weights are rounded by output, inputs by the range that was found on some texts, so that a vector does not depend on
@@ -151,35 +151,35 @@ class Int8Linear:
         *,
         smooth: bool = False,
         dtype: torch.dtype,
-        then: Quantizer | None = None,
+        then: _Quantizer | None = None,
     ):
         weight, self.rounding, _ = _shared_out(weight, ranges, smooth=smooth)
         output = (dtype, 1.0, 0) if then is None else (torch.uint8, then.scale, then.zero)
         self._product: Int8Product = int8_product(
-            *round_weight(weight), bias, (self.rounding.scale, self.rounding.zero), activation, output
+            *_round_weight(weight), bias, (self.rounding.scale, self.rounding.zero), activation, output
         )
 
     def __call__(self, states: torch.Tensor) -> torch.Tensor:
         return self._product(states if states.dtype == torch.uint8 else self.rounding(states))
 
 
-def fake_quantized(
+def _fake_quantized(
     weight: torch.Tensor, bias: torch.Tensor, ranges: torch.Tensor, activation: str | None = None, *, smooth: bool
 ) -> Linear:
-    """Return what Int8Linear gives, by products in float32, which every device has; for the arguments see there."""
+    """Return what _Int8Linear gives, by products in float32, which every device has; for the arguments see there."""
     shared, rounding, factors = _shared_out(weight, ranges, smooth=smooth)
-    rounded, scales = round_weight(shared)
+    rounded, scales = _round_weight(shared)
     product = linear(rounded * scales[:, None] / factors, bias, torch.float32, activation)
     return lambda states: product(rounding.read(rounding(states)))
 
 
 def _shared_out(
     weight: torch.Tensor, ranges: torch.Tensor, *, smooth: bool
-) -> tuple[torch.Tensor, Quantizer, torch.Tensor]:
+) -> tuple[torch.Tensor, _Quantizer, torch.Tensor]:
     """float32 (out, in), W f; how x / f is rounded; float32 (in,), f."""
     weight, ranges = weight.detach().float(), ranges.to(weight.device)
     factors = _factors(weight, ranges) if smooth else torch.ones_like(ranges[0])
-    return weight * factors, Quantizer(ranges, factors), factors
+    return weight * factors, _Quantizer(ranges, factors), factors
 
 
 def _factors(weight: torch.Tensor, ranges: torch.Tensor) -> torch.Tensor:
@@ -194,7 +194,7 @@ MAX_NOISE = 0.05  # what is noisier (a ratio of signal to noise of 13 dB) is lef
 MIN_COSINE = 0.99  # of a window's mean state with 8 bits to that without
 
 
-class Observer(Protocol):
+class _Observer(Protocol):
     """Sees what a linear layer is given, and what it makes of it: (n, in) and (n, out)."""
 
     def __call__(self, given: torch.Tensor, made: torch.Tensor) -> None: ...
@@ -241,7 +241,7 @@ def _rounded(model: Network, ranges: Mapping[Place, torch.Tensor]) -> dict[Place
     """Return the products as 8 bits give them."""
     weights, activations = [weights_of(parts) for parts in layers_of(model)], {"widen": activation_of(model)}
     return {
-        (i, name): fake_quantized(*weights[i][name], found, activations.get(name), smooth=name in SMOOTHED)
+        (i, name): _fake_quantized(*weights[i][name], found, activations.get(name), smooth=name in SMOOTHED)
         for (i, name), found in ranges.items()
     }
 
@@ -258,7 +258,7 @@ class _Encoding:
         self.products = {(i, name): layer.linears[name] for i, layer in layers for name in LINEARS}
 
     def __call__(
-        self, products: Mapping[Place, Linear], watches: Mapping[Place, Observer] | None = None
+        self, products: Mapping[Place, Linear], watches: Mapping[Place, _Observer] | None = None
     ) -> torch.Tensor:
         """float32 (n, hidden): the sum of each window's states.
 
@@ -280,7 +280,7 @@ class _Encoding:
         return sums
 
 
-def _watched(product: Linear, watch: Observer, of_text: torch.Tensor, states: torch.Tensor) -> torch.Tensor:
+def _watched(product: Linear, watch: _Observer, of_text: torch.Tensor, states: torch.Tensor) -> torch.Tensor:
     made = product(states)
     watch(states[of_text], made[of_text])
     return made
@@ -315,7 +315,7 @@ class _Noise:
 
 
 def int8_bert(model: Network, calibration: Calibration, dtype: torch.dtype) -> PackedBert:
-    """Return a PackedBert whose products are those of Int8Linear, as far as they bear it.
+    """Return a PackedBert whose products are those of _Int8Linear, as far as they bear it.
 
     model: of Hugging Face, see is_packable; on a CPU, see has_int8_product.
     calibration (Calibration): of its weights.
@@ -344,7 +344,7 @@ def _products(
             found[name] = linear(*both, dtype, own)
             continue
         narrow = found.get("narrow")
-        then = narrow.rounding if name == "widen" and isinstance(narrow, Int8Linear) else None
+        then = narrow.rounding if name == "widen" and isinstance(narrow, _Int8Linear) else None
         ranges = calibration.ranges[name][layer]
-        found[name] = Int8Linear(*both, ranges, own, smooth=name in SMOOTHED, dtype=dtype, then=then)
+        found[name] = _Int8Linear(*both, ranges, own, smooth=name in SMOOTHED, dtype=dtype, then=then)
     return found

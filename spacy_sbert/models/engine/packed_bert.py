@@ -99,7 +99,7 @@ class LayerModules:
         return [self.query, self.key, self.value, self.mix, self.widen, self.narrow]
 
 
-def is_of_family(model: Network) -> bool:
+def _is_of_family(model: Network) -> bool:
     """Whether a model is of a class of FAMILIES itself, not of one derived from it."""
     return _class_of(model) in FAMILIES
 
@@ -156,7 +156,7 @@ SMOOTHED = ("heads", "widen")  # those that read what layer norm gives, whose ch
 
 def is_packable(model: Network) -> bool:
     """Whether PackedBert computes the same as a Hugging Face model: an encoder of FAMILIES, without extras."""
-    if not is_of_family(model):
+    if not _is_of_family(model):
         return False
     config, layers = model.config, layers_of(model)
     # Adapters (LoRA) put modules of their own in the place of linear layers.
