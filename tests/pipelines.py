@@ -137,3 +137,16 @@ def mpnet() -> Path:
     if not folder:
         pytest.skip("needs all-mpnet-base-v2: set SPACY_SBERT_MPNET to the folder of scripts/fetch_mpnet.py")
     return Path(folder)
+
+
+LISTENER = {
+    "@architectures": "spacy-transformers.TransformerListener.v1",
+    "grad_factor": 1.0,
+    "pooling": {"@layers": "reduce_mean.v1"},
+}
+
+
+def add_tagger(nlp: Language, name: str = "tagger", **kwargs) -> None:
+    """A second component that listens, at token level."""
+    config = {"model": {"@architectures": "spacy.Tagger.v2", "tok2vec": LISTENER}}
+    nlp.add_pipe("tagger", name=name, config=config, **kwargs).add_label("X")

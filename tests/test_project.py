@@ -12,6 +12,7 @@ import pytest
 import spacy
 import srsly
 from killing import typed
+from workflows import use_tiny_bert
 
 from spacy_sbert.readers import PairCorpus, read_sts
 
@@ -43,15 +44,6 @@ def run(project, name, *arguments):
 def run_anew(project, name):
     command = [sys.executable, "-m", "spacy", "project", "run", name, "."]
     return subprocess.run(command, capture_output=True, text=True, cwd=project)
-
-
-def use_tiny_bert(project, tiny_bert):
-    """Two steps of every shipped config, for the random tiny BERT."""
-    root = project if (project / "configs").is_dir() else project.parent.parent
-    for file in (root / "configs").glob("*.cfg"):
-        text = file.read_text(encoding="utf8").replace("sentence-transformers/all-MiniLM-L6-v2", str(tiny_bert))
-        text = re.sub(r"(max_steps) = 0", r"\1 = 2", re.sub(r"(eval_frequency) = .*", r"\1 = 1", text))
-        file.write_text(text, encoding="utf8")
 
 
 def succeed(project, *arguments, run=run):

@@ -6,12 +6,11 @@ import shutil
 import numpy
 import pytest
 import spacy
+from objectives import OBJECTIVES, heads, make, step
 from pipelines import HOLDER, TRANSFORMERS, gradients, weights
 from spacy.cli.train import train
-from test_objectives import OBJECTIVES, heads, make, step
-from test_project import ROOT, use_tiny_bert
-from test_training_loop import CONFIGS, TWO_STEPS, entities
 from thinc.api import Adam, Config
+from workflows import CONFIGS, ROOT, TWO_STEPS, entities, use_tiny_bert
 
 pytestmark = pytest.mark.gpu
 

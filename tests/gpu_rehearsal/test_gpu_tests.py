@@ -5,10 +5,10 @@ from collections import Counter
 
 import pytest
 import torch
+from objectives import OBJECTIVES
 from pipelines import ROOT
-from test_objectives import OBJECTIVES
-from test_training_loop import CONFIGS
 from thinc.util import has_gpu
+from workflows import CONFIGS
 
 SLOW = {  # most of these start processes of their own
     "test_workflows_of_the_project",

@@ -7,8 +7,8 @@ import spacy
 from gpu_rehearsal.both_ways import both_ways, check_same, looks_of
 from gpu_rehearsal.strict_arrays import StrictArray
 from gpu_rehearsal.strict_ops import strict_device
+from objectives import make, step
 from pipelines import ENCODERS
-from test_objectives import make, step
 
 from spacy_sbert.models.pooling import POOLING
 

@@ -6,9 +6,9 @@ from importlib.metadata import distribution
 import numpy
 import pytest
 from gpu_rehearsal.both_ways import both_ways, check_same, looks_of, parameters_of
+from objectives import MULTI, OBJECTIVES, make, several
 from pipelines import OTHERS, TRANSFORMERS
 from spacy.util import registry
-from test_objectives import MULTI, OBJECTIVES, make, several
 from thinc.api import SGD, Adam, RAdam, fix_random_seed, get_current_ops
 
 from spacy_sbert.training.batchers import batch_by_objective

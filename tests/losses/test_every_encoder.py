@@ -12,10 +12,10 @@ import numpy
 import pytest
 import spacy
 import torch
+from objectives import MULTI, OBJECTIVES, TEXTS, layer, make_examples, several
 from pipelines import add_curated
 from spacy.language import Language
 from spacy.vectors import Vectors
-from test_objectives import MULTI, OBJECTIVES, TEXTS, layer, make_examples, several
 from thinc.api import Adam, NumpyOps, Ops, fix_random_seed
 
 WIDTH, ROWS = 16, 60

@@ -7,7 +7,7 @@ import numpy
 import pytest
 from keyword_packages import stand_in_for_missing
 
-PAGE = Path(__file__).parent.parent / "docs" / "keywords.md"
+PAGE = Path(__file__).parents[2] / "docs" / "keywords.md"
 TEXTS = ["A man is eating food.", "The dog ran fast.", "He cannot go.", "The cat sat on the mat."]
 
 

@@ -17,7 +17,7 @@ import pytest
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
-ROOT = Path(__file__).parent.parent
+ROOT = Path(__file__).parents[2]
 PACKAGE = ROOT / "spacy_sbert"
 BUILT_FROM = ("pyproject.toml", "setup.cfg", "MANIFEST.in", "README.md", "LICENSE")
 

@@ -13,7 +13,7 @@ import numpy
 import spacy
 
 sys.path.insert(0, str(Path(__file__).parent.parent))
-from test_objectives import OBJECTIVES, make_examples, several
+from objectives import OBJECTIVES, make_examples, several
 from thinc.api import SGD
 from torch import distributed
 

@@ -16,7 +16,7 @@ from spacy_sbert.readers import MultiCorpus, PairCorpus, TeacherCorpus, convert,
 from spacy_sbert.training.batchers import batch_by_objective, batch_in_turn, batch_mixed
 from spacy_sbert.training.schedules import epoch_steps, linear_warmup, linear_warmup_of_epochs
 
-ROOT = Path(__file__).parent.parent
+ROOT = Path(__file__).parents[2]
 NLP = spacy.blank("en")
 OWN = [batch_by_objective, batch_in_turn, batch_mixed]
 COLUMNS = {"format": "table", "members": ["a", "b"]}

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy
 import pytest
 import spacy
-from test_objectives import MULTI, OBJECTIVES, layer, make_examples, several
+from objectives import MULTI, OBJECTIVES, layer, make_examples, several
 from thinc.api import fix_random_seed
 
 sys.path.insert(0, str(Path(__file__).parent))

@@ -13,7 +13,7 @@ from spacy_sbert.distributed.torch_distributed import launched
 from spacy_sbert.distributed.train_loop import train
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*longer than the encoder's limit")
-ROOT = Path(__file__).parent.parent
+ROOT = Path(__file__).parents[2]
 SMALL = {"corpora.train.limit": 57, "corpora.dev.limit": 12, "training.max_epochs": 1}  # 4 steps
 
 

@@ -4,8 +4,8 @@ import json
 
 import pytest
 import spacy
+from objectives import MULTI, several
 from pipelines import TRAINED
-from test_objectives import MULTI, several
 from thinc.api import fix_random_seed
 
 from spacy_sbert.training.logger import progress_logger

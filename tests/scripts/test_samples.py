@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from spacy.training.converters import iob_to_docs
 
-ROOT = Path(__file__).parent.parent
+ROOT = Path(__file__).parents[2]
 ASSETS = ROOT / "assets"
 COUNTS = {
     "pairs": (480, 160),

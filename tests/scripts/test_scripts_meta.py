@@ -17,7 +17,7 @@ from transformers import BertConfig, BertModel
 from spacy_sbert.meta import MetaEmbedding
 from spacy_sbert.similarity import spearman
 
-ROOT = Path(__file__).parent.parent
+ROOT = Path(__file__).parents[2]
 CODE = """
 import numpy
 from spacy.util import registry

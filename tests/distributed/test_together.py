@@ -6,9 +6,8 @@ import random
 import numpy
 import pytest
 import torch
-from pipelines import TRAINED, make_example
+from pipelines import TRAINED, add_tagger, make_example
 from spacy.training import Example
-from test_shared import add_tagger
 
 from spacy_sbert.distributed.torch_distributed import TorchDistributed, _parameters_of
 from spacy_sbert.distributed.train_loop import _together

@@ -34,7 +34,7 @@ def make():
             raise KeyboardInterrupt
     return stop
 """
-ROOT = Path(__file__).parent.parent
+ROOT = Path(__file__).parents[2]
 EPOCHS = {"training.max_epochs": 3, "training.eval_frequency": 3, "corpora.train.limit": 70, "corpora.dev.limit": 20}
 STREAM = EPOCHS | {"training.max_epochs": -1, "training.max_steps": 13, "corpora.train.shuffle_buffer": 30}
 DROPOUT = {f"components.{HOLDER[TRAINED]}.model.transformer_config": {"hidden_dropout_prob": 0.2}}

@@ -3,24 +3,13 @@
 import numpy
 import pytest
 import spacy
-from pipelines import make_example, weights
+from pipelines import add_tagger, make_example, weights
 from spacy.language import Language
 from spacy.training import Example
 from spacy.util import registry
 
 TEXT = "A man is eating food. He cannot go."
 SHARED = {"model": {"@architectures": "spacy-sbert.SharedSentenceEncoder.v1"}}
-LISTENER = {
-    "@architectures": "spacy-transformers.TransformerListener.v1",
-    "grad_factor": 1.0,
-    "pooling": {"@layers": "reduce_mean.v1"},
-}
-
-
-def add_tagger(nlp: Language, name: str = "tagger", **kwargs) -> None:
-    """A second component that listens, at token level."""
-    config = {"model": {"@architectures": "spacy.Tagger.v2", "tok2vec": LISTENER}}
-    nlp.add_pipe("tagger", name=name, config=config, **kwargs).add_label("X")
 
 
 def tagged(nlp: Language, text: str) -> Example:

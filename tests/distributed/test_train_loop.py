@@ -8,7 +8,6 @@ import subprocess
 import sys
 import time
 from functools import partial
-from pathlib import Path
 from types import SimpleNamespace
 
 import numpy
@@ -17,25 +16,17 @@ import spacy
 from pipelines import HOLDER, TRAINED, shipped_config, weights
 from spacy.cli.init_config import fill_config
 from spacy.cli.train import train
-from spacy.tokens import DocBin
-from spacy.training.converters import iob_to_docs
 from spacy.training.initialize import init_nlp
 from spacy.training.loop import train as train_nlp
 from thinc.api import Config
 from typer.testing import CliRunner
+from workflows import CONFIGS, FROM_TEACHERS, ROOT, TOKENS, TWO_STEPS, entities
 
 from spacy_sbert.cli import app
 from spacy_sbert.training.schedules import epoch_steps
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*longer than the encoder's limit")
-ROOT = Path(__file__).parent.parent
-TOKENS = ("infersent", "paraphrase_average", "word_average")
-FROM_TEACHERS = ("distillation_static", "distillation_tok2vec")
-RERANKERS = ("reranker", "reranker_nli", "reranker_two_step")
-OTHERS = (*RERANKERS, *TOKENS, *FROM_TEACHERS)  # tests/reranker, and the two tests of those without a transformer
-CONFIGS = [file for file in sorted((ROOT / "configs").glob("*.cfg")) if file.stem not in OTHERS]
 MARKS = {"joint": pytest.mark.spacy_transformers, "two_step": pytest.mark.spacy_transformers}
-TWO_STEPS = {"training.max_epochs": 0, "training.max_steps": 2, "training.eval_frequency": 1}
 
 
 def weights_of(nlp):
@@ -57,15 +48,6 @@ def fit(tiny_bert, tmp_path, monkeypatch):
         return spacy.load(tmp_path / output / "model-last")
 
     return run
-
-
-def entities(folder):
-    """Convert the sample of entities, and return where it is."""
-    for part in ("train", "dev"):
-        text = (ROOT / "assets" / f"entities-{part}.iob").read_text(encoding="utf8")
-        docs = iob_to_docs(text, n_sents=1, no_print=True)
-        DocBin(docs=docs, store_user_data=True).to_disk(folder / f"entities-{part}.spacy")
-    return {f"paths.entities_{part}": str(folder / f"entities-{part}.spacy") for part in ("train", "dev")}
 
 
 @pytest.mark.parametrize("name", [pytest.param(file.stem, marks=MARKS.get(file.stem, ())) for file in CONFIGS])
