@@ -26,18 +26,6 @@ def reason_of(error: Exception) -> str:
 class Errors:
     """Messages of errors that several modules raise."""
 
-    MISSING_DATA = "{names} not found below {root}. Get it from {source}"
-    UNKNOWN_SUITE = "Unknown suite '{given}': expected some of {expected}."
-    NOT_CLASSIFYING = (
-        "The pipeline has no trained classification head: to label pairs, train an 'sbert' pipe with "
-        "spacy-sbert.SoftmaxLoss.v1 (configs/nli.cfg)."
-    )
-    BAD_CACHE = "{path} does not hold saved vectors of an evaluation: {reason}. Delete it."
-    UNREADABLE_RESULTS = (
-        "{path} cannot be read as results of an evaluation: {reason}. Expected the JSON file that 'python -m "
-        "spacy sbert benchmark --output' saves."
-    )
-    BAD_POWER = "Cannot take the power mean with p = {given}: expected whole numbers above 0, -inf and inf."
     JOINED_DOC = (
         "This Doc was joined from others, and '{text}' in it is not a whole text that the pipe '{name}' "
         "encoded. Call nlp on its text: nlp(doc.text)."

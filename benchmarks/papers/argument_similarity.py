@@ -52,12 +52,9 @@ from spacy.language import Language
 from spacy.util import load_config
 
 from spacy_sbert.evaluation import PipelineSource
-from spacy_sbert.evaluation.baselines import make_baseline
-from spacy_sbert.evaluation.encoders import Source
-from spacy_sbert.evaluation.protocols.arguments import N_FOLDS, Split, split_folds, split_topics
-from spacy_sbert.evaluation.protocols.graded import CORRELATIONS
-from spacy_sbert.evaluation.protocols.learned_arguments import fit_support_vectors
-from spacy_sbert.evaluation.task import VectorStore
+from spacy_sbert.evaluation.encoders import Source, VectorStore, make_baseline
+from spacy_sbert.evaluation.protocols.arguments import N_FOLDS, Split, fit_support_vectors, split_folds, split_topics
+from spacy_sbert.evaluation.protocols.sts import CORRELATIONS
 from spacy_sbert.losses.pair_features import SYMMETRIC, concatenated
 from spacy_sbert.readers.arguments import LAYOUTS, ArgumentRow, read_arguments
 from spacy_sbert.similarity import cosine

@@ -9,9 +9,8 @@ import numpy
 from spacy.language import Language
 
 from spacy_sbert.evaluation import Settings, evaluate_suites
-from spacy_sbert.evaluation.bootstrap import interval, resample, spearman_of
 from spacy_sbert.evaluation.encoders import Source
-from spacy_sbert.evaluation.results import mean
+from spacy_sbert.evaluation.results import interval, mean, resample, spearman_of
 from spacy_sbert.evaluation.suite import tasks_of
 from spacy_sbert.evaluation.task import MissingData, digests, indices_by_name
 from spacy_sbert.files.serialization import file_digest

@@ -89,8 +89,7 @@ def _benchmark_cli(
     check_pipeline(pipeline)
 
     from ..evaluation import PipelineSource, Settings, evaluate_suites
-    from ..evaluation.baselines import make_baseline
-    from ..evaluation.encoders import Source
+    from ..evaluation.encoders import Source, make_baseline
     from ..evaluation.suite import check_packages, write_json
     from ..files.serialization import checksummed_json
     from ..progress import ticking

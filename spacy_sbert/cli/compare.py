@@ -29,7 +29,8 @@ def _compare_cli(
 
     check_output(output, overwrite=overwrite)
     with exit_on_error("Cannot compare"), ticking("Comparing", shown=not quiet):
-        from ..evaluation.compare import compare, compare_html, compare_markdown, compare_terminal
+        from ..evaluation.compare import compare
+        from ..evaluation.report import compare_html, compare_markdown, compare_terminal
         from ..evaluation.results import read_results
         from ..evaluation.suite import write_json
 

@@ -1,22 +1,32 @@
-"""Comparison of the results of several models on the tasks that they share."""
+"""Comparison of the results of several models on the tasks that they share: tests, ranks, transfer and probing."""
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy
+from scipy import stats
 
-from ..render.document import html, markdown, terminal
-from .bootstrap import Resampled, mean_of, paired_difference, spearman_of
-from .comparison_report import contents, plots
-from .rank_stability import common_variants, rank_changes, transfer_probing, variant_key
-from .results import Predictions, Results, TaskResult, check_results, figure
+from ..similarity import spearman
+from .results import (
+    Figure,
+    Json,
+    Resampled,
+    by_suite,
+    check_results,
+    figure,
+    mean,
+    mean_of,
+    paired_difference,
+    spearman_of,
+)
 
 _FORMAT = "spacy-sbert comparison 1"
 _CORRELATIONS = (["spearman", "pooled"], ["spearman"])  # what follows the similarity in the path of a figure
 
 
 def compare(
-    results: Sequence[Results], *, resamples: int = 1000, seed: int = 1, files: Sequence[str] | None = None
+    results: Sequence[Json], *, resamples: int = 1000, seed: int = 1, files: Sequence[str] | None = None
 ) -> dict[str, Any]:
     """Put models side by side, and test every other one against the first.
 
@@ -32,89 +42,68 @@ def compare(
     """
     if len(results) < 2:
         raise ValueError(f"Cannot compare {len(results)} results of evaluations: expected two or more.")
-    for number, one in enumerate(results, 1):
-        check_results(one, f"Result {number}")
-    names = _labels(results, files or [str(number) for number in range(1, len(results) + 1)])
-    results = _aligned(results)
+    for number, result in enumerate(results, 1):
+        check_results(result, f"Result {number}")
+    names = [result["model"]["name"] for result in results]
+    files = files or [str(number) for number in range(1, len(results) + 1)]
+    names = [f"{name} ({file})" if names.count(name) > 1 else name for name, file in zip(names, files, strict=True)]
+    results = aligned(results)
     having: dict[str, list[str]] = {}  # the models that have a task
-    for name, one in zip(names, results, strict=True):
-        for task in one["tasks"]:
+    for name, result in zip(names, results, strict=True):
+        for task in result["tasks"]:
             having.setdefault(task, []).append(name)
     shared = [task for task, models in having.items() if len(models) == len(results)]
+    models = zip(names, (result["model"]["digest"] for result in results), strict=True)
     return {
         "format": _FORMAT,
         "resamples": resamples,
         "seed": seed,
-        "models": [{"name": name, "digest": one["model"]["digest"]} for name, one in zip(names, results, strict=True)],
+        "models": [{"name": name, "digest": digest} for name, digest in models],
         "warnings": _warnings(results, names),
-        "tasks": {task: _task([one["tasks"][task] for one in results], resamples, seed) for task in shared},
+        "tasks": {task: _task([result["tasks"][task] for result in results], resamples, seed) for task in shared},
         "not_shared": {task: models for task, models in having.items() if task not in shared},
         "rank_changes": rank_changes(results, shared),
         "transfer_probing": transfer_probing(results, shared),
     }
 
 
-def compare_markdown(results: Sequence[Results], comparison: Mapping[str, Any] | None = None) -> str:
-    """Report on models side by side, in Markdown.
-
-    results (Sequence of dict): see compare. comparison (dict): what compare made of them, by default it is made.
-    RETURNS (str): the same for the same results.
-    """
-    return markdown(contents(_aligned(results), comparison or compare(results)))
-
-
-def compare_terminal(results: Sequence[Results], comparison: Mapping[str, Any], width: int) -> str:
-    """Report on models in plain tables; width (int): the columns of the terminal. See compare_markdown."""
-    return terminal(contents(_aligned(results), comparison), width)
-
-
-def compare_html(results: Sequence[Results], comparison: Mapping[str, Any] | None = None) -> str:
-    """Report on models side by side, as a self-contained page with plots; see compare_markdown."""
-    comparison = comparison or compare(results)
-    return html(contents(_aligned(results), comparison), plots(comparison))
-
-
-def _aligned(results: Sequence[Results]) -> list[Results]:
+def aligned(results: Sequence[Json]) -> list[Json]:
     """Return the results with the first variant that all of them have at the front of each task that they share.
 
-    Predictions and intervals are those of a result's own first variant: where another comes to the front they are left
+    Predictions and intervals are those of a result's own first variant: if another comes to the front they are left
     out, so that nothing is tested across settings.
     """
-    copies: list[Results] = [{**one, "tasks": dict(one["tasks"])} for one in results]
+    copies: list[Json] = [{**result, "tasks": dict(result["tasks"])} for result in results]
     for name in copies[0]["tasks"]:
-        common = common_variants(copies, [name]) if all(name in one["tasks"] for one in copies) else []
-        for one in copies if common else []:
-            task = one["tasks"][name]
-            place = [variant_key(entry) for entry in task["variants"]].index(common[0])
+        common = _common_variants(copies, [name]) if all(name in result["tasks"] for result in copies) else []
+        for result in copies if common else []:
+            task = result["tasks"][name]
+            place = [_variant_key(entry) for entry in task["variants"]].index(common[0])
             if place:
                 front = [task["variants"][place], *task["variants"][:place], *task["variants"][place + 1 :]]
-                one["tasks"][name] = {**task, "variants": front, "intervals": {}, "predictions": {}}
+                result["tasks"][name] = {**task, "variants": front, "intervals": {}, "predictions": {}}
     return copies
 
 
-def _task(tasks: Sequence[TaskResult], resamples: int, seed: int) -> dict[str, Any]:
+def _task(tasks: Sequence[Json], resamples: int, seed: int) -> dict[str, Any]:
     first, *others = tasks
+    tests: list[Mapping[str, float | str]] = []
+    for task in others:
+        statistics = _statistics(task, first)
+        if isinstance(statistics, str):
+            tests.append({"reason": statistics})
+        else:
+            test = paired_difference(*statistics, resamples, seed)
+            tests.append(test or {"reason": "undefined for most resamples"})
     figures = [figure(task["variants"][0]["scores"], first["primary"].split(".")) for task in tasks]
-    tests = [_test(task, first, resamples, seed) for task in others]
     return {"suite": first["suite"], "primary": first["primary"], "figures": figures, "tests": tests}
 
 
-def _test(ours: TaskResult, theirs: TaskResult, resamples: int, seed: int) -> Mapping[str, float | str]:
-    """Return what paired_difference gives, or the reason why there is no test."""
-    statistics = _statistics(ours, theirs)
-    if isinstance(statistics, str):
-        return {"reason": statistics}
-    return paired_difference(*statistics, resamples, seed) or {"reason": "undefined for most resamples"}
-
-
-def _statistics(ours: TaskResult, theirs: TaskResult) -> tuple[Resampled, Resampled, int] | str:
-    """Return the statistics of a paired test and the number of examples, or why there is no test.
-
-    Data sets are identified by digests, not by folders.
-    """
-    if sorted(ours["data"].values()) != sorted(theirs["data"].values()):
+def _statistics(ours: Json, theirs: Json) -> tuple[Resampled, Resampled, int] | str:
+    """Return the statistics of a paired test and the number of examples, or why there is no test."""
+    if sorted(ours["data"].values()) != sorted(theirs["data"].values()):  # digests, wherever the files are
         return "the data files differ"
-    if variant_key(ours["variants"][0]) != variant_key(theirs["variants"][0]):
+    if _variant_key(ours["variants"][0]) != _variant_key(theirs["variants"][0]):
         return "the normalisation or the size of the first variant differs"
     if ours["primary"] != theirs["primary"]:
         return "the figures that stand for the task differ"
@@ -122,7 +111,7 @@ def _statistics(ours: TaskResult, theirs: TaskResult) -> tuple[Resampled, Resamp
     if "right" in one and "right" in other:
         if len(one["right"]) != len(other["right"]) or not one["right"]:
             return "the numbers of examples differ" if one["right"] or other["right"] else "no predictions were kept"
-        return mean_of(_correct(one)), mean_of(_correct(other)), len(one["right"])
+        return mean_of(_right(one)), mean_of(_right(other)), len(one["right"])
     if "predicted" not in one or "predicted" not in other or not one["predicted"]:
         return "no predictions were kept"
     if one["gold"] != other["gold"]:
@@ -130,34 +119,169 @@ def _statistics(ours: TaskResult, theirs: TaskResult) -> tuple[Resampled, Resamp
     if ours["primary"].split(".")[1:] not in _CORRELATIONS:
         return f"there is no paired test for {ours['primary']}"
     gold, *sides = (numpy.array(each, dtype="float64") for each in (one["gold"], one["predicted"], other["predicted"]))
-    first, second = (spearman_of(side, gold) for side in sides)
-    return first, second, len(gold)
+    return spearman_of(sides[0], gold), spearman_of(sides[1], gold), len(gold)
 
 
-def _correct(predictions: Predictions) -> numpy.ndarray:
+def _right(predictions: Json) -> numpy.ndarray:
     return numpy.frombuffer(predictions["right"].encode("ascii"), dtype="uint8") == ord("1")
 
 
-def _labels(results: Sequence[Results], files: Sequence[str]) -> list[str]:
-    """Return names of models; those that several have with what tells them apart."""
-    names = [one["model"]["name"] for one in results]
-    return [f"{name} ({file})" if names.count(name) > 1 else name for name, file in zip(names, files, strict=True)]
-
-
-def _warnings(results: Sequence[Results], names: Sequence[str]) -> list[str]:
-    warnings = [*_differences([one["settings"] for one in results], "The setting", names)]
-    warnings += _differences([one["versions"] for one in results], "The version of", names)
+def _warnings(results: Sequence[Json], names: Sequence[str]) -> list[str]:
+    warnings = [*_differences([result["settings"] for result in results], "The setting", names)]
+    warnings += _differences([result["versions"] for result in results], "The version of", names)
     by_digest: dict[str, list[str]] = {}
-    for name, one in zip(names, results, strict=True):
-        by_digest.setdefault(one["model"]["digest"], []).append(name)
+    for name, result in zip(names, results, strict=True):
+        by_digest.setdefault(result["model"]["digest"], []).append(name)
     same = [" and ".join(group) for group in by_digest.values() if len(group) > 1]
     return [*warnings, *(f"{group} are one and the same model: their digests are equal." for group in same)]
 
 
-def _differences(each: Sequence[Mapping[str, object]], what: str, names: Sequence[str]) -> Iterator[str]:
-    for key in dict.fromkeys(key for one in each for key in one):
-        values = [one.get(key, "not there") for one in each]
+def _differences(each: Sequence[Mapping[str, Any]], what: str, names: Sequence[str]) -> Iterator[str]:
+    for key in dict.fromkeys(key for facts in each for key in facts):
+        values = [facts.get(key, "not there") for facts in each]
         words = [(", ".join(map(str, v)) or "none") if isinstance(v, list) else str(v) for v in values]
         if len(set(words)) > 1:
             listed = "; ".join(f"{name}: {value}" for name, value in zip(names, words, strict=True))
             yield f"{what} {key.replace('_', ' ')} differs. {listed}."
+
+
+_MIN_MODELS = 5
+_OTHERS = ("SST-5", "SICK-E")  # of the suite, but not of the seven transfer tasks of Reimers and Gurevych 2019
+_NORMAL = 1.959963984540054  # 97.5 % of a normal distribution lie below
+_FIELLER = 1.06  # times the variance of Fisher's z, for ranks
+_ROUNDING = 1e-9
+_METHOD = "95 % interval by Fisher's z, its variance 1.06 / (models - 3); undefined for a correlation of 1 or -1"
+_PAIRS = {"classifiers": ("lr", "mlp"), "similarities": ("cosine", "learned")}
+RANK_KINDS = {
+    "variants": "normalisation and size",
+    "classifiers": "logistic regression and MLP",
+    "similarities": "cosine and learned similarity",
+}
+
+
+def rank_changes(results: Sequence[Json], shared: Sequence[str]) -> dict[str, dict[str, Any]]:
+    """Find out how models change ranks between variants, classifiers, and cosine and learned similarity.
+
+    results (Sequence of dict): of the models. shared (Sequence of str): tasks that all have; beside each of them, the
+        mean of a suite's tasks is ranked too.
+    RETURNS (dict): for each of RANK_KINDS: compared, how many pairs of rankings; changes, those that differ: task,
+        from, to, before and after, the ranks of the models from 1, equal figures sharing the best.
+    SOURCE: Eger et al. 2019, Pitfalls in the Evaluation of Sentence Embeddings, section 3.
+    """
+    by_kind: dict[str, dict[str, Any]] = {kind: {"compared": 0, "changes": []} for kind in RANK_KINDS}
+
+    def note(kind: str, task: str, names: tuple[str, str], before: list[Figure], after: list[Figure]) -> None:
+        old, new = ranks(before), ranks(after)
+        if old is not None and new is not None:
+            by_kind[kind]["compared"] += 1
+            if old != new:
+                change = {"task": task, "from": names[0], "to": names[1], "before": old, "after": new}
+                by_kind[kind]["changes"].append(change)
+
+    means = {f"mean of {suite}": names for suite, names in _suites(results, shared).items() if len(names) > 1}
+    for task, tasks in ({name: [name] for name in shared} | means).items():
+        first, *others = _common_variants(results, tasks) or [("", "")]
+        for key in others:
+            names = ", ".join(first), ", ".join(key)
+            note("variants", task, names, *(_figures(results, tasks, variant) for variant in (first, key)))
+        for kind, pair in _PAIRS.items():
+            note(kind, task, pair, *(_figures(results, tasks, beside=name) for name in pair))
+    return by_kind
+
+
+def ranks(values: Sequence[Figure]) -> list[int] | None:
+    """Return the ranks of figures, the highest first, equal ones sharing the best; None if one is missing."""
+    numbers = [value for value in values if isinstance(value, int | float)]
+    if len(numbers) < len(values):
+        return None
+    return [int(rank) for rank in stats.rankdata([-value for value in numbers], method="min")]
+
+
+def transfer_probing(results: Sequence[Json], shared: Sequence[str]) -> Mapping[str, Any]:
+    """Correlate how models do on probing tasks with how they do on transfer tasks.
+
+    Spearman's rank correlation over models: each of the seven transfer tasks, and their mean, with each probing task,
+    and theirs.
+
+    results (Sequence of dict): of the models. shared (Sequence of str): tasks that all have.
+    RETURNS (dict): models, how many; correlations, by transfer task and probing task, None if not defined; intervals,
+        in the same shape, see _fisher_interval; interval, how they are made; left_out, tasks of the suite that are not
+        among the seven. Or reason, why there are none.
+    SOURCE: Eger et al. 2019, Pitfalls in the Evaluation of Sentence Embeddings, section 3.
+    """
+    suites, n = _suites(results, shared), len(results)
+    if n < _MIN_MODELS:
+        return {"reason": f"needs at least {_MIN_MODELS} models"}
+    names = [name for name in suites.get("transfer", ()) if name not in _OTHERS]
+    if not names or "probing" not in suites:
+        return {"reason": "needs transfer and probing tasks that all models share"}
+    transfer, probing = _columns(results, names), _columns(results, suites["probing"])
+    correlations: dict[str, dict[str, float | None]] = {}
+    for row, ours in transfer.items():
+        correlations[row] = {}
+        for column, theirs in probing.items():
+            are_numbers = all(isinstance(value, int | float) for value in (*ours, *theirs))
+            correlations[row][column] = spearman(ours, theirs) if are_numbers else None
+    intervals = {
+        row: {column: _fisher_interval(value, n) for column, value in values.items()}
+        for row, values in correlations.items()
+    }
+    left_out = [name for name in suites["transfer"] if name in _OTHERS]
+    return {
+        "models": n,
+        "correlations": correlations,
+        "intervals": intervals,
+        "interval": _METHOD,
+        "left_out": left_out,
+    }
+
+
+def _fisher_interval(correlation: float | None, n: int) -> list[float] | None:
+    """Return the 95 % interval of a rank correlation over 4 or more models.
+
+    tanh(artanh(rho) -+ 1.96 sqrt(1.06 / (n - 3))); None if it is not defined, or is 1 or -1, of which the formula would
+    be sure.
+
+    SOURCE: Fieller, Hartley and Pearson 1957, Tests for rank correlation coefficients I.
+    """
+    if correlation is None or abs(correlation) > 1 - _ROUNDING:
+        return None
+    z, half = math.atanh(correlation), _NORMAL * math.sqrt(_FIELLER / (n - 3))
+    return [math.tanh(z - half), math.tanh(z + half)]
+
+
+def _columns(results: Sequence[Json], names: list[str]) -> dict[str, list[Figure]]:
+    groups = {name: [name] for name in names} | ({"mean": names} if len(names) > 1 else {})
+    return {name: _figures(results, group) for name, group in groups.items()}
+
+
+def _suites(results: Sequence[Json], shared: Sequence[str]) -> dict[str, list[str]]:
+    suites = by_suite({name: results[0]["tasks"][name] for name in shared})
+    return {suite: list(tasks) for suite, tasks in suites.items()}
+
+
+def _common_variants(results: Sequence[Json], names: Sequence[str]) -> list[tuple[str, str]]:
+    """Return the variants that all models have for all tasks, as the first model orders them."""
+    each = [[_variant_key(entry) for entry in one["tasks"][name]["variants"]] for one in results for name in names]
+    return [key for key in each[0] if all(key in keys for keys in each)]
+
+
+def _variant_key(entry: Json) -> tuple[str, str]:
+    return entry["normalization"], entry["size"]
+
+
+def _figures(
+    results: Sequence[Json], names: Sequence[str], key: tuple[str, str] | None = None, beside: str | None = None
+) -> list[Figure]:
+    """Return the primary figure of each model, the mean if tasks are several.
+
+    key: of the variant, by default a model's first. beside (str): another classifier or similarity than the primary
+        figure's.
+    """
+
+    def primary(task: Json) -> Figure:
+        entry = next(entry for entry in task["variants"] if key in (None, _variant_key(entry)))
+        first, *rest = task["primary"].split(".")
+        return figure(entry["scores"], [beside or first, *rest])
+
+    return [mean(primary(model["tasks"][name]) for name in names) for model in results]

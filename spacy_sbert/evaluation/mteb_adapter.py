@@ -1,8 +1,8 @@
 """The adapter that makes a pipeline an encoder of mteb, version 2."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from functools import cached_property
-from typing import TYPE_CHECKING, Union, cast
+from typing import TYPE_CHECKING, Any, Union
 
 import numpy
 from spacy.language import Language
@@ -16,7 +16,6 @@ if TYPE_CHECKING:
 
 _Vectors = Union[numpy.ndarray, "torch.Tensor"]
 
-_TEXT = "text"
 _UNKNOWN = (
     "release_date languages n_parameters memory_usage_mb max_tokens license open_weights public_training_code "
     "public_training_data training_datasets"
@@ -36,8 +35,7 @@ class MtebEncoder:
     def __init__(self, nlp: Language, *, name: str | None = None):
         """Take the vectors of a pipeline, nlp (Language).
 
-        name (str): "organisation/model", in mteb's results;
-        by default "spacy/" and the name in the pipeline's meta.
+        name (str): "organisation/model", in mteb's results; by default "spacy/" and the name in the pipeline's meta.
         """
         self.source = PipelineSource(nlp)
         self.name = name or f"spacy/{self.source.name}"
@@ -47,23 +45,28 @@ class MtebEncoder:
 
     def encode(
         self,
-        inputs: Iterable[Mapping[str, object]],
+        inputs: Iterable[Mapping[str, Any]],
         *,
         task_metadata: object = None,
-        hf_split: str = "",
-        hf_subset: str = "",
-        prompt_type: object = None,
         batch_size: int | None = None,
         **kwargs: object,
     ) -> numpy.ndarray:
         """Encode the texts of batches.
 
-        inputs (iterable): batches, {"text": [...]} each. task_metadata, hf_split, hf_subset, prompt_type: what is
-        evaluated; they do not change the vectors. batch_size, kwargs: of mteb's encode_kwargs; the others are not used.
+        inputs (iterable): batches, {"text": [...]} each. task_metadata: its name is in errors. batch_size (int): of
+        mteb's encode_kwargs. kwargs: hf_split, hf_subset, prompt_type and other encode_kwargs; they are not used.
         RETURNS (float32 (n, width)): in the order of the texts.
         RAISES (ValueError): if a batch has no text, or the pipeline no vectors.
         """
-        texts = [text for batch in inputs for text in _texts(batch, getattr(task_metadata, "name", "unknown"))]
+        texts: list[str] = []
+        for batch in inputs:
+            if "text" not in batch:
+                raise ValueError(
+                    f"The task '{getattr(task_metadata, 'name', 'unknown')}' gave a batch with "
+                    f"{', '.join(batch) or 'nothing'}, but no text: a pipeline encodes only texts. Choose tasks whose "
+                    "modality is text."
+                )
+            texts += batch["text"]
         if not texts:
             return numpy.zeros((0, self.width), dtype="float32")
         self.source.batch_size = batch_size or self.source.batch_size
@@ -92,10 +95,7 @@ class MtebEncoder:
 
     @cached_property
     def mteb_model_meta(self) -> "ModelMeta":
-        """Return what mteb notes of the model in its results, a ModelMeta.
-
-        RAISES (ImportError): without mteb 2.
-        """
+        """Return what mteb notes of the model in its results, a ModelMeta. RAISES (ImportError): without mteb 2."""
         try:
             from mteb.models import ModelMeta  # noqa: PLC0415 (an extra)
             from mteb.models.model_meta import ScoringFunction  # noqa: PLC0415 (an extra)
@@ -113,15 +113,6 @@ class MtebEncoder:
             use_instructions=False,
             **dict.fromkeys(_UNKNOWN.split()),
         )
-
-
-def _texts(batch: Mapping[str, object], task: str) -> Sequence[str]:
-    if _TEXT not in batch:
-        raise ValueError(
-            f"The task '{task}' gave a batch with {', '.join(batch) or 'nothing'}, but no text: a pipeline "
-            "encodes only texts. Choose tasks whose modality is text."
-        )
-    return cast(Sequence[str], batch[_TEXT])
 
 
 def _as_rows(vectors: _Vectors) -> numpy.ndarray:

@@ -1,24 +1,22 @@
 """Evaluation on suites of tasks, whose finished results are kept."""
 
 import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import partial
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
-from ..errors import Errors
 from ..files.atomic import check_input, write_text
 from ..files.serialization import checksummed_json, device, digest_of_parts, unsealed, versions
 from ..progress import progress_of
-from .encoders import Source
-from .protocols import arguments, learned_arguments, learned_similarity, nli, probing, speed, sts, transfer, triplets
+from .encoders import Source, VectorStore, sklearn_module
+from .protocols import arguments, learned_similarity, senteval, speed, sts
 from .report import results_repr
-from .results import FORMAT, Results, TaskResult, check_task
-from .task import MissingData, Run, Settings, Task, VectorStore, digests, sklearn_module
+from .results import FORMAT, Json
+from .task import MissingData, Run, Settings, Task, digests
 
-_MODULES = (sts, triplets, nli, arguments, learned_similarity, learned_arguments, transfer, probing, speed)
 _SUITES: dict[str, list[Task]] = {}  # by name
-for _task in (task for module in _MODULES for task in module.TASKS):
+for _task in (*sts.TASKS, *learned_similarity.TASKS, *arguments.TASKS, *senteval.TASKS, *speed.TASKS):
     _SUITES.setdefault(_task.suite, []).append(_task)
 _OF_SKLEARN = ("learned", "probing", "transfer")
 
@@ -30,9 +28,9 @@ def evaluate_suites(
     *,
     settings: Settings | None = None,
     cache: Path | None = None,
-    save: Callable[[Results], None] | None = None,
+    save: Callable[[Json], None] | None = None,
     progress_bar: bool | None = None,
-) -> Results:
+) -> Json:
     """Measure vectors on every task of the suites whose data are there.
 
     source (Source): gives the vectors, such as PipelineSource(nlp).
@@ -42,38 +40,33 @@ def evaluate_suites(
     cache (Path): a folder for vectors and for the results of tasks, which are reused while model, data, settings and
         versions are the same.
     save (Callable): is given the results after each task, so that an interruption loses none.
-    progress_bar (bool): whether to show bars; None for bars on a terminal alone.
+    progress_bar (bool): whether to show bars; None for bars only on a terminal.
     RETURNS (dict): the results, JSON: format, model (name, digest, device, width of its vectors, number of texts
         encoded), versions, settings, tasks (results by name, see Task.run, with their suite, data digests and whether
         they were reused), skipped (reasons by name), failed (messages by name).
     RAISES (ValueError): for an unknown suite, or if no task can be run; (ImportError): if a suite needs scikit-learn,
         which is not installed.
     """
-    settings = settings or Settings()
-    tasks: list[Task] = []
-    for name in suites:
-        check_packages(name)
-        tasks += tasks_of(name)
-    if not tasks:
-        raise ValueError(Errors.UNKNOWN_SUITE.format(given="", expected=", ".join(_SUITES)))
 
-    progress = partial(_progress, progress_bar)
-    results = results_repr(
-        {
-            "format": FORMAT,
-            "model": {"name": source.name, "digest": source.digest, "device": device()},
-            "versions": versions(),
-            "settings": settings.to_json(),
-            "tasks": {},
-            "skipped": {},
-            "failed": {},
-        }
-    )
-    runnable = _find(tasks, root, results)
+    def progress(items: Sequence[Any], name: str) -> Iterable[Any]:
+        return progress_of(items, desc=name, shown=progress_bar, leave=False)
+
+    settings = settings or Settings()
+    suites = list(suites)
+    for name in suites or [""]:
+        check_packages(name)
+    facts = {"versions": versions(), "settings": settings.to_json()}
+    model = {"name": source.name, "digest": source.digest, "device": device()}
+    results = results_repr({"format": FORMAT, "model": model, **facts, "tasks": {}, "skipped": {}, "failed": {}})
+    runnable: list[tuple[Task, list[Path]]] = []
+    for task in (task for name in suites for task in tasks_of(name)):
+        with _noting_errors(task, results):
+            runnable.append((task, task.find(root)))
     store = VectorStore(source, cache, progress)
-    run = Run(root, store, settings, progress, source.nlp, source)
+    run = Run(root, store, settings, progress, source)
     for task, paths in progress(runnable, "tasks"):
-        _note(task, paths, run, results, cache)
+        with _noting_errors(task, results):
+            results["tasks"][task.name] = _run_or_reuse(task, paths, run, results, cache)
         results["model"].update({"width": store.width, "encoded": store.encoded})
         if save is not None:
             save(results)
@@ -85,14 +78,11 @@ def evaluate_suites(
     return results
 
 
-def _progress(shown: bool | None, items: Sequence[Any], name: str) -> Iterable[Any]:
-    return progress_of(items, desc=name, shown=shown, leave=False)
-
-
-def _note(task: Task, paths: list[Path], run: Run, results: Results, cache: Path | None) -> None:
-    """Note what a task measures, or why it does not: the other tasks still run."""
+@contextmanager
+def _noting_errors(task: Task, results: Json) -> Iterator[None]:
+    """Note in the results why a task is skipped or fails: the other tasks still run."""
     try:
-        results["tasks"][task.name] = _run_or_reuse(task, paths, run, results, cache)
+        yield
     except MissingData as missing:
         results["skipped"][task.name] = str(missing)
     except (ImportError, MemoryError, OSError, RuntimeError, ValueError) as error:
@@ -112,50 +102,34 @@ def check_packages(suite: str) -> None:
 def tasks_of(suite: str) -> Sequence[Task]:
     """Return the tasks of a suite. RAISES (ValueError): if there is no such suite."""
     if suite not in _SUITES:
-        raise ValueError(Errors.UNKNOWN_SUITE.format(given=suite, expected=", ".join(_SUITES)))
+        raise ValueError(f"Unknown suite '{suite}': expected some of {', '.join(_SUITES)}.")
     return _SUITES[suite]
 
 
-def _find(tasks: Sequence[Task], root: Path, results: Results) -> list[tuple[Task, list[Path]]]:
-    """Return the tasks whose files exist, with their files; the others are noted in the results."""
-    runnable = []
-    for task in tasks:
-        try:
-            runnable.append((task, task.find(root)))
-        except MissingData as missing:
-            results["skipped"][task.name] = str(missing)
-        except (OSError, ValueError) as error:
-            results["failed"][task.name] = str(error)
-    return runnable
-
-
-def _run_or_reuse(task: Task, paths: list[Path], run: Run, results: Results, cache: Path | None) -> TaskResult:
+def _run_or_reuse(task: Task, paths: list[Path], run: Run, results: Json, cache: Path | None) -> Json:
     data = digests(paths, run.root)
-    facts: Mapping[str, object] = results["settings"]
-    settings = {name: facts[name] for name in sorted(task.depends_on or ())}
+    settings = {name: results["settings"][name] for name in sorted(task.depends_on or ())}
     model = {"digest": results["model"]["digest"], "device": results["model"]["device"]}
     key = digest_of_parts(FORMAT, model, results["versions"], task.name, settings, data)
     file = None if cache is None or task.depends_on is None else cache / f"{task.name}-{key[:32]}.json"
-    saved = None if file is None else _read(file, task.name)
+    saved = None if file is None else _read(file)
     if saved is not None:
         return {**saved, "reused": True}
-    result: TaskResult = {"suite": task.suite, "data": data, **task.run(run), "reused": False}
+    result: Json = {"suite": task.suite, "data": data, **task.run(run), "reused": False}
     if file is not None:
         write_json(file, checksummed_json(result))
     return result
 
 
-def _read(file: Path, name: str) -> TaskResult | None:
+def _read(file: Path) -> Json | None:
     """Return a kept result; None if there is none, or it is damaged: then it is made again."""
     try:
         check_input(file)
-        result = json.loads(file.read_text(encoding="utf8"))
-        check_task(name, result, str(file))
-        return cast(TaskResult, unsealed(result))
-    except (OSError, RecursionError, ValueError):
+        return unsealed(json.loads(file.read_text(encoding="utf8")))
+    except (AttributeError, OSError, RecursionError, ValueError):
         return None
 
 
 def write_json(file: Path, content: Mapping[str, Any]) -> None:
-    """Write JSON, the whole of it or nothing, to a folder that is made where need be."""
+    """Write JSON, the whole of it or nothing, to a folder that is made if need be."""
     write_text(file, json.dumps(content, allow_nan=False, indent=1) + "\n")

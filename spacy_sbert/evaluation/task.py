@@ -1,24 +1,19 @@
-"""Tasks of evaluations, their data files, their settings, and the store of vectors."""
+"""Tasks of evaluations: their data files, their settings, and the variants of vectors that they score."""
 
-import hashlib
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass, replace
-from importlib import import_module
 from pathlib import Path
-from types import ModuleType
-from typing import Annotated, Any, NoReturn, TypeVar, cast
+from typing import Annotated, Any, NoReturn, TypeVar
 
 import numpy
 from pydantic import Field
-from spacy.language import Language
 
 from ..errors import Errors
-from ..files.atomic import check_folder
-from ..files.serialization import device, digest_of_parts, file_digest, read_arrays, versions, write_arrays
-from ..validation import Seed, check_fields
-from .encoders import Source
-from .results import Entry, Measured, Scores, SettingsFacts
-from .vector_transforms import NORMALIZATIONS, Transform, Variant, parse_size
+from ..files.serialization import file_digest
+from ..similarity import principal_components, unit_length
+from ..validation import MAX_DIMENSIONS, Seed, check_fields
+from .encoders import Progress, Source
+from .results import Json
 
 _RowT = TypeVar("_RowT")
 # Folders inside the root: beside each other, or as SentEval has them.
@@ -30,7 +25,7 @@ PREFIXES = tuple(
 
 
 class MissingData(Exception):
-    """A data set is not there: its task is listed as skipped, with the reason, and the others run."""
+    """A data set is missing: its task is listed as skipped, with the reason, and the others run."""
 
 
 @dataclass(frozen=True)
@@ -55,22 +50,21 @@ class DataFile:
 
     def refuse(self, name: str | Path, root: Path) -> NoReturn:
         """Raise MissingData, which says what is not below the root, and where to get it."""
-        raise MissingData(Errors.MISSING_DATA.format(names=name, root=root, source=self.source))
+        raise MissingData(f"{name} not found below {root}. Get it from {self.source}")
 
 
 def check_count(n: int, official: int | None, path: Path, any_count: bool) -> list[str]:
-    """Refuse a data set that is not whole, or note it where any number will do.
+    """Refuse a data set that is not whole, or if any number is allowed return a note.
 
-    RETURNS (list of str): notes for the result.
     RAISES (ValueError): if the number of examples is not the official one, and must be.
     """
     if official is None or n == official:
         return []
     if not any_count:
         raise ValueError(
-            f"{path}: {n} examples with a gold value, where the official data set has {official}. Get the "
-            "whole file, or allow any number (any_count, on the command line --any-count); the scores then "
-            "cannot be compared with published ones."
+            f"{path}: {n} examples with a gold value, where the official data set has {official}. Get the whole "
+            "file, or allow any number (any_count, on the command line --any-count); the scores then cannot be "
+            "compared with published ones."
         )
     counts = f"{path.name}: {n:,} examples, where the official data set has {official:,}"
     return [f"{counts}: cannot be compared with published figures."]
@@ -85,7 +79,7 @@ def filled(rows: Iterable[_RowT], path: Path) -> list[_RowT]:
 
 
 def indices_by_name(names: Sequence[str]) -> dict[str, numpy.ndarray]:
-    """Return where each name stands, int (n,) each, in the order in which they first occur."""
+    """Return the indices of each name, int (n,) each, in the order in which they first occur."""
     each = numpy.array(names)
     return {name: numpy.flatnonzero(each == name) for name in dict.fromkeys(names)}
 
@@ -95,16 +89,89 @@ def digests(paths: Iterable[Path], root: Path) -> dict[str, str]:
     return {path.relative_to(root).as_posix(): file_digest(path) for path in sorted(paths)}
 
 
-def sklearn_module(name: str, task: str) -> ModuleType:
-    """Return a module of scikit-learn. RAISES (ImportError): if it is not installed; the message names the task."""
-    try:
-        return import_module(name)
-    except ImportError as error:
-        raise ImportError(f"{task} needs scikit-learn. Install it: pip install 'spacy-sbert[evaluation]'.") from error
-
-
+Transform = Callable[[numpy.ndarray], numpy.ndarray]
+NORMALIZATIONS = ("none", "zscore", "unit", "zscore_unit")
 _CLASSIFIERS = ("lr", "mlp")
-_MOST_RESAMPLES = 1_000_000  # a limit of an interval is then known to a thousandth of its width
+_ROUNDING = 1e-6  # of the largest deviation: what float32 vectors leave of a number that never varies
+OWN, _PCA, _UP = "own", "pca", "up"
+
+
+def parse_size(size: str) -> tuple[str, int]:
+    """Return the kind and the width of a size. RAISES (ValueError): if it is not "own", "pca-D" or "up-D"."""
+    kind, _, number = size.partition("-")
+    if size == OWN:
+        return OWN, 0
+    if kind in (_PCA, _UP) and number.isdecimal() and len(number) < 9 and 0 < int(number) <= MAX_DIMENSIONS:
+        return kind, int(number)
+    raise ValueError(
+        f"Unknown size '{size}': expected own, pca-D (D principal components) or up-D (random up-projection to D "
+        f"numbers, at most {MAX_DIMENSIONS}), such as pca-128."
+    )
+
+
+@dataclass(frozen=True)
+class Variant:
+    """Vectors at one size, then with one normalization.
+
+    normalization: "none"; "zscore", each number less its mean, over its standard deviation; "unit", length 1;
+        "zscore_unit", both in this order. A number that never varies is only centered.
+    size: "own"; "pca-D", the first D principal components; "up-D", random up-projection to D numbers.
+    SOURCE: Eger et al. 2019, Pitfalls in the Evaluation of Sentence Embeddings, sections 3.1 (size) and 3.3
+        (normalization); Poerner et al. 2020, section 4 (up-projection).
+    """
+
+    normalization: str = "none"
+    size: str = OWN
+
+    def fits(self, rows: int, width: int) -> bool:
+        """Return whether so many vectors of this width can be brought to the size."""
+        kind, wanted = parse_size(self.size)
+        return wanted >= width if kind == _UP else wanted <= min(rows, width)
+
+    @property
+    def is_random(self) -> bool:
+        """Return whether it depends on a seed, so that scores are means over several."""
+        return parse_size(self.size)[0] == _UP
+
+    def fit(self, rows: numpy.ndarray, seed: int) -> Transform:
+        """Take moments and components of vectors, and return the transform to this variant.
+
+        rows (float (n, width)): all 2n rows of pairs compared by cosine; only training data if something is learned.
+        seed (int): of an up-projection.
+        RETURNS (Callable): vectors, float (m, width), to this variant, (m, size): float64, or as they are if neither
+            size nor normalization changes them, as sentence-transformers compares them (see "Equal pairs" in
+            docs/evaluation.md).
+        RAISES (ValueError): if the size cannot be had from this width or this number of rows.
+        """
+        if not self.fits(*rows.shape):
+            raise ValueError(f"Size '{self.size}' cannot be made from {len(rows)} vectors of width {rows.shape[1]}.")
+        resize = _fit_size(self.size, rows, seed)
+        normalize = _fit_normalization(self.normalization, resize(rows))
+        return lambda vectors: normalize(resize(vectors))
+
+
+def _fit_size(size: str, rows: numpy.ndarray, seed: int) -> Transform:
+    kind, wanted = parse_size(size)
+    if kind == OWN:
+        return lambda vectors: vectors
+    if kind == _UP:
+        bound = rows.shape[1] ** -0.5
+        matrix = numpy.random.default_rng(seed).uniform(-bound, bound, (wanted, rows.shape[1]))  # d x d_j
+        return lambda vectors: vectors @ matrix.T
+    mean, components = principal_components(rows)
+    return lambda vectors: (vectors - mean) @ components.axes[:wanted].T
+
+
+def _fit_normalization(name: str, rows: numpy.ndarray) -> Transform:
+    if name == "none":
+        return lambda vectors: vectors
+    if name == "unit":
+        return lambda vectors: unit_length(vectors.astype("float64", copy=False))
+    mean, deviation = rows.mean(axis=0, dtype="float64"), rows.std(axis=0, dtype="float64")
+    deviation[deviation <= _ROUNDING * deviation.max()] = 1.0
+    if name == "zscore":
+        return lambda vectors: (vectors - mean) / deviation
+    return lambda vectors: unit_length((vectors - mean) / deviation)
 
 
 @dataclass(frozen=True)
@@ -123,39 +190,34 @@ class Settings:
     """
 
     normalizations: tuple[str, ...] = ("none",)
-    sizes: tuple[str, ...] = ("own",)
+    sizes: tuple[str, ...] = (OWN,)
     seeds: tuple[Seed, ...] = tuple(range(1, 11))
-    bootstrap: Annotated[int, Field(ge=0, le=_MOST_RESAMPLES)] = 1000
+    bootstrap: Annotated[int, Field(ge=0, le=1_000_000)] = 1000  # so many tell an end to a thousandth of the width
     classifiers: tuple[str, ...] = _CLASSIFIERS
     trained_on: tuple[str, ...] = ()
     any_count: bool = False
 
     def __post_init__(self) -> None:
         check_fields(self)
-        for name, expected in (("normalizations", NORMALIZATIONS), ("classifiers", _CLASSIFIERS)):
-            for value in getattr(self, name):
-                if value not in expected:
-                    raise ValueError(
-                        f"Unknown value '{value}' among the {name} of the evaluation: expected some of "
-                        f"{', '.join(expected)}."
-                    )
         for size in self.sizes:
             parse_size(size)
+        known = {"normalizations": NORMALIZATIONS, "classifiers": _CLASSIFIERS}
         for name in ("normalizations", "sizes", "seeds", "classifiers"):
             values = getattr(self, name)
-            if not values or len(set(values)) < len(values):
+            if not values or len(set(values)) < len(values) or not {*values} <= {*known.get(name, values)}:
+                expected = f"some of {', '.join(known[name])}" if name in known else "at least one"
                 raise ValueError(
-                    f"The {name} of the evaluation are '{', '.join(map(str, values))}': expected at least "
-                    "one, and none twice."
+                    f"The {name} of the evaluation are '{', '.join(map(str, values))}': expected {expected}, and none "
+                    "twice."
                 )
 
     @property
     def variants(self) -> list[Variant]:
-        """Return every size with every normalisation; the first is the one that tables show."""
+        """Return every size with every normalization; the first is the one that tables show."""
         return [Variant(normalization, size) for size in self.sizes for normalization in self.normalizations]
 
     def seeds_of(self, variant: Variant) -> tuple[int, ...]:
-        """Return the seeds with which a variant is fitted: the first alone unless it is random."""
+        """Return the seeds with which a variant is fitted: only the first unless it is random."""
         return self.seeds if variant.is_random else self.seeds[:1]
 
     def touched(self, note: str, *beginnings: str) -> list[str]:
@@ -169,23 +231,18 @@ class Settings:
         RAISES (ValueError): if no size is left.
         """
         left = tuple(size for size in self.sizes if Variant(size=size).fits(rows, width))
-        gone = [size for size in self.sizes if size not in left]
+        gone = ", ".join(size for size in self.sizes if size not in left)
         if not left:
             raise ValueError(
-                f"None of the sizes {', '.join(gone)} can be made from {rows} vectors of width {width}: in "
-                "up-D, D must be at least the width; in pca-D, at most the smaller of the two numbers. Add the "
-                "size own, or another."
+                f"None of the sizes {gone} can be made from {rows} vectors of width {width}: in up-D, D must be at "
+                "least the width; in pca-D, at most the smaller of the two numbers. Add the size own, or another."
             )
-        note = f"Not measured, of {rows} vectors of width {width}: {', '.join(gone)}."
+        note = f"Not measured, of {rows} vectors of width {width}: {gone}."
         return replace(self, sizes=left), [note] if gone else []
 
-    def to_json(self) -> SettingsFacts:
+    def to_json(self) -> dict[str, Any]:
         """Return the settings as results hold them."""
-        facts = {key: list(value) if isinstance(value, tuple) else value for key, value in asdict(self).items()}
-        return cast(SettingsFacts, facts)
-
-
-Progress = Callable[[Sequence[Any], str], Iterable[Any]]  # items and what is done, to the items behind a bar
+        return {key: list(value) if isinstance(value, tuple) else value for key, value in asdict(self).items()}
 
 
 @dataclass(frozen=True)
@@ -196,15 +253,13 @@ class Run:
     encode: from texts (n strings) to vectors, float32 (n, width), see VectorStore. Its argument fit_on is what a source
         that learns from the corpus may see (idf, principal components): training texts, by default the texts.
     settings: how to evaluate. progress: a bar for long work.
-    nlp: the pipeline where the source of the vectors is one, for tasks on more than vectors (heads).
-    source: what gives the vectors, for tasks on how it does (speed).
+    source: what gives the vectors, for tasks on more than vectors (heads, speed).
     """
 
     root: Path
     encode: Callable[..., numpy.ndarray]
     settings: Settings
     progress: Progress
-    nlp: Language | None = None
     source: Source | None = None
 
 
@@ -214,7 +269,7 @@ class Task:
     name: in results and tables, such as "STS12".
     suite: what asks for it, such as "sts".
     depends_on: the settings that its scores depend on, beside model, data, versions and device: names of fields of
-        Settings; None for what is measured anew each time.
+        Settings; None for what is measured in each run.
     """
 
     name: str
@@ -222,10 +277,10 @@ class Task:
     depends_on: tuple[str, ...] | None = ("normalizations", "sizes", "seeds", "bootstrap", "trained_on", "any_count")
 
     def find(self, root: Path) -> list[Path]:
-        """Return the files that are read. RAISES (MissingData): if they are not there."""
+        """Return the files that are read. RAISES (MissingData): if they are missing."""
         raise NotImplementedError
 
-    def run(self, run: Run) -> Measured:
+    def run(self, run: Run) -> Json:
         """Measure.
 
         RETURNS (dict): JSON: "counts", examples by sub-set and split; "primary", the path into scores of the figure
@@ -239,7 +294,7 @@ class Task:
         raise NotImplementedError
 
 
-def score_variants(settings: Settings, fit_rows: numpy.ndarray, score: Callable[[Transform], Scores]) -> list[Entry]:
+def score_variants(settings: Settings, fit_rows: numpy.ndarray, score: Callable[[Transform], Json]) -> list[Json]:
     """Score every variant; random ones as the mean over the seeds.
 
     fit_rows (float (n, width)): what moments and components are taken of, see Variant.fit.
@@ -252,9 +307,9 @@ def score_variants(settings: Settings, fit_rows: numpy.ndarray, score: Callable[
     ]
 
 
-def entry_of(variant: Variant, scores: Sequence[Scores]) -> Entry:
+def entry_of(variant: Variant, scores: Sequence[Json]) -> Json:
     """Return the entry of a variant for results: the mean of the scores of each seed, and if random the deviation."""
-    entry: Entry = {"normalization": variant.normalization, "size": variant.size, "scores": over_seeds(scores, mean)}
+    entry: Json = {"normalization": variant.normalization, "size": variant.size, "scores": over_seeds(scores, mean)}
     if variant.is_random:
         entry["deviation"] = over_seeds(scores, deviation)
     return entry
@@ -263,81 +318,15 @@ def entry_of(variant: Variant, scores: Sequence[Scores]) -> Entry:
 def over_seeds(each: Sequence[Any], reduce: Callable[[Sequence[float]], float | None]) -> Any:  # noqa: ANN401 (nests)
     """Reduce equal nests of numbers leaf by leaf; a leaf that is None for one seed is None."""
     if isinstance(each[0], dict):
-        return {key: over_seeds([one[key] for one in each], reduce) for key in each[0]}
+        return {key: over_seeds([scores[key] for scores in each], reduce) for key in each[0]}
     return None if any(value is None for value in each) else reduce(each)
 
 
 def mean(values: Sequence[float]) -> float:
     """Return sum_i x_i / n, for over_seeds."""
-    return values[0] if len(values) == 1 else float(numpy.mean(values))
+    return float(numpy.mean(values))
 
 
 def deviation(values: Sequence[float]) -> float | None:
     """Return sqrt(sum_i (x_i - mean)^2 / (n - 1)), for over_seeds; None for a single seed."""
     return float(numpy.std(values, ddof=1)) if len(values) > 1 else None
-
-
-_CHUNK = 1024  # texts encoded and saved at once: what an interruption may lose
-_KEY = 16  # bytes of the digest of a text
-
-
-class VectorStore:
-    """Vectors of texts, each distinct text encoded once, and kept in a folder; called as Run.encode."""
-
-    def __init__(self, source: Source, folder: Path | None, progress: Progress):
-        """Keep the vectors of a source in a folder (Path), None to keep them in memory alone."""
-        self.source = source
-        made_by = digest_of_parts(source.digest, versions(), device())
-        self.folder = None if folder is None else folder / f"vectors-{made_by[:_KEY]}"
-        self.progress = progress
-        self.width: int | None = None  # of the vectors, where it is known yet
-        self.encoded = 0  # distinct texts encoded, not read from disk
-        self.place: dict[bytes, tuple[int, int]] = {}
-        self.shards: list[numpy.ndarray] = []
-        if self.folder is not None:
-            check_folder(self.folder)
-            for path in sorted(self.folder.glob("*.npz")):
-                self._add(*_read(path))
-
-    def __call__(self, texts: Sequence[str], *, fit_on: Sequence[str] | None = None) -> numpy.ndarray:
-        """Return the vectors of n texts, float32 (n, width); fit_on: see Run."""
-        distinct = list(dict.fromkeys(texts))
-        if self.source.learns:
-            self.encoded += len(distinct)
-            rows = self.source.encode(distinct, list(dict.fromkeys(texts if fit_on is None else fit_on)))
-            self.width = rows.shape[1]
-            number = {text: i for i, text in enumerate(distinct)}
-            return rows[[number[text] for text in texts]]
-        # by length: batches of texts of like length waste no work on padding
-        new = sorted((text for text in distinct if _key(text) not in self.place), key=len, reverse=True)
-        for start in self.progress(range(0, len(new), _CHUNK), "encoding") if new else []:
-            chunk = new[start : start + _CHUNK]
-            self._keep(chunk, self.source.encode(chunk, ()).astype("float32", copy=False))
-        places = [self.place[_key(text)] for text in texts]
-        return numpy.stack([self.shards[shard][row] for shard, row in places])
-
-    def _keep(self, texts: Sequence[str], vectors: numpy.ndarray) -> None:
-        keys = numpy.frombuffer(b"".join(map(_key, texts)), dtype="uint8").reshape(-1, _KEY)
-        self.encoded += len(texts)
-        self._add(keys, vectors)
-        if self.folder is not None:
-            # a name of its own, so that processes may share the folder
-            path = self.folder / f"{hashlib.sha256(keys.tobytes()).hexdigest()[:_KEY]}.npz"
-            write_arrays(path, {"keys": keys, "vectors": vectors})
-
-    def _add(self, keys: numpy.ndarray, vectors: numpy.ndarray) -> None:
-        self.width = self.width or vectors.shape[1]
-        self.place.update((key.tobytes(), (len(self.shards), row)) for row, key in enumerate(keys))
-        self.shards.append(vectors)
-
-
-def _key(text: str) -> bytes:
-    return hashlib.sha256(text.encode("utf8")).digest()[:_KEY]
-
-
-def _read(path: Path) -> tuple[numpy.ndarray, numpy.ndarray]:
-    arrays = read_arrays(path, {"keys": ("uint8", 2), "vectors": ("float32", 2)}, message=Errors.BAD_CACHE)
-    keys, vectors = arrays["keys"], arrays["vectors"]
-    if keys.shape != (len(vectors), _KEY):
-        raise ValueError(Errors.BAD_CACHE.format(path=path, reason="arrays of another shape"))
-    return keys, vectors

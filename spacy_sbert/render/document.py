@@ -6,7 +6,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
 from html import escape
-from html import escape as escape_html
 from importlib.resources import files
 
 from jinja2 import Environment, FunctionLoader, StrictUndefined
@@ -47,13 +46,10 @@ class Table:
 
     def trimmed(self, absent: str) -> "Table":
         """Return the table without those numeric columns in which every cell is `absent`."""
-        kept = [
-            column
-            for column in range(len(self.columns))
-            if column < self.texts or any(row[column].text != absent for row in self.cells)
-        ]
-        rows = [[row[column] for column in kept] for row in self.rows]
-        return replace(self, columns=[self.columns[column] for column in kept], rows=rows)
+        columns = enumerate(zip(*self.cells, strict=True))
+        kept = [place for place, cells in columns if place < self.texts or any(c.text != absent for c in cells)]
+        rows = [[row[place] for place in kept] for row in self.rows]
+        return replace(self, columns=[self.columns[place] for place in kept], rows=rows)
 
 
 @dataclass
@@ -133,27 +129,27 @@ def framed(page: str, *, height: int = 40) -> str:
 
 
 # What Markdown, or HTML inside it, could read as markup; _ only at the edge of a word.
-MARKUP = re.compile(r"([\\`*\[\]|~#!])|(?<![^\W_])_|_(?![^\W_])")
+_MARKUP = re.compile(r"([\\`*\[\]|~#!])|(?<![^\W_])_|_(?![^\W_])")
+
+
+def escape_markdown(text: str) -> str:
+    """Escape a text so that Markdown shows it unchanged, on one line, also inside a table."""
+    return _MARKUP.sub(r"\\\g<0>", escape(clean(text), quote=False))
 
 
 def markdown(document: Document) -> str:
     """Render a document in Markdown."""
-    blocks = [
-        f"# {escape_markdown(document.title)}",
-        *map(escape_markdown, document.paragraphs),
-        *_blocks(document.tables),
-    ]
+    blocks = [f"# {escape_markdown(document.title)}", *map(escape_markdown, document.paragraphs)]
+    blocks += _sections(document.tables)
     if document.notes:
-        notes = "\n".join(
-            f"- {_marks((number,))} {escape_markdown(note)}" for number, note in enumerate(document.notes, 1)
-        )
-        blocks += ["## Notes", notes]
+        notes = (f"- \\[{number}\\] {escape_markdown(note)}" for number, note in enumerate(document.notes, 1))
+        blocks += ["## Notes", "\n".join(notes)]
     if document.remarks:
         blocks += ["## How to read it", *map(escape_markdown, document.remarks)]
-    return "\n\n".join([*blocks, *_blocks(document.details)]) + "\n"
+    return "\n\n".join([*blocks, *_sections(document.details)]) + "\n"
 
 
-def _blocks(tables: Iterable[Table]) -> Iterator[str]:
+def _sections(tables: Iterable[Table]) -> Iterator[str]:
     for table in tables:
         yield f"## {escape_markdown(table.title)}"
         yield render_table(table)
@@ -161,31 +157,21 @@ def _blocks(tables: Iterable[Table]) -> Iterator[str]:
             yield escape_markdown(table.caption)
 
 
-def escape_markdown(text: str) -> str:
-    """Escape a text so that Markdown shows it unchanged, on one line, also inside a table."""
-    return MARKUP.sub(r"\\\g<0>", escape_html(clean(text), quote=False))
-
-
 def render_table(table: Table) -> str:
     """Render the columns and rows of a table in Markdown."""
-    rule = ["---" if column < table.texts else "---:" for column in range(len(table.columns))]
-    rows = [
-        [escape_markdown(name) for name in table.columns],
-        rule,
-        *([_cell(cell) for cell in row] for row in table.cells),
-    ]
+    rows = [list(map(escape_markdown, table.columns))]
+    rows.append(["---" if column < table.texts else "---:" for column in range(len(table.columns))])
+    for row in table.cells:
+        marks = (f" \\[{_listed(cell.marks)}\\]" if cell.marks else "" for cell in row)
+        rows.append([escape_markdown(cell.text) + mark for cell, mark in zip(row, marks, strict=True)])
     return "\n".join(f"| {' | '.join(row)} |" for row in rows)
 
 
-def _cell(cell: Cell) -> str:
-    return f"{escape_markdown(cell.text)} {_marks(cell.marks)}" if cell.marks else escape_markdown(cell.text)
+def _listed(marks: Iterable[int]) -> str:
+    return ", ".join(map(str, marks))
 
 
-def _marks(marks: tuple[int, ...]) -> str:
-    return f"\\[{', '.join(map(str, marks))}\\]"
-
-
-GAP = "  "
+_GAP = "  "
 
 
 def terminal(document: Document, width: int) -> str:
@@ -193,41 +179,38 @@ def terminal(document: Document, width: int) -> str:
 
     width (int): the columns of the terminal. A wider table is transposed if that makes it narrower.
     """
-    blocks = [_wrapped(clean(text), width) for text in (document.title, *document.paragraphs)]
+
+    def wrapped(text: str) -> str:
+        return textwrap.fill(clean(text), width, break_long_words=False, break_on_hyphens=False)
+
+    def headed(title: str, lines: Iterable[str]) -> str:
+        return "\n".join([clean(title), "=" * len(clean(title)), *lines])
+
+    blocks = [wrapped(text) for text in (document.title, *document.paragraphs)]
     for table in document.tables:
-        blocks.append("\n".join([_heading(table.title), *_lines(table, width)]))
-        blocks += [_wrapped(clean(table.caption), width)] if table.caption else []
+        blocks.append(headed(table.title, _aligned(table, width)))
+        blocks += [wrapped(table.caption)] if table.caption else []
     if document.notes:
-        notes = (f"[{number}] {clean(note)}" for number, note in enumerate(document.notes, 1))
-        blocks.append("\n".join([_heading("Notes"), *(_wrapped(note, width) for note in notes)]))
+        notes = (wrapped(f"[{number}] {note}") for number, note in enumerate(document.notes, 1))
+        blocks.append(headed("Notes", notes))
     return "\n\n".join(blocks) + "\n"
 
 
-def _heading(title: str) -> str:
-    return f"{clean(title)}\n{'=' * len(clean(title))}"
-
-
-def _lines(table: Table, width: int) -> Iterator[str]:
-    upright = [[clean(name) for name in table.columns], *([_text(cell) for cell in row] for row in table.cells)]
-    on_side = [list(column) for column in zip(*upright, strict=True)]
-    n_words = table.texts
-    rows = upright
-    if _width(upright) > max(width, _width(on_side)):
-        rows, n_words = on_side, 1
+def _aligned(table: Table, width: int) -> Iterator[str]:
+    marked = [[cell.text + (f" [{_listed(cell.marks)}]" if cell.marks else "") for cell in row] for row in table.cells]
+    rows = [[clean(text) for text in row] for row in (table.columns, *marked)]
+    on_side, n_texts = [list(column) for column in zip(*rows, strict=True)], table.texts
+    if _width(rows) > max(width, _width(on_side)):
+        rows, n_texts = on_side, 1
     widths = _widths(rows)
     for number, row in enumerate(rows):
-        cells = (
-            text.ljust(size) if place < n_words else text.rjust(size)
+        cells = [
+            text.ljust(size) if place < n_texts else text.rjust(size)
             for place, (text, size) in enumerate(zip(row, widths, strict=True))
-        )
-        yield GAP.join(cells).rstrip()
+        ]
+        yield _GAP.join(cells).rstrip()
         if not number:
-            yield GAP.join("-" * size for size in widths)
-
-
-def _text(cell: Cell) -> str:
-    marks = f" [{', '.join(map(str, cell.marks))}]" if cell.marks else ""
-    return clean(cell.text) + marks
+            yield _GAP.join("-" * size for size in widths)
 
 
 def _widths(rows: Iterable[Sequence[str]]) -> list[int]:
@@ -236,8 +219,4 @@ def _widths(rows: Iterable[Sequence[str]]) -> list[int]:
 
 def _width(rows: Iterable[Sequence[str]]) -> int:
     widths = _widths(rows)
-    return sum(widths) + len(GAP) * (len(widths) - 1)
-
-
-def _wrapped(text: str, width: int) -> str:
-    return textwrap.fill(text, width, break_long_words=False, break_on_hyphens=False)
+    return sum(widths) + len(_GAP) * (len(widths) - 1)

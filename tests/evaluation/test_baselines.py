@@ -10,17 +10,17 @@ import pytest
 import spacy
 from scipy import linalg
 
-from spacy_sbert.evaluation.baselines import (
+from spacy_sbert.evaluation.encoders import (
     _BASELINES,
+    VectorStore,
     _power_mean,
     _RandomProjection,
     _SmoothInverseFrequency,
     _TfIdf,
     _word_signs,
     make_baseline,
-    read_counts,
 )
-from spacy_sbert.evaluation.task import VectorStore
+from spacy_sbert.files.text_lines import read_counts
 
 VECTORS = {"cat": [1.0, 0.0, 2.0], "dog": [3.0, -4.0, 0.0], "Cat": [0.0, 8.0, 0.0]}
 BOUND = 2**0.5  # of the deviation of inner products of unit vectors, times the root of the width
@@ -104,7 +104,7 @@ def test_power_means_are_ordered_and_odd():
 
 @pytest.mark.parametrize("power", [0, 0.5, math.nan])
 def test_powers_without_a_real_mean_are_refused(nlp, power):
-    with pytest.raises(ValueError, match=f"p = {power}: expected whole numbers above 0"):
+    with pytest.raises(ValueError, match=rf"p = \[{power}\]: expected whole numbers above 0"):
         make_baseline("power-means", nlp=nlp, powers=[power])
     with pytest.raises(ValueError, match="expected whole numbers"):
         make_baseline("power-means", nlp=nlp, powers=[])

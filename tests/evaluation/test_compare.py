@@ -1,4 +1,4 @@
-"""Comparisons of models: paired tests, ranks, and files that are not results."""
+"""Bootstrap intervals and tests; comparisons of models: ranks, and files that are not results."""
 
 import json
 import re
@@ -6,11 +6,19 @@ import re
 import numpy
 import pytest
 from made_results import GOLD, OWN, classified, graded, results
+from scipy import stats
 
-from spacy_sbert.evaluation.compare import compare, compare_html, compare_markdown
-from spacy_sbert.evaluation.rank_stability import _fisher_interval, ranks
-from spacy_sbert.evaluation.results import read_results
-from spacy_sbert.evaluation.suite import FORMAT
+from spacy_sbert.evaluation.compare import _fisher_interval, compare, ranks
+from spacy_sbert.evaluation.report import compare_html, compare_markdown
+from spacy_sbert.evaluation.results import (
+    FORMAT,
+    interval,
+    mean_of,
+    paired_difference,
+    read_results,
+    resample,
+    spearman_of,
+)
 
 
 def right(count, of=200, **more):
@@ -179,32 +187,19 @@ def test_saved_results_are_read_back(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("place", "value", "said"),
+    ("text", "said"),
     [
-        (("model",), {"name": "a"}, "model.digest is 'missing'"),
-        (("settings", "seeds"), [], "settings.seeds is []"),
-        (("tasks", "MR", "variants"), [], "tasks.MR.variants is []"),
-        (("tasks", "MR", "variants", 0, "size"), "pca-x", "tasks.MR.variants[0].size is 'pca-x'"),
-        (("tasks", "MR", "variants", 0, "scores", "lr"), 10**400, "expected a finite number"),
-        (("tasks", "MR", "primary"), "lr.f1", "tasks.MR.primary is 'lr.f1', expected the path of a figure"),
-        (("tasks", "MR", "intervals"), {"lr.accuracy": [1]}, "expected two ends"),
-        (("tasks", "MR", "predictions"), {"right": "012"}, "expected a text of 0 and 1"),
-        (("tasks", "MR", "predictions"), {"predicted": [1.0], "gold": [], "subset": []}, "lists of equal length"),
-        (("tasks", "MR", "tuned"), {"scores": {}}, "tasks.MR.tuned.normalization"),
-        (None, "", "cannot be read"),
-        (None, '{"format": NaN}', "NaN"),
-        (None, "[" * 100_000, "cannot be read"),
-        (None, '{"sts_spearman": 0.8}', "has the format None"),
+        ("", "cannot be read"),
+        ("[" * 100_000, "cannot be read"),
+        ('{"sts_spearman": 0.8}', "has the format None"),
+        ("[1]", "has the format [1]"),
+        (json.dumps({"format": FORMAT, "model": {}}), "it has no versions, settings, tasks, skipped, failed"),
+        (json.dumps({**results({}), "sha256": "0"}), "its SHA-256 is not the one"),
     ],
 )
-def test_what_is_wrong_and_where(tmp_path, place, value, said):
-    found = holder = results({"MR": right(5, 10)})
-    for key in (place or ())[:-1]:
-        holder = holder[key]
-    if place is not None:
-        holder[place[-1]] = value
+def test_other_files_are_refused(tmp_path, text, said):
     path = tmp_path / "broken.json"
-    path.write_text(value if place is None else json.dumps(found), encoding="utf8")
+    path.write_text(text, encoding="utf8")
     with pytest.raises(ValueError, match=rf"broken\.json.*{re.escape(said)}"):
         read_results(path)
 
@@ -249,3 +244,47 @@ def test_figures_are_of_a_variant_that_all_models_have():
     found = compare(models)["tasks"]["MR"]
     assert found["figures"] == [0.8, 0.8] and found["tests"] == [{"reason": "no predictions were kept"}] * 1
     assert models[0]["tasks"]["MR"]["variants"][0]["normalization"] == "zscore"  # what was given is as it was
+
+
+RNG = numpy.random.default_rng(0)
+SCORES = RNG.integers(11, size=300) / 2
+GOOD = SCORES + RNG.normal(0, 0.5, 300)
+BAD = SCORES + RNG.normal(0, 4.0, 300)
+
+
+def test_spearman_of_resamples_is_that_of_scipy():
+    indices = RNG.integers(300, size=(20, 300))
+    expected = [stats.spearmanr(GOOD[row], SCORES[row]).statistic for row in indices]
+    assert numpy.allclose(spearman_of(GOOD, SCORES)(indices), expected, atol=1e-12)
+
+
+def test_a_resample_that_is_all_alike_is_undefined():
+    drawn = spearman_of(numpy.array([1.0, 2.0]), numpy.array([1.0, 2.0]))(numpy.array([[0, 0], [0, 1]]))
+    assert numpy.isnan(drawn[0]) and drawn[1] == pytest.approx(1.0)
+    assert interval(numpy.array([numpy.nan, numpy.nan, 1.0])) is None
+    assert interval(numpy.array([numpy.nan, 1.0, 1.0])) == [1.0, 1.0]
+
+
+def test_interval_of_an_accuracy_is_near_the_normal_one():
+    right = (RNG.random(2000) < 0.8).astype("float64")
+    low, high = interval(resample(mean_of(right), 2000, 4000, 1))
+    error = 1.96 * (right.mean() * (1 - right.mean()) / 2000) ** 0.5
+    assert low == pytest.approx(right.mean() - error, abs=0.003)
+    assert high == pytest.approx(right.mean() + error, abs=0.003)
+
+
+def test_the_seed_decides_and_blocks_do_not(monkeypatch):
+    whole = resample(mean_of(SCORES), 300, 50, 3)
+    assert numpy.array_equal(whole, resample(mean_of(SCORES), 300, 50, 3))
+    assert not numpy.array_equal(whole, resample(mean_of(SCORES), 300, 50, 4))
+    monkeypatch.setattr("spacy_sbert.evaluation.results._BLOCK", 700)  # two resamples at once
+    assert numpy.array_equal(whole, resample(mean_of(SCORES), 300, 50, 3))
+
+
+def test_paired_difference():
+    found = paired_difference(spearman_of(GOOD, SCORES), spearman_of(BAD, SCORES), 300, 1000, 1)
+    expected = stats.spearmanr(GOOD, SCORES).statistic - stats.spearmanr(BAD, SCORES).statistic
+    assert found["difference"] == pytest.approx(expected, abs=1e-12)
+    assert 0 < found["low"] < found["difference"] < found["high"] and found["p"] == pytest.approx(2 / 1001)
+    back = paired_difference(spearman_of(BAD, SCORES), spearman_of(GOOD, SCORES), 300, 1000, 1)
+    assert back["low"] == pytest.approx(-found["high"]) and back["p"] == pytest.approx(2 / 1001)

@@ -4,20 +4,21 @@ import sys
 
 import numpy
 import pytest
+import torch
 from scipy.stats import pearsonr, spearmanr
 
-pytest.importorskip("sklearn")
-
-from spacy_sbert.evaluation.protocols.graded import GradedPairs
+from spacy_sbert.evaluation.protocols import learned_similarity
 from spacy_sbert.evaluation.protocols.learned_similarity import (
     _STRENGTHS,
     TASKS,
-    _score_learned,
+    _fit_distribution,
     _squared_errors,
+    _target_distribution,
     fit_ridge,
+    score_learned,
 )
-from spacy_sbert.evaluation.task import MissingData, Run, Settings
-from spacy_sbert.evaluation.vector_transforms import Variant
+from spacy_sbert.evaluation.protocols.sts import GradedPairs
+from spacy_sbert.evaluation.task import MissingData, Run, Settings, Variant
 from spacy_sbert.losses.pair_features import SYMMETRIC, concatenated
 
 STSB, SICK = TASKS
@@ -46,7 +47,7 @@ def make_pairs(name, n, gold=None):
 
 def score(train, tune, test, encode=None, **settings):
     run = Run(None, encode or Encoder(), Settings(bootstrap=20, **settings), lambda items, name: items)
-    return _score_learned(train, tune, test, run)
+    return score_learned(train, tune, test, run)
 
 
 def random_part(n, seed):
@@ -57,7 +58,7 @@ def random_part(n, seed):
 
 @pytest.mark.parametrize("strength", [0, 4, 7])
 def test_ridge_is_the_least_mean_squared_error(strength, monkeypatch):
-    monkeypatch.setattr("spacy_sbert.evaluation.protocols.learned_similarity._STRENGTHS", _STRENGTHS[[strength]])
+    monkeypatch.setattr(learned_similarity, "_STRENGTHS", _STRENGTHS[[strength]])
     (x, gold), (given, _) = random_part(40, 0), random_part(5, 1)
     z, z_given = ((rows - x.mean(0)) / x.std(0) for rows in (x, given))
     weights = numpy.linalg.solve(z.T @ z + _STRENGTHS[strength] * numpy.eye(4), z.T @ (gold - gold.mean()))
@@ -115,26 +116,19 @@ def test_a_constant_prediction_is_undefined():
     assert result["variants"][0]["scores"]["cosine"]["spearman"] is not None
 
 
-def test_the_regressor_of_distributions_is_beside_it():
-    train, tune, test = (make_pairs(name, n, gold=graded(name, n)) for name, n in PARTS.items())
-    found = score_of(train, tune, test, (0, 5))["softmax"]
-    assert found["pearson"] > 0.9 and 0 < found["mse"] < 0.4
-    folds = score_of(train, None, test, (0, 5))["softmax"]
-    assert folds["pearson"] > 0.85 and folds != found
+def test_the_regressor_of_distributions_is_beside_it(monkeypatch):
+    monkeypatch.setattr(learned_similarity, "_MAX_PASSES", 150)
+    sizes = {"train": 300, "tune": 60, "test": 80}
+    graded = {name: 5 * numpy.exp(make_pairs(name, n).gold) for name, n in sizes.items()}  # from 0 to 5
+    train, tune, test = (make_pairs(name, n, gold=graded[name]) for name, n in sizes.items())
 
+    def found(tune):
+        run = Run(None, Encoder(), Settings(bootstrap=0), lambda items, name: items)
+        return score_learned(train, tune, test, run, (0, 5))["variants"][0]["scores"]["softmax"]
 
-PARTS = {"train": 400, "tune": 80, "test": 100}
-
-
-def graded(name, n):
-    """From 0 to 5, by one number of each side."""
-    pairs = make_pairs(name, n)
-    return 5 * numpy.exp(pairs.gold)
-
-
-def score_of(train, tune, test, scores):
-    run = Run(None, Encoder(), Settings(bootstrap=0), lambda items, name: items)
-    return _score_learned(train, tune, test, run, scores)["variants"][0]["scores"]
+    whole, folds = found(tune), found(None)
+    assert whole["pearson"] > 0.85 and 0 < whole["mse"] < 0.6
+    assert folds["pearson"] > 0.8 and folds != whole
 
 
 def write_stsb(root, **counts):
@@ -212,3 +206,59 @@ def test_without_scikit_learn(monkeypatch):
     monkeypatch.setitem(sys.modules, "sklearn.model_selection", None)
     with pytest.raises(ImportError, match=r"pip install 'spacy-sbert\[evaluation\]"):
         fit_ridge(random_part(9, 0), None, 0)
+
+
+def test_target_distributions_by_hand():
+    found = _target_distribution(numpy.array([1.0, 2.25, 4.9, 5.0]), numpy.arange(1, 6))
+    expected = [[1, 0, 0, 0, 0], [0, 0.75, 0.25, 0, 0], [0, 0, 0, 0.1, 0.9], [0, 0, 0, 0, 1]]
+    assert found == pytest.approx(numpy.array(expected), abs=1e-6) and found.dtype == "float32"
+    gold = numpy.random.default_rng(0).uniform(0, 5, 50)
+    found = _target_distribution(gold, numpy.arange(6))
+    assert found.sum(1) == pytest.approx(1, abs=1e-6) and found @ numpy.arange(6) == pytest.approx(gold, abs=1e-5)
+
+
+def part(n, seed):
+    rng = numpy.random.default_rng(seed)
+    x = rng.normal(size=(n, 6))
+    return x, numpy.clip(3 + x[:, 0] + 0.5 * rng.normal(size=n), 1, 5)
+
+
+def test_it_is_a_linear_layer_of_pytorch(monkeypatch):
+    monkeypatch.setattr(learned_similarity, "_PASSES", 3)
+    monkeypatch.setattr(learned_similarity, "_MAX_PASSES", 0)  # one look
+    train, held = part(150, 0), part(80, 1)
+    generator = torch.Generator().manual_seed(4)
+    drawn = (torch.rand((7, 5), generator=generator) * 2 - 1) * 6**-0.5
+    network = torch.nn.Sequential(torch.nn.Linear(6, 5), torch.nn.Softmax(dim=1))
+    with torch.no_grad():
+        network[0].weight.copy_(drawn[:6].T)
+        network[0].bias.copy_(drawn[6])
+    optimizer = torch.optim.Adam(network.parameters())
+    x, targets = (
+        torch.from_numpy(train[0].astype("float32")),
+        torch.from_numpy(_target_distribution(train[1], numpy.arange(1, 6))),
+    )
+    for _ in range(3):
+        for at in torch.randperm(150, generator=generator).split(64):
+            optimizer.zero_grad()
+            torch.nn.functional.mse_loss(network(x[at]), targets[at]).backward()
+            optimizer.step()
+    expected = network(torch.from_numpy(held[0].astype("float32"))).detach().numpy() @ numpy.arange(1, 6)
+    assert _fit_distribution(train, held, (1, 5), 4)(held[0]) == pytest.approx(expected, abs=1e-5)
+
+
+def test_the_weights_are_those_of_the_highest_correlation(monkeypatch):
+    looks = iter([0.5, 0.8, None, 0.7, 0.8, 0.6, 0.9])
+    seen, at = [], []
+
+    def look(predicted, gold):
+        seen.append(next(looks))
+        at.append(predicted)
+        return seen[-1]
+
+    monkeypatch.setattr(learned_similarity, "_PASSES", 1)
+    monkeypatch.setattr(learned_similarity, "pearson", look)
+    held = part(20, 1)
+    found = _fit_distribution(part(100, 0), held, (1, 5), 1)
+    assert seen == [0.5, 0.8, None, 0.7, 0.8, 0.6], "three without a higher one, and one more"
+    assert (found(held[0]) == at[1]).all()

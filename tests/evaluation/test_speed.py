@@ -6,7 +6,7 @@ import spacy
 from pipelines import PAIRS
 
 from spacy_sbert.evaluation import PipelineSource
-from spacy_sbert.evaluation.baselines import make_baseline
+from spacy_sbert.evaluation.encoders import make_baseline
 from spacy_sbert.evaluation.protocols import speed
 from spacy_sbert.evaluation.task import MissingData, Run, Settings
 
@@ -25,7 +25,7 @@ def root(tmp_path):
 
 
 def run_of(root, nlp, source=None):
-    return Run(root, None, Settings(), lambda items, name: items, nlp, source)
+    return Run(root, None, Settings(), lambda items, name: items, source or (nlp and PipelineSource(nlp)))
 
 
 @pytest.fixture
@@ -67,7 +67,7 @@ def test_padded_batches_go_through_the_hugging_face_model(root, make_nlp, monkey
     monkeypatch.setattr(speed, "_BATCH_SIZE", 3)
     nlp = make_nlp(encoder)
     source = PipelineSource(nlp, batch_size=3)
-    (transformer,) = speed._transformers_of(nlp)
+    (transformer,) = [node for node in speed._encoders_of(nlp) if hasattr(node, "shim")]
     texts = ["a cat", "the cat sat on the mat", "dog", "a man is eating", "food", "he can not go", "meal"]
     lengths = transformer.wordpiece_tokenizer(texts, offsets=False).lengths.tolist()
     shapes = []

@@ -226,7 +226,7 @@ def test_versions_and_device_are_noticed(tmp_path, monkeypatch):
     write_benchmark(tmp_path)
     evaluate(tmp_path, cache=tmp_path / "cache")
     for part, changed in (("versions", {"torch": "0.1"}), ("device", "gpu")):
-        for module in ("suite", "task"):
+        for module in ("suite", "encoders"):
             monkeypatch.setattr(f"spacy_sbert.evaluation.{module}.{part}", lambda value=changed: value)
         source = HashedSource()
         results = evaluate(tmp_path, source, cache=tmp_path / "cache")

@@ -169,7 +169,7 @@ for arguments in (
     said["done"].append([arguments[0], done.exit_code, done.output[-500:]])
 
 from spacy_sbert.bulk import encode_file, load_pipe
-from spacy_sbert.evaluation.task import sklearn_module
+from spacy_sbert.evaluation.encoders import sklearn_module
 from spacy_sbert.evaluation.mteb_adapter import MtebEncoder
 from spacy_sbert.ray import Cluster
 from spacy_sbert.bulk.dataset_encoding import encode_dataset

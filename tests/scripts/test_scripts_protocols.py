@@ -13,8 +13,8 @@ import spacy
 from pipelines import real_data
 
 from spacy_sbert.evaluation import Settings
-from spacy_sbert.evaluation.protocols.graded import GradedPairs
-from spacy_sbert.evaluation.protocols.learned_arguments import _score_held_out
+from spacy_sbert.evaluation.protocols.arguments import score_held_out
+from spacy_sbert.evaluation.protocols.sts import GradedPairs
 from spacy_sbert.evaluation.task import Run
 from spacy_sbert.readers.arguments import read_arguments
 
@@ -116,7 +116,7 @@ def test_regression_of_the_script_is_that_of_the_suite(load):
     pairs = GradedPairs(first, second, numpy.array([row.score for row in rows]), tuple(row.topic for row in rows))
     encode = Letters().encode
     run = Run(None, lambda texts, fit_on=None: encode(texts), Settings(bootstrap=0, seeds=(0,)), lambda items, _: items)
-    expected = _score_held_out(pairs, splits, run)["predictions"]["predicted"]
+    expected = score_held_out(pairs, splits, run)["predictions"]["predicted"]
     assert script.regressed(Letters(), rows, splits) == pytest.approx(expected, abs=1e-6)
 
 
@@ -153,6 +153,15 @@ def run_script(load, monkeypatch):
         return script
 
     return run
+
+
+@pytest.fixture(scope="module")
+def dev(tmp_path_factory):
+    """The first pairs of the sample that is scored."""
+    path = tmp_path_factory.mktemp("dev") / "dev.csv"
+    lines = (ROOT / "assets" / "pairs-dev.csv").read_text(encoding="utf8").splitlines(keepends=True)
+    path.write_text("".join(lines[:40]), encoding="utf8")
+    return path
 
 
 def refuse_training(load, monkeypatch):
@@ -206,15 +215,16 @@ def test_paired_differences(load):
 
 @pytest.mark.spacy_transformers
 @pytest.mark.parametrize("of_classification", [True, False])
-def test_ablation(load, run_script, tiny_bert, tmp_path, monkeypatch, of_classification):
+def test_ablation(load, run_script, tiny_bert, tmp_path, monkeypatch, dev, of_classification):
     """Both columns of Table 6: the regression has poolings alone."""
-    options = ["--encoder", tiny_bert, "--output", tmp_path, "--steps", 2, "--limit", 32, "--learn-rate", 0.001]
-    options += ["--pooling", "mean", "max", "--concatenation", "u,v", "u,v,abs_diff"]
+    options = ["--encoder", tiny_bert, "--output", tmp_path, "--steps", 1, "--limit", 16, "--learn-rate", 0.001]
+    poolings = ["mean"] if of_classification else ["mean", "max"]
+    options += ["--dev", dev, "--pooling", *poolings, "--concatenation", "u,v", "u,v,abs_diff"]
     options += [] if of_classification else ["--config", "configs/sts.cfg"]
     run_script("ablation", *options)
     (rows,) = read_rows(tmp_path)
     written = ["(u, v)", "(u, v, \\|u-v\\|)"] if of_classification else ["-"]
-    assert [row[:2] for row in rows] == [[pooling, parts] for pooling in ("mean", "max") for parts in written]
+    assert [row[:2] for row in rows] == [[pooling, parts] for pooling in poolings for parts in written]
     saved = read_scores(tmp_path)
     name = "mean-u-v" if of_classification else "mean-none"
     scores = [100 * saved[f"{name}-{seed}"]["spearman"] for seed in (1, 2)]
@@ -265,29 +275,21 @@ def test_argument_similarity(load, run_script, tiny_bert, two_topics, tmp_path, 
     static.to_disk(tmp_path / "static")
     output = tmp_path / "out"
     options = ["--data", two_topics, "--encoder", tiny_bert, "--output", output, "--folds", 2, "--steps", 2]
-    options += ["--limit", 30, "--learn-rate", 0.001, "--static", tmp_path / "static"]
+    options += ["--limit", 30, "--learn-rate", 0.001, "--static", tmp_path / "static", "--protocols", "folds"]
     run_script("argument_similarity", *options)
     rows = read_arguments(two_topics, "ukp")
-    splits = [split for protocol in ("folds", "topics") for split in script.make_splits(protocol, rows, 2)]
-    assert [config for config, _ in seen] == ["sts", "reranker"] * 4
+    splits = script.make_splits("folds", rows, 2)
+    assert [config for config, _ in seen] == ["sts", "reranker"] * 2
     assert [len(pairs) for _, pairs in seen] == [min(30, len(split.train)) for split in splits for _ in range(2)]
     for split, (_, pairs) in zip([split for split in splits for _ in range(2)], seen, strict=True):
         assert pairs <= keys(rows, split.train) and not pairs & keys(rows, split.test)
     (table,) = read_rows(output)
     assert [line[:2] for line in table] == [
-        [protocol, what]
-        for protocol in ("2-fold cross-validation over pairs", "leave one topic out (2)")
-        for what in script.TITLES.values()
+        ["2-fold cross-validation over pairs", what] for what in script.TITLES.values()
     ]
     saved = read_scores(output)
-    assert set(saved) == {f"{protocol}-{row}" for protocol in ("folds", "topics") for row in script.FIXED} | {
-        f"{split}-1"
-        for row in script.TRAINED
-        for split in (
-            *(f"folds-{row}-fold-{fold}" for fold in (1, 2)),
-            *(f"topics-{row}-{topic}" for topic in ("city-tolls", "night-trains")),
-        )
-    }
+    each = {f"folds-{row}-fold-{fold}-1" for row in script.TRAINED for fold in (1, 2)}
+    assert set(saved) == {f"folds-{row}" for row in script.FIXED} | each
     spearman = [100 * saved[f"folds-bi-encoder-fold-{fold}-1"]["spearman"] for fold in (1, 2)]
     assert table[4][4:6] == [f"{sum(spearman) / 2:.2f}", f"{abs(spearman[0] - spearman[1]) / 2**0.5:.2f}"]
     assert len({line[4] for line in table[:6]}) == 6, "each row has scores of its own"
@@ -310,23 +312,46 @@ def test_argument_similarity_of_a_cross_encoder(run_script, tiny_bert, tmp_path)
 
 
 @pytest.fixture
-def sts_options(tiny_bert, tmp_path):
+def sts_options(tiny_bert, tmp_path, dev):
     nli = tmp_path / "nli.jsonl"
     nli.write_text((ROOT / "assets" / "nli-train.jsonl").read_text(encoding="utf8"), encoding="utf8")
     options = ["--encoder", tiny_bert, "--output", tmp_path / "out", "--steps", 2, "--nli-steps", 2, "--limit", 32]
-    return [*options, "--learn-rate", 0.001, "--nli", ROOT / "assets" / "nli-train.jsonl", nli]
+    options += ["--score", dev, "--learn-rate", 0.001]
+    return [*options, "--nli", ROOT / "assets" / "nli-train.jsonl", nli]
 
 
 @pytest.mark.spacy_transformers
 def test_supervised_sts(load, run_script, sts_options, tmp_path, monkeypatch):
+    """All rows; a second step goes on from the first where it was stopped; nothing is trained twice."""
     script, output = load("supervised_sts"), tmp_path / "out"
-    run_script("supervised_sts", *sts_options, "--seeds", 1, 2)
+    options = [*sts_options, "--seeds", 1, 2, "--cross-seeds", 1]
+    run_script("supervised_sts", *sts_options, "--seeds", 1, "--rows", "nli", "--keep-models")
+    trained, seen = script.trained, {}
+
+    def look_and_train(folder, settings, config, args, overrides):
+        if not folder.exists():
+            seen[folder.name] = overrides
+        return trained(folder, settings, config, args, overrides)
+
+    monkeypatch.setattr(script, "trained", look_and_train)
+    run_script("supervised_sts", *options, "--keep-models")
+    crossed = ["cross-sts-1", "cross-nli-1", "cross-nli-sts-1"]
+    assert sorted(seen) == sorted(["sts-1", "sts-2", "nli-2", "nli-sts-1", "nli-sts-2", *crossed]), "NLI once"
+    assert seen["nli-sts-1"]["paths.checkpoint"] == str(output / "models" / "nli-1")
+    assert seen["cross-nli-sts-1"]["paths.checkpoint"] == str(output / "models" / "cross-nli-1")
+    assert len(seen["cross-nli-1"]["corpora.train.path"]) == 2
+    for name in ("cross-sts-1", "cross-nli-sts-1"):  # both learn scores by the same loss
+        pipe = spacy.load(output / "models" / name).get_pipe("sbert_reranker")
+        assert (pipe.objective.name, pipe.model.activation) == ("squared_error", "identity")
+    with pytest.raises(SystemExit, match=r"models/nli-1/training.json was made with .* choose another --output"):
+        script.model_of(argparse.Namespace(**{**vars(script.parse()), "learn_rate": 0.5}), "nli", 1)
+
     rows, differences = read_rows(output)
     assert [row[0] for row in rows] == [script.TRAININGS[name].title for name in script.ROWS]
-    assert [row[-1] for row in rows] == ["1", *["2"] * 5]
+    assert [row[-1] for row in rows] == ["1", "2", "2", "2", "1", "1"]
     assert len({row[2] for row in rows}) == 6, "each training moves the scores"
     saved = read_scores(output)
-    scores = [100 * saved[f"sts-{seed}"]["files"]["pairs-dev.csv"]["spearman"] for seed in (1, 2)]
+    scores = [100 * saved[f"sts-{seed}"]["files"]["dev.csv"]["spearman"] for seed in (1, 2)]
     assert rows[1][2:4] == [f"{sum(scores) / 2:.2f}", f"{abs(scores[0] - scores[1]) / 2**0.5:.2f}"]
     seconds = {name: list(scores["seconds"]) for name, scores in saved.items()}
     assert seconds["untrained-0"] == [] and seconds["sts-1"] == ["sts"] and seconds["nli-sts-2"] == ["nli", "nli-sts"]
@@ -335,49 +360,17 @@ def test_supervised_sts(load, run_script, sts_options, tmp_path, monkeypatch):
     assert rows[3][6] == f"{sum(total) / 2:.0f}" and min(total) > 0 and rows[0][6] == "-"
     assert differences[0][0] == "NLI, then STS, less STS" and differences[0][-1] == "2"
     assert float(differences[0][2]) == pytest.approx(float(rows[3][2]) - float(rows[1][2]), abs=0.011)
-    assert not list((output / "models").iterdir())
     refuse_training(load, monkeypatch)
-    run_script("supervised_sts", *sts_options, "--seeds", 1, 2)
-    assert read_rows(output) == [rows, differences]
-    run_script("supervised_sts", *sts_options, "--seeds", 1, 2, "--cross-seeds", 2)
-    assert [row[-1] for row in read_rows(output)[0]] == ["1", "2", "2", "2", "1", "1"]
-    assert read_rows(output)[0][1:4] == rows[1:4]
+    run_script("supervised_sts", *options)
+    assert read_rows(output) == [rows, differences] and not list((output / "models").iterdir())
 
 
 @pytest.mark.spacy_transformers
-def test_a_second_step_goes_on_from_the_first_where_it_was_stopped(
-    load, run_script, sts_options, tmp_path, monkeypatch
-):
-    """NLI is not trained again, and both cross-encoders learn scores by the same loss."""
-    script, output = load("supervised_sts"), tmp_path / "out"
-    run_script("supervised_sts", *sts_options, "--seeds", 1, "--rows", "nli", "--keep-models")
-    trained, seen = script.trained, []
-
-    def look_and_train(folder, settings, config, args, overrides):
-        if not folder.exists():
-            seen.append((folder.name, overrides))
-        return trained(folder, settings, config, args, overrides)
-
-    monkeypatch.setattr(script, "trained", look_and_train)
-    run_script("supervised_sts", *sts_options, "--seeds", 1, "--keep-models")
-    assert [name for name, _ in seen] == ["sts-1", "nli-sts-1", "cross-sts-1", "cross-nli-1", "cross-nli-sts-1"]
-    told = dict(seen)
-    assert told["nli-sts-1"]["paths.checkpoint"] == str(output / "models" / "nli-1")
-    assert told["cross-nli-sts-1"]["paths.checkpoint"] == str(output / "models" / "cross-nli-1")
-    nlp = {name: spacy.load(output / "models" / name) for name in ("cross-sts-1", "cross-nli-sts-1")}
-    for pipe in (each.get_pipe("sbert_reranker") for each in nlp.values()):
-        assert (pipe.objective.name, pipe.model.activation) == ("squared_error", "identity")
-    assert len(told["cross-nli-1"]["corpora.train.path"]) == 2
-    with pytest.raises(SystemExit, match=r"models/nli-1/training.json was made with .* choose another --output"):
-        script.model_of(argparse.Namespace(**{**vars(script.parse()), "learn_rate": 0.5}), "nli", 1)
-
-
-@pytest.mark.spacy_transformers
-def test_supervised_sts_on_suites(load, run_script, sts_options, tmp_path):
+def test_supervised_sts_on_suites(load, run_script, sts_options, tmp_path, dev):
     """Table 1 from the same pipelines, with what was asked of the encoder and the head."""
     data = tmp_path / "data"
     (data / "STSBenchmark").mkdir(parents=True)
-    (data / "STSBenchmark" / "sts-dev.csv").write_text((ROOT / "assets" / "pairs-dev.csv").read_text(encoding="utf8"))
+    (data / "STSBenchmark" / "sts-dev.csv").write_text(dev.read_text(encoding="utf8"))
     options = [*sts_options, "--seeds", 1, "--rows", "untrained", "nli", "cross-sts", "--suites", data, "--any-count"]
     run_script("supervised_sts", *options, "--precision", "bfloat16", "--head-factor", 1, "--keep-models")
     _, suites, note = (tmp_path / "out" / "table.md").read_text().split("\n\n")
@@ -388,7 +381,7 @@ def test_supervised_sts_on_suites(load, run_script, sts_options, tmp_path):
     ]
     saved = read_scores(tmp_path / "out")["nli-1"]
     assert lines[4][2] == lines[4][3] == f"{100 * saved['suites']['STSb-dev']['pooled']:.2f}" and lines[5][2] == "-"
-    of_file = saved["files"]["pairs-dev.csv"]["spearman"]
+    of_file = saved["files"]["dev.csv"]["spearman"]
     assert saved["suites"]["STSb-dev"]["pooled"] == pytest.approx(of_file, abs=1e-6), "the same pipeline"
     assert note.startswith("What was trained on STS")
     for name, pipe in (("nli-1", "transformer"), ("cross-sts-1", "sbert_reranker")):

@@ -9,16 +9,15 @@ import torch
 
 from ...losses.pair_features import SYMMETRIC, concatenated
 from ...similarity import cosine, pearson
-from ..bootstrap import intervals_of, spearman_of
-from ..results import MSE, Measured, Scores
-from ..task import Run, Task, score_variants, sklearn_module
-from .graded import CORRELATIONS, TRAINED, GradedPairs, GradedSet, predictions_of
-from .sts import BENCHMARK, SICK
+from ..encoders import sklearn_module
+from ..results import MSE, Json, intervals_of, spearman_of
+from ..task import Run, Task, score_variants
+from .sts import BENCHMARK, CORRELATIONS, SICK, TRAINED, GradedPairs, GradedSet
 
 Part = tuple[numpy.ndarray, numpy.ndarray]  # features (n, 2 width) and gold scores (n,)
 Predict = Callable[[numpy.ndarray], numpy.ndarray]
-_STRENGTHS = 10.0 ** numpy.arange(-1, 7)  # of the regularisation, what is tuned
-_FOLDS = 5  # of the training data, where there are no others to tune on
+_STRENGTHS = 10.0 ** numpy.arange(-1, 7)  # of the regularization, what is tuned
+_FOLDS = 5  # of the training data, if there are no others to tune on
 
 
 @dataclass(frozen=True)
@@ -37,14 +36,20 @@ class _LearnedTask(Task):
     def find(self, root: Path) -> list[Path]:
         return list(self._paths(root).values())
 
-    def run(self, run: Run) -> Measured:
+    def _paths(self, root: Path) -> dict[str, Path]:
+        places, (train, tune, test) = self.data.places, self.splits
+        paths = {train: places[train].find(root)}
+        paths |= {split: path for split in (tune, test) if (path := places[split].found(root))}
+        return paths if len(paths) > 1 else {**paths, tune: places[tune].find(root)}  # which says what is missing
+
+    def run(self, run: Run) -> Json:
         parts, notes = {}, []
         for split in self._paths(run.root):
             parts[split], counted = self.data.pairs(split, run)
             notes += counted
         train, *tune, test = parts
         scores = int(self.data.low), int(self.data.high)
-        result = _score_learned(parts[train], parts[tune[0]] if tune else None, parts[test], run, scores)
+        result = score_learned(parts[train], parts[tune[0]] if tune else None, parts[test], run, scores)
         tuned = tune[0] if tune else f"{_FOLDS} folds of {train}"
         note = f"Learned on {train}, tuned on {tuned}, scored on {test}: a learned similarity is not zero-shot."
         return {
@@ -54,12 +59,6 @@ class _LearnedTask(Task):
             "notes": [*result["notes"], *notes, note, *run.settings.touched(TRAINED, *self.data.trained)],
         }
 
-    def _paths(self, root: Path) -> dict[str, Path]:
-        places, (train, tune, test) = self.data.places, self.splits
-        paths = {train: places[train].find(root)}
-        paths |= {split: path for split in (tune, test) if (path := places[split].found(root))}
-        return paths if len(paths) > 1 else {**paths, tune: places[tune].find(root)}  # which says what is missing
-
 
 TASKS: tuple[Task, ...] = (
     _LearnedTask("STSb-learned", BENCHMARK, ("train", "dev", "test")),
@@ -67,9 +66,9 @@ TASKS: tuple[Task, ...] = (
 )
 
 
-def _score_learned(
+def score_learned(
     train: GradedPairs, tune: GradedPairs | None, test: GradedPairs, run: Run, scores: tuple[int, int] | None = None
-) -> Measured:
+) -> Json:
     """Correlate learned similarities and the cosine with gold scores, for every variant of the vectors.
 
     train, test (GradedPairs): what they are fitted to, and what all are scored on. tune (GradedPairs): what the
@@ -77,9 +76,9 @@ def _score_learned(
     scores (int, int): the lowest and the highest of the data set; None for no distribution over the whole ones.
     RETURNS (dict): see Task.run. Scores: both correlations of "learned", ridge regression, "softmax", SentEval's
         regressor, with the first seed, and "cosine"; of the learned ones also the mean squared error. With several
-        normalisations also tuned: the one with which ridge regression has the least mean squared error on what is tuned
-        on, and the scores with it. Moments and components are taken of the vectors of train alone, for the cosine too:
-        under another normalisation than "none" it differs from that of the STS tasks, which take theirs of the pairs
+        normalizations also tuned: the one with which ridge regression has the least mean squared error on what is tuned
+        on, and the scores with it. Moments and components are taken only of the vectors of train, for the cosine too:
+        under another normalization than "none" it differs from that of the STS tasks, which take theirs of the pairs
         that are scored.
     """
     pairs = {"train": train, "test": test} if tune is None else {"train": train, "tune": tune, "test": test}
@@ -89,7 +88,7 @@ def _score_learned(
     seed = settings.seeds[0]
     each: list[tuple[dict[str, numpy.ndarray], float]] = []  # what was predicted, and the error on what is tuned on
 
-    def score(transform: Predict) -> Scores:
+    def score(transform: Predict) -> Json:
         sides = {name: numpy.split(transform(both), 2) for name, both in rows.items()}
         parts = {name: (concatenated(*sides[name], parts=SYMMETRIC), pairs[name].gold) for name in sides}
         similarity, error = fit_ridge(parts["train"], parts.get("tune"), seed)
@@ -108,13 +107,13 @@ def _score_learned(
     variants = score_variants(settings, rows["train"], score)
     predicted = each[0][0]  # of the first variant and seed
     statistics = {f"{name}.spearman": spearman_of(values, test.gold) for name, values in predicted.items()}
-    result: Measured = {
+    result = {
         "counts": {name: len(part.gold) for name, part in pairs.items()},
         "primary": "learned.spearman",
         "notes": notes,
         "variants": variants,
         "intervals": intervals_of(statistics, len(test.gold), settings.bootstrap, seed),
-        "predictions": predictions_of(predicted["learned"], test),
+        "predictions": test.with_gold(predicted["learned"]),
     }
     same_size = settings.variants[: len(settings.normalizations)]
     if len(same_size) > 1 and not same_size[0].is_random:
@@ -178,34 +177,34 @@ _MAX_PASSES = 1000
 
 
 def _fit_distribution(train: Part, held: Part, scores: tuple[int, int], seed: int) -> Predict:
-    """Fit a distribution over whole scores to graded pairs: SentEval's regressor.
+    """Fit a distribution over whole scores, from the lowest to the highest, to graded pairs: SentEval's regressor.
 
     p = softmax(W x + b), the similarity r . p, r the whole scores; the mean squared error between p and the target
     distribution, with Adam, rate 0.001, in batches of 64. After every 50 passes Pearson's correlation with the held-out
     gold scores is taken; the weights are those with which it was highest, and training ends once it has not become
     higher four times, or after 1000 passes.
 
-    train, held (Part): what it is fitted to, and what stops it. scores (int, int): the lowest and the highest.
-    seed (int): of weights and batches.
-    RETURNS (Callable): features, float (m, 2 width), to similarities, float64 (m,).
     SOURCE: Tai et al. 2015, section 4.2 (target distribution); Conneau and Kiela 2018, SentEval, section 3, whose code
         has the squared error in place of the divergence, these numbers, and scores 1 to 5 for the STS benchmark too.
     """
     generator = torch.Generator("cpu").manual_seed(seed)
-    x, targets = torch.from_numpy(train[0].astype("float32")), torch.from_numpy(_target_distribution(train[1], scores))
+    whole = numpy.arange(scores[0], scores[1] + 1)
+    x, targets = torch.from_numpy(train[0].astype("float32")), torch.from_numpy(_target_distribution(train[1], whole))
     shape, bound = (x.shape[1] + 1, targets.shape[1]), x.shape[1] ** -0.5  # the last row is b
     weights = ((torch.rand(shape, generator=generator, device="cpu") * 2 - 1) * bound).requires_grad_()
     optimizer = torch.optim.Adam([weights], fused=True)
 
+    def probabilities(weights: torch.Tensor, x: torch.Tensor) -> torch.Tensor:
+        return torch.softmax(x @ weights[:-1] + weights[-1], dim=1)
+
     def predict(weights: torch.Tensor, rows: numpy.ndarray) -> numpy.ndarray:
-        probabilities = _probabilities(weights, torch.from_numpy(rows.astype("float32"))).double().numpy()
-        return probabilities @ numpy.arange(scores[0], scores[1] + 1)
+        return probabilities(weights, torch.from_numpy(rows.astype("float32"))).double().numpy() @ whole
 
     highest, best, failures = -1.0, weights.detach().clone(), 0
     for _ in range(0, _MAX_PASSES + _PASSES, _PASSES):
         for _ in range(_PASSES):
             for batch in torch.randperm(len(x), generator=generator, device="cpu").split(_BATCH):
-                loss = (_probabilities(weights, x[batch]) - targets[batch]).square().mean()
+                loss = (probabilities(weights, x[batch]) - targets[batch]).square().mean()
                 optimizer.zero_grad()
                 loss.backward()
                 optimizer.step()
@@ -219,18 +218,11 @@ def _fit_distribution(train: Part, held: Part, scores: tuple[int, int], seed: in
     return lambda rows: predict(best, rows)
 
 
-def _target_distribution(gold: numpy.ndarray, scores: tuple[int, int]) -> numpy.ndarray:
-    """Return the distribution over the two whole scores around a gold score whose mean it is.
+def _target_distribution(gold: numpy.ndarray, whole: numpy.ndarray) -> numpy.ndarray:
+    """Return the distribution over the two whole scores around a gold score whose mean it is, float32 (n, scores).
 
     t_i = y - floor(y) for i = floor(y) + 1, floor(y) - y + 1 for i = floor(y), else 0
 
-    gold (float (n,)): y. scores (int, int): the lowest and the highest.
-    RETURNS (float32 (n, scores)).
     SOURCE: Tai et al. 2015, Improved Semantic Representations From Tree-Structured LSTM Networks, section 4.2.
     """
-    whole = numpy.arange(scores[0], scores[1] + 1)
     return numpy.maximum(0.0, 1.0 - numpy.abs(gold[:, None] - whole)).astype("float32")
-
-
-def _probabilities(weights: torch.Tensor, x: torch.Tensor) -> torch.Tensor:
-    return torch.softmax(x @ weights[:-1] + weights[-1], dim=1)

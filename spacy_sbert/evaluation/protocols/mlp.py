@@ -1,10 +1,10 @@
 """Multi-layer perceptrons after SentEval, one for each setting of a grid, all of them trained at once."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import product
 from math import inf
-from typing import NamedTuple, cast
+from typing import NamedTuple
 
 import numpy
 import torch
@@ -15,7 +15,7 @@ BATCH = 64
 PASSES = 4  # over the training data between two looks at the others
 PATIENCE = 5  # looks without a lower cross-entropy after which one more ends the training
 MAX_PASSES = 200
-_Parameters = tuple[torch.Tensor, torch.Tensor, torch.Tensor, torch.Tensor]  # weights and biases of two layers
+_Parameters = tuple[torch.Tensor, ...]  # weights and biases of two layers
 
 
 class _Setting(NamedTuple):
@@ -29,7 +29,7 @@ GRID = tuple(_Setting(*values) for values in product((1e-4, 1e-3), (0.0, 0.5)))
 
 
 @dataclass(frozen=True)
-class Best:
+class FittedMLP:
     """The best of the networks.
 
     setting, passes: with which setting, after how many passes. loss, accuracy: the cross-entropy in nats and the
@@ -44,22 +44,22 @@ class Best:
 
     def predict(self, rows: numpy.ndarray) -> numpy.ndarray:
         """Return the most likely classes, int64 (n,); rows (float32 (n, features))."""
-        return _predicted(self.parameters, rows)
+        return _forward(self.parameters, torch.from_numpy(rows))[0].argmax(1).numpy()
 
 
-def best_perceptron(
+def fit_mlp(
     train: tuple[numpy.ndarray, numpy.ndarray],
     held: tuple[numpy.ndarray, numpy.ndarray],
     classes: int,
     seed: int,
     grid: Sequence[_Setting] = GRID,
-) -> Best:
+) -> FittedMLP:
     """Train a perceptron for each setting, stop each early, and return the best.
 
     softmax(W_2 relu(W_1 x + b_1) + b_2), 50 hidden units; cross-entropy with Adam, rate 0.001, in batches of 64. After
     every fourth pass the mean cross-entropy of the held-out examples is taken; a network is as it was when that was
     lowest, and is left alone once it has not become lower six times, or after 200 passes. The setting is that of the
-    lowest, too. Networks share batches, nothing else. Cross-entropy, as accuracy on some hundred examples moves by
+    lowest, too. Networks share batches, nothing else. Cross-entropy, as accuracy on a few hundred examples moves by
     chance.
 
     train, held (float32 (n, features), int (n,)): features and classes from 0: to fit to, and to stop and choose by.
@@ -80,11 +80,12 @@ def best_perceptron(
     best, at, failures = [inf] * len(grid), [0] * len(grid), [0] * len(grid)
     for done in range(PASSES, MAX_PASSES + PASSES, PASSES):
         for batch in _batches(len(x), generator):
-            scores = _scores(parameters, x[batch], dropout, drops)  # (networks, batch, classes)
+            scores = _forward(parameters, x[batch], dropout, drops)  # (networks, batch, classes)
             total = functional.cross_entropy(scores.flatten(0, 1), y[batch].repeat(len(grid)), reduction="sum")
             optimizer.zero_grad()
             (total / len(batch)).backward()
-            _decay(parameters, l2)
+            for each in parameters:
+                each.grad.addcmul_(l2, each.detach())  # type: ignore[union-attr]
             optimizer.step()
         for number, loss in enumerate(_losses(parameters, held_x, held_y)):
             if failures[number] <= PATIENCE and loss < best[number]:
@@ -98,23 +99,17 @@ def best_perceptron(
     chosen = min(range(len(grid)), key=best.__getitem__)
     if best[chosen] == inf:
         raise ValueError(
-            f"The perceptron has no cross-entropy that is a number on {len(held_y)} held-out examples, of "
-            f"which {int((held_y >= 0).sum())} have a class of the training data: expected some, and vectors "
-            "of finite numbers. Check the labels and the vectors."
+            f"The perceptron has no finite cross-entropy on {len(held_y)} held-out examples, of which "
+            f"{int((held_y >= 0).sum())} have a class of the training data. Check the labels and the vectors."
         )
-    network = cast(_Parameters, tuple(each[chosen : chosen + 1] for each in kept))
-    accuracy = float((_predicted(network, held[0]) == held[1]).mean())
-    return Best(grid[chosen], at[chosen], best[chosen], accuracy, network)
-
-
-def _predicted(network: _Parameters, rows: numpy.ndarray) -> numpy.ndarray:
-    return _scores(network, torch.from_numpy(rows))[0].argmax(1).numpy()
+    fitted = FittedMLP(grid[chosen], at[chosen], best[chosen], 0.0, tuple(each[chosen : chosen + 1] for each in kept))
+    return replace(fitted, accuracy=float((fitted.predict(held[0]) == held[1]).mean()))
 
 
 def _losses(parameters: _Parameters, x: torch.Tensor, classes: torch.Tensor) -> list[float]:
     """Return the mean cross-entropy of each network over the examples whose class is known, NaN if there are none."""
     known = classes >= 0
-    scores = _scores(parameters, x[known]).double()
+    scores = _forward(parameters, x[known]).double()
     return [float(functional.cross_entropy(each, classes[known])) for each in scores]
 
 
@@ -134,13 +129,13 @@ def _batches(n: int, generator: torch.Generator) -> Iterator[torch.Tensor]:
         yield from torch.randperm(n, generator=generator, device="cpu").split(BATCH)
 
 
-def _scores(
+def _forward(
     parameters: _Parameters,
     x: torch.Tensor,
     dropout: torch.Tensor | None = None,
     generator: torch.Generator | None = None,
 ) -> torch.Tensor:
-    """Compute float (n, features) -> float (networks, n, classes); without a graph where nothing is dropped out."""
+    """Compute float (n, features) -> float (networks, n, classes); without a graph if nothing is dropped out."""
     weights, biases, out_weights, out_biases = parameters
     with torch.set_grad_enabled(dropout is not None):
         hidden = (x @ weights + biases).relu()  # (networks, n, hidden)
@@ -148,10 +143,3 @@ def _scores(
             stays = torch.rand(hidden.shape, generator=generator, device="cpu") >= dropout
             hidden = hidden * stays / (1 - dropout)
         return hidden @ out_weights + out_biases
-
-
-@torch.no_grad()
-def _decay(parameters: _Parameters, l2: torch.Tensor) -> None:
-    for each in parameters:
-        if each.grad is not None:
-            each.grad.addcmul_(l2, each)

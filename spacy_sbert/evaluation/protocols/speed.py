@@ -3,8 +3,8 @@
 import platform
 import sys
 import time
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager, nullcontext
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
@@ -12,17 +12,14 @@ from typing import Any
 
 import numpy
 from spacy.language import Language
-from spacy.tokens import Doc
 from spacy.util import minibatch
 from thinc.api import CupyOps, Model, get_current_ops
 
 from ..encoders import PipelineSource, Source
-from ..results import Measured
+from ..results import Json
 from ..task import MissingData, Run, Task
 from .sts import BENCHMARK
 
-_SENTENCES = 2000  # spread evenly over those that are there
-_REPETITIONS = 3
 _BATCH_SIZE = 32  # sentence-transformers' default, and of the batches of precision = "reference"
 _REFERENCE = "reference"  # the precision that has the Hugging Face model encode padded batches
 _NAIVE, _SMART, _OWN = "naive", "smart", "own"
@@ -36,80 +33,73 @@ _FITTED = "What the baseline learns of the corpus is learned of these sentences,
 
 @dataclass(frozen=True)
 class _SpeedTask(Task):
-    """Sentences and wordpieces a second, from text to vector, tokenising included; the median of several runs.
+    """Sentences and wordpieces a second, from text to vector, tokenization included; the median of several runs.
 
-    "own": as the pipeline or the baseline works, in the order of the files. Where the pipeline has a transformer of
-    this package also "naive", padded batches in that order through the Hugging Face model, and "smart", batches of
-    sentences of like length, the longest first. A first batch of each, which is not timed, comes before.
+    "own": as the pipeline or the baseline works, in the order of the files. If the pipeline has a transformer of this
+    package also "naive", padded batches in that order through the Hugging Face model, and "smart", batches of sentences
+    of like length, the longest first. A first batch of each, which is not timed, comes before.
 
+    sentences: spread evenly over those that are there.
     SOURCE: Reimers and Gurevych 2019, section 7 (Table 7, with and without smart batching).
     """
 
     name = "speed"
     suite = "speed"
     depends_on = None
-    sentences: int = _SENTENCES
-    repetitions: int = _REPETITIONS
+    sentences: int = 2000
+    repetitions: int = 3
 
     def find(self, root: Path) -> list[Path]:
         places = list(BENCHMARK.places.values())
         return list(filter(None, (place.found(root) for place in places))) or [places[-1].find(root)]
 
-    def run(self, run: Run) -> Measured:
-        rows = (row for path in self.find(run.root) for row in BENCHMARK.read(path))
-        sentences = _spread([text for row in rows for text in row.members], self.sentences)
-        source = _timed_source(run)
-        nlp: Language | None = getattr(source, "pipeline", None)
-        wordpieces = None if nlp is None else _count_wordpieces(nlp, sentences)
-        by_length = sorted(sentences, key=len, reverse=True)
-        orders = {_NAIVE: sentences, _SMART: by_length, _OWN: sentences}
-        ways = (_NAIVE, _SMART, _OWN) if nlp is not None and _transformers_of(nlp) else (_OWN,)
-        seconds: dict[str, list[float]] = {way: [] for way in ways}
-        for way in ways:
-            _time(source, sentences[:_BATCH_SIZE], way)
+    def run(self, run: Run) -> Json:
+        texts = [text for path in self.find(run.root) for row in BENCHMARK.read(path) for text in row.members]
+        if len(texts) > self.sentences:
+            texts = [texts[i] for i in numpy.linspace(0, len(texts) - 1, self.sentences).astype(int)]
+        source, nlp = run.source, None
+        if source is None:
+            raise MissingData("There is no source of vectors to time: give the task a source.")
+        if isinstance(source, PipelineSource):
+            source, nlp = PipelineSource(source.pipeline, batch_size=_BATCH_SIZE), source.pipeline
+        encoders = [] if nlp is None else _encoders_of(nlp)
+        counts = {"sentences": len(texts)}
+        if nlp is not None and encoders:
+            counts["wordpieces"] = _count_wordpieces(nlp, texts)
+        is_padded = any(hasattr(encoder, "shim") for encoder in encoders)
+        orders = {_NAIVE: texts, _SMART: sorted(texts, key=len, reverse=True)} if is_padded else {}
+        orders[_OWN] = texts
+        for way in orders:
+            _time(source, texts[:_BATCH_SIZE], way)
+        seconds: dict[str, list[float]] = {way: [] for way in orders}
         # in turn, so that whatever else the machine does falls on all
-        for way in run.progress(ways * self.repetitions, "speed"):
+        for way in run.progress([*orders] * self.repetitions, "speed"):
             seconds[way].append(_time(source, orders[way], way))
-        counts = {"sentences": len(sentences), "wordpieces": wordpieces}
-
-        def speeds(time: float) -> dict[str, float | None]:
-            return {f"{what}_per_second": None if n is None else n / time for what, n in counts.items()}
-
         conditions = machine()
         where = ", ".join(f"{key} {value}" for key, value in conditions.items())
         notes = [f"Median of {self.repetitions} runs in batches of {_BATCH_SIZE} on: {where}."]
-        notes += [_WAYS] if len(ways) > 1 else []
+        notes += [_WAYS] if is_padded else []
         notes += [_FITTED] if source.learns else []
-        scores = {way: speeds(median(times)) for way, times in seconds.items()}
+        notes += [] if encoders else [_UNCOUNTED]
+        scores = {
+            way: {
+                f"{what}_per_second": counts[what] / median(times) if what in counts else None
+                for what in ("sentences", "wordpieces")
+            }
+            for way, times in seconds.items()
+        }
         return {
-            "counts": {what: n for what, n in counts.items() if n is not None},
+            "counts": counts,
             "primary": f"{_OWN}.sentences_per_second",
             "variants": [{"normalization": "none", "size": "own", "scores": scores}],
             "intervals": {},
             "predictions": {},
             "conditions": {**conditions, "batch_size": _BATCH_SIZE, "seconds": seconds},
-            "notes": notes if wordpieces is not None else [*notes, _UNCOUNTED],
+            "notes": notes,
         }
 
 
 TASKS: tuple[Task, ...] = (_SpeedTask(),)
-
-
-def _spread(texts: Sequence[str], n: int) -> list[str]:
-    """Return n of the texts at equal distances, in their order; all of them if there are fewer."""
-    if len(texts) <= n:
-        return list(texts)
-    return [texts[i] for i in numpy.linspace(0, len(texts) - 1, n).astype(int)]
-
-
-def _timed_source(run: Run) -> Source:
-    """Return what is timed: the source of the vectors, with batches of _BATCH_SIZE where it is a pipeline."""
-    nlp = run.nlp if run.source is None else getattr(run.source, "pipeline", None)
-    if nlp is not None:
-        return PipelineSource(nlp, batch_size=_BATCH_SIZE)
-    if run.source is None:
-        raise MissingData("There is no source of vectors to time: give the task a pipeline (nlp) or a source.")
-    return run.source
 
 
 def _encoders_of(nlp: Language) -> list[Any]:
@@ -119,26 +109,14 @@ def _encoders_of(nlp: Language) -> list[Any]:
     return [node for node in nodes if hasattr(node, "wordpiece_tokenizer")]
 
 
-def _transformers_of(nlp: Language) -> list[Any]:
-    """Return the transformers among them."""
-    return [encoder for encoder in _encoders_of(nlp) if hasattr(encoder, "shim")]
-
-
-def _count_wordpieces(nlp: Language, texts: Iterable[str], batch_size: int = _BATCH_SIZE) -> int | None:
-    """Count the wordpieces that the pipeline's encoders read of texts, without special tokens and what is cut.
-
-    RETURNS (int): None if no pipe has an encoder of this package that reads them; pipes that share one count once.
-    """
-
-    def count(encoder: Any, docs: list[Doc]) -> int:  # noqa: ANN401 (of several classes)
-        texts = [span.text for spans in encoder.attrs["get_spans"](docs) for span in spans]
-        return int(encoder.wordpiece_tokenizer(texts, offsets=False).n_text.sum()) if texts else 0
-
-    encoders = _encoders_of(nlp)
-    if not encoders:
-        return None
-    batches = minibatch(nlp.pipe(texts, batch_size=batch_size), batch_size)
-    return sum(count(encoder, docs) for docs in batches for encoder in encoders)
+def _count_wordpieces(nlp: Language, texts: Sequence[str]) -> int:
+    """Count the wordpieces that the pipeline's encoders read of texts, without special tokens and what is cut."""
+    n = 0
+    for docs in minibatch(nlp.pipe(texts, batch_size=_BATCH_SIZE), _BATCH_SIZE):
+        for encoder in _encoders_of(nlp):
+            rows = [span.text for spans in encoder.attrs["get_spans"](docs) for span in spans]
+            n += int(encoder.wordpiece_tokenizer(rows, offsets=False).n_text.sum()) if rows else 0
+    return n
 
 
 @contextmanager
@@ -148,7 +126,7 @@ def _padded(nlp: Language) -> Iterator[None]:
     Meanwhile the Hugging Face model encodes the texts of a batch, padded to the longest of them; of _BATCH_SIZE Docs at
     a time, each one text.
     """
-    before = [(encoder.shim, encoder.shim.precision) for encoder in _transformers_of(nlp)]
+    before = [(node.shim, node.shim.precision) for node in _encoders_of(nlp) if hasattr(node, "shim")]
     try:
         for shim, _ in before:
             shim.precision = _REFERENCE
@@ -159,25 +137,22 @@ def _padded(nlp: Language) -> Iterator[None]:
 
 
 def machine() -> dict[str, str | int | None]:
-    """Return what a speed depends on beside the pipeline: device, processor, and threads where PyTorch is in use."""
+    """Return what a speed depends on beside the pipeline: device, processor, and threads if PyTorch is in use."""
     torch = sys.modules.get("torch")
     on_gpu = isinstance(get_current_ops(), CupyOps)
     device = torch.cuda.get_device_name() if on_gpu and torch is not None else "GPU" if on_gpu else "CPU"
-    return {"device": device, "cpu": _processor(), "threads": None if torch is None else torch.get_num_threads()}
-
-
-def _processor() -> str:
-    """Return the model of the processor, which Python alone does not know on Linux."""
-    file = Path("/proc/cpuinfo")
+    file = Path("/proc/cpuinfo")  # Python alone does not know the model of the processor on Linux
     lines = file.read_text(encoding="utf8").splitlines() if file.is_file() else []
     named = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
-    return named[0] if named else platform.processor() or platform.machine()
+    cpu = named[0] if named else platform.processor() or platform.machine()
+    return {"device": device, "cpu": cpu, "threads": None if torch is None else torch.get_num_threads()}
 
 
 def _time(source: Source, texts: Sequence[str], way: str) -> float:
     """Return the seconds from texts to vectors."""
-    pipeline = getattr(source, "pipeline", None)
-    with nullcontext() if way == _OWN or pipeline is None else _padded(pipeline):
-        start = time.perf_counter()
-        source.encode(texts, texts)
-        return time.perf_counter() - start
+    if way != _OWN and isinstance(source, PipelineSource):
+        with _padded(source.pipeline):
+            return _time(source, texts, _OWN)
+    start = time.perf_counter()
+    source.encode(texts, texts)
+    return time.perf_counter() - start

@@ -1,4 +1,4 @@
-"""Transfer tasks are scikit-learn run on the vectors, with SentEval's splits; their files are read as published."""
+"""Transfer and probing tasks are scikit-learn on the vectors, with SentEval's splits; their files are as published."""
 
 import sys
 from pathlib import Path
@@ -9,15 +9,15 @@ from made_data import HashedSource
 from pipelines import real_data
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import f1_score
-from sklearn.model_selection import GridSearchCV, StratifiedKFold, cross_val_predict
+from sklearn.model_selection import GridSearchCV, StratifiedKFold
 from sklearn.preprocessing import StandardScaler
 
 from spacy_sbert.evaluation import Settings
-from spacy_sbert.evaluation.protocols import classification, classifiers
-from spacy_sbert.evaluation.protocols.mlp import best_perceptron
-from spacy_sbert.evaluation.protocols.transfer import TASKS
-from spacy_sbert.evaluation.task import MissingData, Run, VectorStore
-from spacy_sbert.evaluation.vector_transforms import Variant
+from spacy_sbert.evaluation.encoders import VectorStore
+from spacy_sbert.evaluation.protocols import classification
+from spacy_sbert.evaluation.protocols.mlp import fit_mlp
+from spacy_sbert.evaluation.protocols.senteval import TASKS, _x_probe_rows
+from spacy_sbert.evaluation.task import MissingData, Run, Variant
 
 BY_NAME = {task.name: task for task in TASKS}
 GRID = {"C": [0.25, 0.5, 1, 2, 4, 8]}
@@ -31,20 +31,6 @@ class Cued(HashedSource):
 
     def vector(self, text):
         return super().vector(text) + 0.8 * super().vector(text.split(" ")[0])
-
-
-class Learning(Cued):
-    """Remembers which corpora it was shown."""
-
-    learns = True
-
-    def __init__(self):
-        super().__init__()
-        self.shown = []
-
-    def encode(self, texts, fit_on=()):
-        self.shown.append(set(fit_on))
-        return super().encode(texts)
 
 
 def run(name, root, source=None, **settings):
@@ -65,11 +51,12 @@ def write_polarity(root, positive=40, negative=30, folder="MR", files=("rt-polar
     return [*texts[0], *texts[1]], numpy.array(["positive"] * positive + ["negative"] * negative)
 
 
-def write_treebank(root, folder, labels, line, **sizes):
+def write_treebank(root, labels, line=lambda text, label: f"{text}\t{label}", **sizes):
     found = {}
     for split, size in sizes.items():
         rows = [(f"word{i % len(labels)} {split} {i}", labels[i % len(labels)]) for i in range(size)]
-        write(root / "SST" / folder / f"sentiment-{split}", [line(*row) for row in rows])
+        folder = "binary" if len(labels) == 2 else "fine"
+        write(root / f"SST/{folder}/sentiment-{split}", [line(*row) for row in rows])
         found[split] = [text for text, _ in rows], numpy.array([label for _, label in rows])
     return found
 
@@ -88,10 +75,8 @@ def write_paraphrases(root, train=40, test=20):
     for split, size in (("train", train), ("test", test)):
         rows = [(str(i % 3 % 2), f'{split} "one {i}', f"{'same' if i % 3 % 2 else 'other'} {i}") for i in range(size)]
         lines = ["Quality\t#1 ID\t#2 ID\t#1 String\t#2 String"]
-        write(
-            root / f"MRPC/msr_paraphrase_{split}.txt",
-            lines + [f"{y}\t{i}\t9\t{u}\t{v}" for i, (y, u, v) in enumerate(rows)],
-        )
+        lines += [f"{y}\t{i}\t9\t{u}\t{v}" for i, (y, u, v) in enumerate(rows)]
+        write(root / f"MRPC/msr_paraphrase_{split}.txt", lines)
         found[split] = rows
     return found
 
@@ -104,15 +89,22 @@ def bits(right):
     return "".join("01"[int(value)] for value in right)
 
 
+def encoded(data):
+    """Vectors and labels of each split."""
+    return ((Cued().encode(texts), labels) for texts, labels in data.values())
+
+
 def test_cross_validation_is_that_of_scikit_learn(tmp_path):
     texts, labels = write_polarity(tmp_path)
     result = run("MR", tmp_path)
-    rows = Cued().encode(texts)
-    expected = cross_val_predict(search(), rows, labels, cv=FOLDS) == labels
+    rows, chosen, expected = Cued().encode(texts), [], numpy.zeros(70, dtype=bool)
+    for train, test in FOLDS.split(rows, labels):
+        found = search().fit(rows[train], labels[train])
+        chosen.append(found.best_params_["C"])
+        expected[test] = found.predict(rows[test]) == labels[test]
     assert 0.6 < expected.mean() < 1
     assert result["predictions"]["right"] == bits(expected), "in the order of the data"
     assert result["variants"][0]["scores"] == {"lr": {"accuracy": pytest.approx(expected.mean(), abs=1e-12)}}
-    chosen = [search().fit(rows[train], labels[train]).best_params_["C"] for train, _ in FOLDS.split(rows, labels)]
     assert result["variants"][0]["c"] == chosen and len(set(chosen)) > 1
     low, high = result["intervals"]["lr.accuracy"]
     assert low < expected.mean() < high
@@ -123,17 +115,16 @@ def perceptron(rows, labels, seed, dev=None):
     """What the MLP is, of training data alone or with others to stop it."""
     names, classes = numpy.unique(labels, return_inverse=True)
     if dev is not None:
-        return best_perceptron((rows, classes), (dev[0], numpy.searchsorted(names, dev[1])), len(names), seed)
+        return fit_mlp((rows, classes), (dev[0], numpy.searchsorted(names, dev[1])), len(names), seed)
     folds = min(20, *numpy.bincount(classes))
     fit, held = next(StratifiedKFold(folds, shuffle=True, random_state=seed).split(rows, classes))
-    return best_perceptron((rows[fit], classes[fit]), (rows[held], classes[held]), len(names), seed)
+    return fit_mlp((rows[fit], classes[fit]), (rows[held], classes[held]), len(names), seed)
 
 
 def test_train_and_test_are_kept_apart_and_mlp_is_a_mean_over_seeds(tmp_path):
     data = write_questions(tmp_path)
     result = run("TREC", tmp_path, classifiers=("lr", "mlp"), seeds=(5, 6, 7, 8))
-    train, test = (Cued().encode(data[split][0]) for split in ("train", "test"))
-    (_, y), (_, gold) = data["train"], data["test"]
+    (train, y), (test, gold) = encoded(data)
     lr = search().fit(train, y)
     assert result["predictions"]["right"] == bits(lr.predict(test) == gold)
     assert result["variants"][0]["c"] == [lr.best_params_["C"]]
@@ -149,7 +140,7 @@ def test_train_and_test_are_kept_apart_and_mlp_is_a_mean_over_seeds(tmp_path):
 
 def test_pairs_are_compared_by_difference_and_product(tmp_path):
     data = write_paraphrases(tmp_path)
-    result = run("MRPC", tmp_path)
+    result = run("MRPC", tmp_path, trained_on=("mrpc-train", "stsb"))
     rows, labels = {}, {}
     for split, found in data.items():
         labels[split], first, second = (list(column) for column in zip(*found, strict=True))
@@ -160,13 +151,14 @@ def test_pairs_are_compared_by_difference_and_product(tmp_path):
     assert result["predictions"]["right"] == bits(predicted == labels["test"])
     assert scores["f1"] == pytest.approx(f1_score(labels["test"], predicted, pos_label="1"), abs=1e-12)
     assert 0 < scores["f1"] < 1
+    assert "trained on mrpc-train, which" in result["notes"][-1]
 
 
 @pytest.mark.parametrize("line", [lambda text, label: f"{text}\t{label}", lambda text, label: f"{label} {text}"])
 def test_c_is_chosen_on_dev_where_there_is_one(tmp_path, line):
-    data = write_treebank(tmp_path, "fine", "01234", line, train=60, dev=25, test=25)
-    result = run("SST-5", tmp_path)
-    (train, y), (dev, dev_y), (test, gold) = ((Cued().encode(texts), labels) for texts, labels in data.values())
+    data = write_treebank(tmp_path, "01234", line, train=60, dev=25, test=25)
+    result = run("SST-5", tmp_path, trained_on=("mr",))
+    (train, y), (dev, dev_y), (test, gold) = encoded(data)
     models = {c: LogisticRegression(C=c, max_iter=1000).fit(train, y) for c in GRID["C"]}
     accuracies = [model.score(dev, dev_y) for model in models.values()]
     best = GRID["C"][int(numpy.argmax(accuracies))]
@@ -174,39 +166,55 @@ def test_c_is_chosen_on_dev_where_there_is_one(tmp_path, line):
     assert result["variants"][0]["c"] == [best]
     assert result["predictions"]["right"] == bits(models[best].predict(test) == gold)
     assert result["counts"] == {"train": 60, "dev": 25, "test": 25, "all": 110}
+    assert not any("trained on" in note for note in result["notes"])
 
 
-def test_each_classifier_has_a_normalisation_of_its_own(tmp_path):
-    data = write_treebank(tmp_path, "binary", "01", lambda text, label: f"{text}\t{label}", train=50, dev=40, test=30)
-    names = ("none", "unit", "zscore", "zscore_unit")
+def test_each_classifier_has_a_normalization_of_its_own(tmp_path):
+    """Moments are of training data; the normalization that is best on dev is tuned."""
+    data = write_treebank(tmp_path, "01", train=50, dev=40, test=30)
+    names = ("none", "unit", "zscore")
     result = run("SST-2", tmp_path, normalizations=names, classifiers=("lr", "mlp"), seeds=(1, 2))
-    (train, y), (dev, dev_y), (test, gold) = ((Cued().encode(texts), labels) for texts, labels in data.values())
-    on_dev, on_test = {}, {}
+    (train, y), (dev, dev_y), (test, gold) = encoded(data)
+    scaler = StandardScaler().fit(train.astype("float64"))
+    on_dev, on_test = {"lr": {}, "mlp": {}}, {"lr": {}, "mlp": {}}
     for name in names:
         scale = Variant(name).fit(train, 1)
         rows, others, tested = (scale(part).astype("float32") for part in (train, dev, test))
+        if name == "zscore":
+            assert rows == pytest.approx(scaler.transform(train.astype("float64")), abs=1e-6)
         networks = [perceptron(rows, y, seed, (others, dev_y)) for seed in (1, 2)]
-        on_dev[name] = numpy.mean([one.accuracy for one in networks])
-        on_test[name] = numpy.mean([(one.predict(tested).astype(str) == gold).mean() for one in networks])
-    chosen = max(on_dev, key=on_dev.__getitem__)
-    tuned = result["tuned"]
-    assert tuned["by_classifier"]["mlp"] == [chosen] != tuned["by_classifier"]["lr"] == tuned["normalization"]
-    assert tuned["scores"]["mlp"]["accuracy"] == pytest.approx(on_test[chosen], abs=1e-12)
-    alone = run("SST-2", tmp_path, normalizations=names, classifiers=("mlp",), seeds=(1, 2))["tuned"]
-    assert alone["normalization"] == [chosen] and alone["scores"] == {"mlp": tuned["scores"]["mlp"]}
+        models = [LogisticRegression(C=c, max_iter=1000).fit(rows, y) for c in GRID["C"]]
+        lr = max(models, key=lambda model: model.score(others, dev_y))
+        on_dev["lr"][name] = lr.score(others, dev_y)
+        on_dev["mlp"][name] = numpy.mean([one.accuracy for one in networks])
+        on_test["lr"][name] = lr.score(tested, gold)
+        on_test["mlp"][name] = numpy.mean([(one.predict(tested).astype(str) == gold).mean() for one in networks])
+    for classifier in ("lr", "mlp"):
+        found = {entry["normalization"]: entry["scores"][classifier]["accuracy"] for entry in result["variants"]}
+        assert found == pytest.approx(on_test[classifier], abs=1e-12)
+        chosen = max(on_dev[classifier], key=on_dev[classifier].__getitem__)
+        assert result["tuned"]["by_classifier"][classifier] == [chosen]
+        assert result["tuned"]["scores"][classifier]["accuracy"] == found[chosen]
+    assert result["tuned"]["normalization"] == result["tuned"]["by_classifier"]["lr"]
 
 
 def test_a_source_that_learns_is_shown_training_texts_alone(tmp_path, monkeypatch):
-    monkeypatch.setattr(classifiers, "_C_GRID", (1.0,))
+    class Learning(Cued):
+        learns = True
+
+        def encode(self, texts, fit_on=()):
+            shown.append(set(fit_on))
+            return super().encode(texts)
+
+    monkeypatch.setattr(classification, "_C_GRID", (1.0,))
     texts, labels = write_polarity(tmp_path)
-    source = Learning()
-    run("MR", tmp_path, source)
-    expected = [{texts[i] for i in train} for train, _ in FOLDS.split(texts, labels)]
-    assert source.shown == expected
+    shown = []
+    run("MR", tmp_path, Learning())
+    assert shown == [{texts[i] for i in train} for train, _ in FOLDS.split(texts, labels)]
 
 
 def test_blank_lines_count_officially_but_are_no_examples(tmp_path, monkeypatch):
-    monkeypatch.setattr(classifiers, "_C_GRID", (1.0,))
+    monkeypatch.setattr(classification, "_C_GRID", (1.0,))
     write_polarity(tmp_path, 30, 30, "CR", ("custrev.pos", "custrev.neg"))
     with (tmp_path / "CR/custrev.neg").open("a", encoding="utf8") as file:
         file.write("\n \n")
@@ -230,8 +238,7 @@ BAD = {
 @pytest.mark.parametrize("case", BAD)
 def test_broken_files_are_named_with_the_line(tmp_path, case):
     write_polarity(tmp_path)
-    write_treebank(tmp_path, "binary", "01", lambda text, label: f"{text}\t{label}", train=20, dev=10, test=10)
-    write_treebank(tmp_path, "fine", "01234", lambda text, label: f"{label} {text}", train=20, dev=10, test=10)
+    write_treebank(tmp_path, "01234", lambda text, label: f"{label} {text}", train=20, dev=10, test=10)
     write_questions(tmp_path)
     write_paraphrases(tmp_path)
     name, file, content, message = BAD[case]
@@ -291,11 +298,11 @@ def test_logistic_regression_learns_where_its_first_gradient_is_below_the_usual_
     assert LogisticRegression().fit(rows, labels).n_iter_ == [0], "scikit-learn's own stops at once"
     onehot = numpy.eye(5)[classes]
     first = abs((1 / 5 - onehot).T @ rows / 100).max()
-    assert classifiers._tolerance(rows, labels) == pytest.approx(0.01 * first, rel=1e-6)
-    assert classifiers._tolerance(1e4 * rows, labels) == 1e-4
+    assert classification._tolerance(rows, labels) == pytest.approx(0.01 * first, rel=1e-6)
+    assert classification._tolerance(1e4 * rows, labels) == 1e-4
     train, test = numpy.arange(0, 100, 2), numpy.arange(1, 100, 2)
-    fold = classifiers.Fold(train, test, ((train, test),))
-    predicted, _, accuracy = classifiers.predict_lr(rows, labels, fold, compare=True)
+    fold = classification.Fold(train, test, ((train, test),))
+    predicted, accuracy, _ = classification._predict_lr(rows, labels, fold, compare=True)
     assert (predicted == labels[test]).all() and accuracy == 1
 
 
@@ -304,11 +311,12 @@ def test_every_polarity_task_reads_its_two_files(tmp_path, monkeypatch, name):
     files = {"SUBJ": ("subj.subjective", "subj.objective"), "MPQA": ("mpqa.pos", "mpqa.neg")}[name]
     write_polarity(tmp_path / "senteval", 12, 10, name, files)
     assert [path.name for path in BY_NAME[name].find(tmp_path)] == list(files)
-    monkeypatch.setattr(classifiers, "_C_GRID", (1.0,))
+    monkeypatch.setattr(classification, "_C_GRID", (1.0,))
     assert run(name, tmp_path)["variants"][0]["scores"]["lr"]["accuracy"] > 0.6
 
 
-def test_sick_entailment_is_read_from_its_official_files(tmp_path):
+def test_sick_entailment_is_read_from_its_official_files(tmp_path, monkeypatch):
+    monkeypatch.setattr(classification, "_C_GRID", (1.0,))
     header = "pair_ID\tsentence_A\tsentence_B\trelatedness_score\tentailment_judgment"
     labels = ("NEUTRAL", "ENTAILMENT", "CONTRADICTION")
     for file, size in (("SICK_train.txt", 30), ("SICK_trial.txt", 9), ("SICK_test_annotated.txt", 12)):
@@ -327,43 +335,22 @@ def test_with_much_to_train_one_network_is_enough(tmp_path, monkeypatch):
     assert result["protocol"]["mlp"].endswith("mean over the seeds 1") and "deviation" not in result["variants"][0]
 
 
-def test_moments_are_of_training_data_and_a_normalisation_can_be_tuned(tmp_path):
-    data = write_treebank(tmp_path, "binary", "01", lambda text, label: f"{text}\t{label}", train=60, dev=40, test=30)
-    result = run("SST-2", tmp_path, normalizations=("none", "unit", "zscore"))
-    (train, y), (dev, dev_y), (test, gold) = ((Cued().encode(texts), labels) for texts, labels in data.values())
-    scaler = StandardScaler().fit(train.astype("float64"))
-    scaled = {
-        "none": lambda rows: rows,
-        "unit": lambda rows: rows / numpy.linalg.norm(rows, axis=1, keepdims=True),
-        "zscore": lambda rows: scaler.transform(rows.astype("float64")).astype("float32"),
-    }
-    on_dev, on_test = {}, {}
-    for name, scale in scaled.items():
-        models = [LogisticRegression(C=c, max_iter=1000).fit(scale(train), y) for c in GRID["C"]]
-        best = max(models, key=lambda model: model.score(scale(dev), dev_y))
-        on_dev[name], on_test[name] = best.score(scale(dev), dev_y), best.score(scale(test), gold)
-    found = {entry["normalization"]: entry["scores"]["lr"]["accuracy"] for entry in result["variants"]}
-    assert found == pytest.approx(on_test, abs=1e-12)
-    chosen = max(on_dev, key=on_dev.__getitem__)
-    assert result["tuned"]["normalization"] == [chosen]
-    assert result["tuned"]["scores"]["lr"]["accuracy"] == found[chosen]
-
-
-def test_another_than_the_first_normalisation_can_win(tmp_path):
+def test_another_than_the_first_normalization_can_win(tmp_path):
     class Shifted(Cued):
         """Numbers so small that regularised regression finds the cue after z-scoring alone."""
 
         def vector(self, text):
             return 1e-3 * super().vector(text)
 
-    write_polarity(tmp_path)
-    result = run("MR", tmp_path, Shifted(), normalizations=("none", "zscore"), classifiers=("lr",))
+    write_treebank(tmp_path, "01", train=60, dev=40, test=40)
+    result = run("SST-2", tmp_path, Shifted(), normalizations=("none", "zscore"))
     by_name = {entry["normalization"]: entry["scores"]["lr"]["accuracy"] for entry in result["variants"]}
-    assert by_name["zscore"] > by_name["none"] and "zscore" in result["tuned"]["normalization"]
-    assert result["tuned"]["scores"]["lr"]["accuracy"] > by_name["none"]
+    assert by_name["zscore"] > by_name["none"] and result["tuned"]["normalization"] == ["zscore"]
+    assert result["tuned"]["scores"]["lr"]["accuracy"] == by_name["zscore"]
 
 
-def test_random_sizes_are_means_over_the_seeds(tmp_path):
+def test_random_sizes_are_means_over_the_seeds(tmp_path, monkeypatch):
+    monkeypatch.setattr(classification, "_C_GRID", (1.0, 4.0))
     write_questions(tmp_path)
     result = run("TREC", tmp_path, sizes=("up-9",), seeds=(1, 2, 3))
     each = [run("TREC", tmp_path, sizes=("up-9",), seeds=(seed,))["variants"][0] for seed in (1, 2, 3)]
@@ -374,7 +361,97 @@ def test_random_sizes_are_means_over_the_seeds(tmp_path):
     assert deviation == pytest.approx(numpy.std(accuracies, ddof=1), abs=1e-12)
 
 
-def test_what_an_encoder_was_trained_on_is_noted(tmp_path):
-    write_paraphrases(tmp_path)
-    assert "trained on mrpc-train, which" in run("MRPC", tmp_path, trained_on=("mrpc-train", "stsb"))["notes"][-1]
-    assert not any("trained on" in note for note in run("MRPC", tmp_path, trained_on=("mr",))["notes"])
+SIZES = {"tr": 40, "va": 20, "te": 30}
+
+
+def probing(splits=SIZES):
+    return {
+        split: [(f"cue{i % 2} {split} {i}", "NN" if i % 2 else "NNS") for i in range(SIZES[split])] for split in splits
+    }
+
+
+def write_probing(root, file, data):
+    rows = [f"{split}\t{label}\t{text}" for split, each in data.items() for text, label in each]
+    write(root / "probing" / f"{file}.txt", rows)
+
+
+def write_x_probe(root, file, data):
+    for split, rows in data.items():
+        write(root / "probing" / file / f"{split}.txt", [f"{text}\t{label}" for text, label in rows])
+
+
+def right(model, train, test):
+    (x, y), (tested, gold) = (
+        (Cued().encode([t for t, _ in rows]), [label for _, label in rows]) for rows in (train, test)
+    )
+    return bits(model.fit(x, y).predict(tested) == numpy.array(gold))
+
+
+@pytest.mark.parametrize(("name", "file"), [("SentLen", "sentence_length"), ("WC", "word_content")])
+def test_both_layouts_of_probing_give_the_same(tmp_path, name, file):
+    data = probing()
+    write_probing(tmp_path, file, data)
+    official = run(name, tmp_path)
+    path = tmp_path / "probing" / f"{file}.txt"
+    lines = path.read_text(encoding="utf8").splitlines()
+    write(path, ["\t".join([*line.split("\t")[:2], "more", line.split("\t")[2]]) for line in lines])
+    assert run(name, tmp_path) == official, "the sentence is the last column"
+    path.unlink()
+    write_x_probe(tmp_path, file, data)
+    other = run(name, tmp_path)
+    assert official["counts"] == {"train": 40, "dev": 20, "test": 30, "all": 90}
+    assert other["variants"] == official["variants"]
+    (c,) = official["variants"][0]["c"]
+    expected = right(LogisticRegression(C=c, max_iter=1000), data["tr"], data["te"])
+    assert official["predictions"] == {"right": expected} == other["predictions"]
+    assert "X-Probe" in other["notes"][0] and len(official["notes"]) == 3, "three splits that are not whole"
+
+
+def test_without_tr_va_is_trained_on_and_it_is_said(tmp_path):
+    data = probing(["va", "te"])
+    write_x_probe(tmp_path, "obj_number", data)
+    result = run("ObjNum", tmp_path)
+    assert result["predictions"]["right"] == right(search(), data["va"], data["te"])
+    assert result["counts"] == {"train": 20, "test": 30, "all": 50}
+    assert any(note.startswith("Trained on va") for note in result["notes"])
+
+
+@pytest.mark.parametrize(
+    "line, message",
+    [
+        ("xx\tNN\ta text", "line 91: unknown label 'xx', expected one of tr, va, te"),
+        ("te\tNN", "line 91: no column 'sentence'"),
+        ("te\t\ta text", "line 91: label is empty"),
+        ("te\tNN\t ", "line 91: sentence is empty"),
+    ],
+)
+def test_broken_lines_of_probing_are_named(tmp_path, line, message):
+    write_probing(tmp_path, "subj_number", probing())
+    with (tmp_path / "probing/subj_number.txt").open("a", encoding="utf8") as file:
+        file.write(line + "\n")
+    with pytest.raises(ValueError, match=rf"subj_number\.txt, {message}"):
+        run("SubjNum", tmp_path)
+
+
+def test_incomplete_probing_data_are_refused(tmp_path):
+    write_probing(tmp_path, "bigram_shift", probing())
+    with pytest.raises(ValueError, match=r"bigram_shift\.txt: 40 examples .* has 100000"):
+        run("BShift", tmp_path, any_count=False)
+    write_x_probe(tmp_path, "past_present", probing(["va"]))
+    with pytest.raises(MissingData, match=r"te\.txt not found"):
+        BY_NAME["Tense"].find(tmp_path)
+
+
+@pytest.mark.parametrize(
+    "name, size, classes", [("SentLen", 4998, 6), ("WC", 10_000, 1000), ("BShift", 10_000, 2), ("Tense", 10_000, 2)]
+)
+def test_real_files_of_probing_are_read_whole(name, size, classes):
+    try:
+        paths = BY_NAME[name].find(real_data())
+    except MissingData as missing:
+        pytest.skip(str(missing))
+    if len(paths) < 2:
+        pytest.skip("SentEval's own file")
+    for path in paths:
+        rows = list(_x_probe_rows(path))
+        assert len(rows) == size and len({row.label for row in rows}) == classes

@@ -1,0 +1,81 @@
+"""Documents and plots: what is escaped, what is refused, tables in a terminal, axes, and where templates may lie."""
+
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+from jinja2 import UndefinedError
+
+import spacy_sbert
+from spacy_sbert.render.document import Cell, Document, Table, render, terminal
+from spacy_sbert.render.plots import Axis, Bar, bars, text
+
+EVIL = "</title><script>alert(1)</script> \"x\" 'y' & \u202e\ud83d\n"
+PACKAGE = Path(spacy_sbert.__file__).parent
+
+
+def test_texts_are_cleaned_and_escaped():
+    page = render("render/page.html", title=EVIL, lang=EVIL)
+    page.encode("utf8")
+    assert type(page) is str and "<script" not in page and "\u202e" not in page
+    shown = "&lt;/title&gt;&lt;script&gt;alert(1)&lt;/script&gt; &#34;x&#34; &#39;y&#39; &amp;    "
+    assert f"<title>{shown}</title>" in page and f'<html lang="{shown}">' in page
+    with pytest.raises(UndefinedError, match="lang"):
+        render("render/page.html", title="A")
+
+
+def test_templates_in_a_zip_archive(tmp_path):
+    with zipfile.ZipFile(tmp_path / "package.zip", "w") as archive:
+        for file in PACKAGE.rglob("*"):
+            if file.suffix in (".py", ".html", ".css", ".js"):
+                archive.write(file, file.relative_to(PACKAGE.parent))
+    script = """
+from spacy_sbert.render.document import Document, html, render
+from spacy_sbert.visual.page import Picture
+assert ".zip" in html.__code__.co_filename, html.__code__.co_filename
+assert "<h1>A</h1>" in html(Document("A", [], [], []))
+drawn = {"columns": [], "rows": [], "bar": [], "marks": [("0", 0.0)], "zero": "0", "below": False}
+assert "pointerover" in Picture("visual/heatmap.html", "A", "B", "en", drawn, {}).page()
+"""
+    path = {"PYTHONPATH": str(tmp_path / "package.zip")}
+    subprocess.run([sys.executable, "-c", script], check=True, cwd=tmp_path, env=path)
+
+
+def test_plots():
+    assert Axis(0, 10, 100, 200)(2.5) == 125 and Axis(3, 3, 100, 200)(3) == 100
+    assert Axis(1, 100, 0, 50, log=True)(10) == pytest.approx(25)
+    element = ElementTree.fromstring(text(1, 2.25, EVIL, kind="name"))
+    assert element.attrib == {"x": "1", "y": "2.2", "text-anchor": "start", "class": "name"}
+    shown = EVIL.replace("\u202e", " ").replace("\ud83d", " ").replace("\n", " ")
+    root = ElementTree.fromstring(bars([Bar("a", 0.5)], "b", EVIL, EVIL).svg)
+    assert [element.text, root.find("title").text, root.find("desc").text] == [shown] * 3
+    assert root.get("aria-label") == f"{shown}. {shown}"
+
+
+def lines_of(table, width=80):
+    return terminal(Document("Title", [], [table], ["Seen."]), width).splitlines()
+
+
+def test_tables_in_a_terminal():
+    rows = [("one", "x", Cell("1.00", (1,)), "2.00"), ("two", "y", "-", "3.5")]
+    assert lines_of(Table("Scores", ("Model", "Kind", "A", "Longer"), rows)) == [
+        *("Title", "", "Scores", "======"),
+        "Model  Kind         A  Longer",
+        "-----  ----  --------  ------",
+        "one       x  1.00 [1]    2.00",
+        "two       y         -     3.5",
+        *("", "Notes", "=====", "[1] Seen."),
+    ]
+    wide = Table("Wide", ("Model", *(f"column {n}" for n in range(9))), [("one", *map(str, range(9)))], "Read it so.")
+    found = lines_of(wide, 40)
+    assert found[4:7] == ["Model     one", "--------  ---", "column 0    0"], "transposed"
+    assert found[-5] == "Read it so." and max(map(len, found)) <= 40
+
+
+def test_nothing_in_it_steers_the_terminal():
+    table = Table("\x07", ("\x9b2J",), [("\x1b]0;title\x07",)])
+    text = terminal(Document("\x1b[31mred", ["a\rb"], [table], ["\x08"]), 80)
+    assert not [character for character in text if character != "\n" and not character.isprintable()]
