@@ -35,16 +35,16 @@ def _compare_cli(
         from ..evaluation.suite import write_json
 
         read = [read_results(path) for path in results]
-        found = compare(read, files=_told_apart(results))
-    report = compare_markdown(read, found)
-    show(report, partial(compare_terminal, read, found))
+        comparison = compare(read, files=_short_names(results))
+    report = compare_markdown(read, comparison)
+    show(report, partial(compare_terminal, read, comparison))
     if output is not None:
         with exit_on_error(f"Cannot write {output}"):
-            write_json(output, found)
-        write_reports(output, report, compare_html(read, found), "comparison")
+            write_json(output, comparison)
+        write_reports(output, report, compare_html(read, comparison), "comparison")
 
 
-def _told_apart(paths: Sequence[Path]) -> list[str]:
+def _short_names(paths: Sequence[Path]) -> list[str]:
     """Return a short name for each file, none twice."""
     stems = [path.stem for path in paths]
     return stems if len(set(stems)) == len(stems) else [str(number) for number in range(1, len(paths) + 1)]

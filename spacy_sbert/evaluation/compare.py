@@ -107,19 +107,21 @@ def _statistics(ours: Json, theirs: Json) -> tuple[Resampled, Resampled, int] | 
         return "the normalisation or the size of the first variant differs"
     if ours["primary"] != theirs["primary"]:
         return "the figures that stand for the task differ"
-    one, other = ours["predictions"], theirs["predictions"]
-    if "right" in one and "right" in other:
-        if len(one["right"]) != len(other["right"]) or not one["right"]:
-            return "the numbers of examples differ" if one["right"] or other["right"] else "no predictions were kept"
-        return mean_of(_right(one)), mean_of(_right(other)), len(one["right"])
-    if "predicted" not in one or "predicted" not in other or not one["predicted"]:
+    first, second = ours["predictions"], theirs["predictions"]
+    if "right" in first and "right" in second:
+        n = len(first["right"])
+        if n != len(second["right"]):
+            return "the numbers of examples differ"
+        return (mean_of(_right(first)), mean_of(_right(second)), n) if n else "no predictions were kept"
+    if "predicted" not in first or "predicted" not in second or not first["predicted"]:
         return "no predictions were kept"
-    if one["gold"] != other["gold"]:
+    if first["gold"] != second["gold"]:
         return "the gold scores, or their order, differ"
     if ours["primary"].split(".")[1:] not in _CORRELATIONS:
         return f"there is no paired test for {ours['primary']}"
-    gold, *sides = (numpy.array(each, dtype="float64") for each in (one["gold"], one["predicted"], other["predicted"]))
-    return spearman_of(sides[0], gold), spearman_of(sides[1], gold), len(gold)
+    gold = numpy.array(first["gold"], dtype="float64")
+    statistics = [spearman_of(numpy.array(each["predicted"], dtype="float64"), gold) for each in (first, second)]
+    return statistics[0], statistics[1], len(gold)
 
 
 def _right(predictions: Json) -> numpy.ndarray:
@@ -262,7 +264,7 @@ def _suites(results: Sequence[Json], shared: Sequence[str]) -> dict[str, list[st
 
 def _common_variants(results: Sequence[Json], names: Sequence[str]) -> list[tuple[str, str]]:
     """Return the variants that all models have for all tasks, as the first model orders them."""
-    each = [[_variant_key(entry) for entry in one["tasks"][name]["variants"]] for one in results for name in names]
+    each = [[_variant_key(entry) for entry in model["tasks"][name]["variants"]] for model in results for name in names]
     return [key for key in each[0] if all(key in keys for keys in each)]
 
 

@@ -304,8 +304,9 @@ def _compared(results: Sequence[Json], comparison: Json) -> Document:
             paragraphs.append(f"Between {words}, {changed} rankings of the models change.")
     if reason := comparison["transfer_probing"].get("reason"):
         paragraphs.append(f"Rank correlation of transfer and probing results: {reason}.")
-    trained = [", ".join(one["settings"]["trained_on"]) or "none named" for one in results]
-    models = [(one["name"], data, one["digest"]) for one, data in zip(comparison["models"], trained, strict=True)]
+    trained = [", ".join(result["settings"]["trained_on"]) or "none named" for result in results]
+    digests = [model["digest"] for model in comparison["models"]]
+    models = list(zip(names, trained, digests, strict=True))
     how = [Table("Models", ("Model", "Trained on", "SHA-256"), models, texts=3)]
     remarks = ["undefined: the score is not defined. -: not measured. Numbers in brackets are notes."]
     tables = [table for table in tables if table.rows]

@@ -16,7 +16,7 @@ def clean(text: object) -> str:
     text = str(text)
     if text.isprintable():  # most are, and this is fast
         return text
-    return "".join(" " if unicodedata.category(one)[0] == "C" and one not in _JOINERS else one for one in text)
+    return "".join(" " if unicodedata.category(c)[0] == "C" and c not in _JOINERS else c for c in text)
 
 
 _WIDTH = 420  # of every plot, so that text stays readable on a phone
@@ -37,7 +37,7 @@ class Axis:
     log: bool = False
 
     def __call__(self, value: float) -> float:
-        low, high, value = (math.log(one) if self.log else one for one in (self.low, self.high, value))
+        low, high, value = (math.log(x) if self.log else x for x in (self.low, self.high, value))
         return self.start + (value - low) / ((high - low) or 1.0) * (self.end - self.start)
 
 
@@ -45,7 +45,7 @@ def ticks(low: float, high: float, wanted: int = 6) -> list[float]:
     """Return evenly spaced round numbers, the first and last at or beyond the ends."""
     spread = high - low if high > low else 1.0
     power = 10.0 ** math.floor(math.log10(spread / wanted))
-    step = next(power * one for one in _STEPS if spread / (power * one) <= wanted)
+    step = next(power * step for step in _STEPS if spread / (power * step) <= wanted)
     first, last = math.floor(low / step + 1e-9), math.ceil((low + spread) / step - 1e-9)
     return [round(number * step, 10) for number in range(first, last + 1)]
 
@@ -189,8 +189,8 @@ def bars(rows: Sequence[Bar], name: str, title: str, description: str, reach: tu
     rows (Sequence of Bar): from top to bottom; values are shown x 100. name: of the axis. reach: what the axis shows at
         least.
     """
-    found = [value for row in rows for value in (row.value, *(row.ends or ())) if value is not None]
-    marks = ticks(100.0 * min(*found, *reach), 100.0 * max(*found, *reach), 5)
+    values = [value for row in rows for value in (row.value, *(row.ends or ())) if value is not None]
+    marks = ticks(100.0 * min(*values, *reach), 100.0 * max(*values, *reach), 5)
     across = Axis(marks[0], marks[-1], _LABELS, _WIDTH - _VALUES)
     base = 8 + _BAR * len(rows)
     parts = [bottom_axis(across, marks, 4, base, name)]

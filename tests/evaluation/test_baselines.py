@@ -2,6 +2,7 @@
 
 import hashlib
 import math
+import re
 import sys
 from itertools import pairwise
 
@@ -102,12 +103,10 @@ def test_power_means_are_ordered_and_odd():
     assert numpy.allclose(_power_mean(-signed, 3), -_power_mean(signed, 3))
 
 
-@pytest.mark.parametrize("power", [0, 0.5, math.nan])
-def test_powers_without_a_real_mean_are_refused(nlp, power):
-    with pytest.raises(ValueError, match=rf"p = \[{power}\]: expected whole numbers above 0"):
-        make_baseline("power-means", nlp=nlp, powers=[power])
-    with pytest.raises(ValueError, match="expected whole numbers"):
-        make_baseline("power-means", nlp=nlp, powers=[])
+def test_powers_without_a_real_mean_are_refused(nlp):
+    for powers in ([0], [0.5], [math.nan], []):
+        with pytest.raises(ValueError, match=rf"p = {re.escape(str(powers))}: expected whole numbers above 0"):
+            make_baseline("power-means", nlp=nlp, powers=powers)
 
 
 def test_smooth_inverse_frequency(nlp, counts):
@@ -143,15 +142,11 @@ def test_smooth_inverse_frequency(nlp, counts):
 )
 def test_bad_word_counts(tmp_path, text, message):
     path = tmp_path / "counts.txt"
+    path.write_text("the 700\n\ncat 200\n", encoding="utf8")
+    assert read_counts(path) == {"the": 700, "cat": 200}
     path.write_text(text, encoding="utf8")
     with pytest.raises(ValueError, match=f"counts.txt.* ?{message}"):
         read_counts(path)
-
-
-def test_word_counts(counts, nlp):
-    assert read_counts(counts) == {"the": 700, "cat": 200, "dog": 100}
-    with pytest.raises(ValueError, match="a = 0: expected greater than 0"):
-        _SmoothInverseFrequency(nlp, counts, a=0)
 
 
 def test_tf_idf_equals_scikit_learn():
@@ -225,6 +220,8 @@ def test_what_is_missing_is_said(nlp, counts):
     for name in ("tf-idf", "random-projection"):
         with pytest.raises(ValueError, match="width = 0"):
             make_baseline(name, width=0)
+    with pytest.raises(ValueError, match="a = 0: expected greater than 0"):
+        _SmoothInverseFrequency(nlp, counts, a=0)
 
 
 def test_case_of_words_and_counts(nlp, counts):

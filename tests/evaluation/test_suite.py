@@ -26,16 +26,9 @@ def test_scores_are_those_of_scipy_under_their_own_names(tmp_path):
     assert result["counts"] == {"MSRpar": 4, "MSRvid": 4, "SMTeuroparl": 4, "OnWN": 4, "SMTnews": 4, "all": 20}
     gold = numpy.tile([0.0, 1.0, 2.0, 3.0], 5)
     names = ["MSRpar", "MSRvid", "SMTeuroparl", "surprise.OnWN", "surprise.SMTnews"]
-    u, v = (
-        numpy.stack([source.vector(f"{name} {side} {i}") for name in names for i in range(4)])
-        for side in ("left", "right")
-    )
-    similarities = {
-        "cosine": cosine(u, v),
-        "manhattan": -abs(u - v).sum(1),
-        "euclidean": -numpy.linalg.norm(u - v, axis=1),
-        "dot": (u * v).sum(1),
-    }
+    u, v = (source.encode([f"{name} {side} {i}" for name in names for i in range(4)]) for side in ("left", "right"))
+    similarities = {"cosine": cosine(u, v), "manhattan": -abs(u - v).sum(1), "dot": (u * v).sum(1)}
+    similarities["euclidean"] = -numpy.linalg.norm(u - v, axis=1)
     scores = result["variants"][0]["scores"]
     for similarity, predicted in similarities.items():
         for name, correlate in (("spearman", stats.spearmanr), ("pearson", stats.pearsonr)):
@@ -100,9 +93,14 @@ def test_a_second_run_encodes_nothing_and_a_change_is_noticed(tmp_path):
     assert all(reused.values())  # no score depends on it
 
 
-def test_damaged_vectors_are_an_error_that_says_what_to_do(tmp_path):
+def test_damage_in_the_cache(tmp_path):
+    """A damaged result is made again, damaged vectors are an error that says what to do."""
     write_benchmark(tmp_path)
-    evaluate(tmp_path, cache=tmp_path / "cache")
+    first = evaluate(tmp_path, cache=tmp_path / "cache")
+    for damage in ("{}", '{"suite": "sts"'):
+        next((tmp_path / "cache").glob("*.json")).write_text(damage)
+        again = evaluate(tmp_path, cache=tmp_path / "cache")["tasks"]["STSb-dev"]
+        assert not again["reused"] and again["variants"] == first["tasks"]["STSb-dev"]["variants"]
     shard = next((tmp_path / "cache").rglob("*.npz"))
     shard.write_bytes(shard.read_bytes()[:50])
     with pytest.raises(ValueError, match=r"\.npz does not hold saved vectors.*Delete it"):
@@ -146,8 +144,8 @@ def test_scores_without_sentences_are_an_error(tmp_path, kept, lost):
     write_benchmark(tmp_path)
     results = evaluate(tmp_path)
     assert list(results["tasks"]) == ["STSb-dev"]
-    assert f"STS.{lost}.MSRvid.txt is missing, while {folder}" in results["failed"]["STS12"]
-    assert f"STS.{kept}.MSRvid.txt is there" in results["failed"]["STS12"]
+    message = f"STS.{lost}.MSRvid.txt is missing, while {folder}/STS.{kept}.MSRvid.txt is there"
+    assert message in results["failed"]["STS12"].replace("\\", "/")
 
 
 def test_sizes_that_do_not_fit_are_left_out_with_a_note(tmp_path):
@@ -158,16 +156,6 @@ def test_sizes_that_do_not_fit_are_left_out_with_a_note(tmp_path):
     assert found["notes"][0] == "Not measured, of 12 vectors of width 6: pca-100, up-4."
     failed = evaluate(tmp_path, settings=Settings(any_count=True, sizes=("pca-100",)))["failed"]
     assert "None of the sizes pca-100" in failed["STSb-dev"]
-
-
-@pytest.mark.parametrize("damage", ["{}", '{"suite": "sts"'])
-def test_a_damaged_result_is_made_anew(tmp_path, damage):
-    write_benchmark(tmp_path)
-    first = evaluate(tmp_path, cache=tmp_path / "cache")
-    next((tmp_path / "cache").glob("*.json")).write_text(damage)
-    again = evaluate(tmp_path, cache=tmp_path / "cache")
-    assert not again["tasks"]["STSb-dev"]["reused"]
-    assert again["tasks"]["STSb-dev"]["variants"] == first["tasks"]["STSb-dev"]["variants"]
 
 
 @pytest.mark.parametrize(
@@ -204,11 +192,8 @@ def test_a_note_stands_where_training_data_touches(tmp_path):
     assert "6 examples, where the official data set has 1,500" in count
     assert "if the encoder was trained on it" in overlap
     told = Settings(any_count=True, bootstrap=0, trained_on=("stsb-train", "snli"))
-    notes = evaluate(tmp_path, settings=told)["tasks"]["STSb-dev"]["notes"]
-    assert notes[1:] == [
-        "The encoder was trained on stsb-train, which shares pairs or sources with this set: "
-        "this score is not zero-shot."
-    ]
+    (note,) = evaluate(tmp_path, settings=told)["tasks"]["STSb-dev"]["notes"][1:]
+    assert note.startswith("The encoder was trained on stsb-train, which") and note.endswith("is not zero-shot.")
 
 
 def test_the_digest_follows_weights_and_not_use(make_nlp):

@@ -319,12 +319,10 @@ def _values(numbers: Iterable[float]) -> str:
 def _predict_lr(
     rows: numpy.ndarray, labels: numpy.ndarray, fold: Fold, *, compare: bool
 ) -> tuple[numpy.ndarray, float, float]:
-    """Fit logistic regression, C from 2^-2 to 2^3, the smallest of those with the highest mean accuracy in tuning.
+    """Fit logistic regression; return the labels predicted, str (tests,), the mean accuracy in tuning, and C.
 
-    rows (float32 (n, features)), labels (str (n,)): all examples. With more than 100 classes C is 8: each fit takes
-        minutes.
-    compare (bool): whether the accuracy in tuning is needed even if there is no C to choose.
-    RETURNS (str (tests,), float, float): the labels predicted, the mean accuracy in tuning, and C.
+    C is from 2^-2 to 2^3, the smallest of those with the highest accuracy. With more than 100 classes it is 8: each fit
+    takes minutes. compare: whether the accuracy is needed even if there is no C to choose.
     """
     linear_model = sklearn_module("sklearn.linear_model", "Logistic regression")
     grid = _C_GRID if len(set(labels[fold.train])) <= _MANY else (_C_MANY,)
@@ -363,13 +361,10 @@ def _tolerance(rows: numpy.ndarray, labels: numpy.ndarray) -> float:
 def _predict_mlp(
     rows: numpy.ndarray, labels: numpy.ndarray, fold: Fold, seed: int
 ) -> tuple[numpy.ndarray, float, dict[str, float]]:
-    """Train a hidden layer of 50 units, stopped early, with the settings that suit it best; see fit_mlp.
+    """Fit an MLP; return the labels predicted, str (tests,), the accuracy in tuning, and the settings that were chosen.
 
-    It is stopped and chosen on dev if there is one, else on a stratified 5 % of the training data, or more if 5 % would
-    not hold an example of each class.
-
-    rows (float32 (n, features)), labels (str (n,)): all examples. seed (int): of weights, batches and these 5 %.
-    RETURNS (str (tests,), float, dict): the labels predicted, the accuracy in tuning, and the settings.
+    It is stopped and chosen on dev if there is one, else on a stratified 5 % of the training data, drawn with the seed,
+    or more if 5 % would not hold an example of each class.
     """
     names, counts = numpy.unique(labels[fold.train], return_counts=True)
     classes = numpy.where(numpy.isin(labels, names), numpy.searchsorted(names, labels), -1)  # -1 is never right

@@ -136,10 +136,7 @@ def _treebank(name: str, folder: str, labels: tuple[str, ...]) -> _TransferTask:
     return _TransferTask(name, tuple(_file(split, f"SST/{folder}/sentiment-{split}", read) for split in splits), splits)
 
 
-_TREC = (
-    _file(TRAIN, "TREC/train_5500.label", _question_rows),
-    _file(TEST, "TREC/TREC_10.label", _question_rows),
-)
+_TREC = (_file(TRAIN, "TREC/train_5500.label", _question_rows), _file(TEST, "TREC/TREC_10.label", _question_rows))
 _MRPC = tuple(_file(split, f"MRPC/msr_paraphrase_{split}.txt", _paraphrase_rows) for split in (TRAIN, TEST))
 _SICK_SPLITS = {"train": TRAIN, "trial": DEV, "test": TEST}
 _SICK_E = tuple(_File(ours, SICK.places[theirs], SICK.read) for theirs, ours in _SICK_SPLITS.items())
