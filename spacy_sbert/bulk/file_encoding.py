@@ -85,7 +85,9 @@ class Encoding:
         RAISES (ValueError): if "int8" has no ranges yet.
         """
         encoder.check_calibrated()
-        is_transformer = isinstance(encoder, TransformerTextEncoder)
+        precision = "float32"
+        if isinstance(encoder, TransformerTextEncoder):
+            precision = precision_of(encoder.model.shim)
         return {
             **asdict(self),
             "output": suffix,
@@ -93,7 +95,7 @@ class Encoding:
             "encoder": encoder.name,
             ENCODER_DIGEST: encoder.digest(),
             "width": encoder.width,
-            "precision": precision_of(encoder.model.shim) if is_transformer else "float32",
+            "precision": precision,
             "device": device_name(encoder, gpu_ids),
             **{package: version for package, version in versions().items() if package in _PACKAGES},
         }

@@ -1,6 +1,7 @@
 """Search, mine and cluster files of texts: the functions behind the commands."""
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from functools import partial
 from itertools import repeat
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
@@ -18,9 +19,9 @@ from ..progress import progress_bar, progress_of, ticking
 from ..similarity import checked
 from ..validation import Cosine, Positive, check, validated
 from .clustering import communities, hierarchical_clusters, import_kmeans, kmeans_clusters, similar_groups
-from .exact import check_pairs, most_similar_pairs, nearest, pairs_above, slices
+from .exact import Best, check_pairs, most_similar_pairs, nearest, pairs_above, slices
 from .index import VectorIndex
-from .index_folder import MANIFEST, BuiltKind, IndexRow, import_faiss, read_manifest
+from .index_folder import MANIFEST, BuiltKind, IndexRow, import_faiss
 from .memory_mapped import check_encoder, identify, identity_of, nearest_stored
 
 TEXT = "text"  # the default column
@@ -214,23 +215,21 @@ def search_texts(
     is_index = corpus.is_dir()
     if is_index or index is not None:
         import_faiss()
-    if not is_index:
-        read = read or read_corpus(corpus, column, header=header, progress=progress)
+    texts = None if is_index else read or read_corpus(corpus, column, header=header, progress=progress)
     encoded = _encode_queries(pipe, queries, query_prompt, progress=progress)
-    opened, rows = None, None
-    if is_index:
+    search: Callable[..., Best]
+    if texts is None:
         opened = VectorIndex.load(corpus, encoder=identify(pipe))
-        read = _corpus_of(opened, corpus)
+        texts, search = _corpus_of(opened, corpus), opened.search
     elif index is not None:
-        opened = _open_index(pipe, corpus, index, read, kind=kind, vectors=vectors, progress=progress)
+        search = _open_index(pipe, corpus, index, texts, kind=kind, vectors=vectors, progress=progress).search
     else:
-        rows = _encode_texts(pipe, read.texts, vectors, progress=progress)
-    k = min(k, len(read.texts))
+        search = partial(nearest, vectors=_encode_texts(pipe, texts.texts, vectors, progress=progress))
     with ticking("Searching", shown=progress):
-        found = nearest(encoded, rows, k=k) if opened is None else opened.search(encoded, k=k)
-    ids: Sequence[str | int | None] = read.ids or [None] * len(read.texts)
+        found = search(encoded, k=min(k, len(texts.texts)))
+    ids: Sequence[str | int | None] = texts.ids or [None] * len(texts.texts)
     return [
-        [FoundText(score, read.rows[i], read.texts[i], ids[i]) for score, i in zip(*best, strict=True)]
+        [FoundText(score, texts.rows[i], texts.texts[i], ids[i]) for score, i in zip(*best, strict=True)]
         for best in zip(*(part.tolist() for part in found), strict=True)
     ]
 
@@ -400,8 +399,3 @@ def search_folder(
         ]
         for own, found in zip(scores, rows, strict=True)
     ]
-
-
-def is_of_stored(folder: Path) -> bool:
-    """Return whether an index is of stored vectors. RAISES (OSError, ValueError): if there is no index to read."""
-    return read_manifest(folder).vectors is not None

@@ -135,7 +135,7 @@ def _write_blocks(
 
 def _merge(index: Any, paths: list[Path], path: Path) -> None:  # noqa: ANN401 (FAISS has no types)
     """Move the lists of all blocks to a file beside the index: of each list its codes, then its rows."""
-    faiss, blocks = import_faiss(), []
+    faiss, blocks = import_faiss(), list[Any]()
     for part in paths:
         block = faiss.read_index(str(part), faiss.IO_FLAG_MMAP)
         block.own_invlists = False
