@@ -81,20 +81,7 @@ class Errors:
         "vocabulary is damaged, or not whole. Get the encoder anew."
     )
     BAD_SETTING = "Cannot load the encoder with this {setting}: {reason}. Correct it in the config of the model."
-    BULK_NO_PYARROW = "Writing {path} needs pyarrow. Install it: pip install 'spacy-sbert[parquet]'."
-    BULK_INPUT_CHANGED = (
-        "{path} was changed while it was read. Run the same command again; if the change is to stay, with --restart."
-    )
-    BULK_CANNOT_WRITE = (
-        "Cannot write {path}: {reason}. What is done is kept: make room (or mend what keeps the file from "
-        "being written), and run the same command again to go on."
-    )
-    BULK_NO_VECTORS = (
-        "There are no vectors at {path}: {reason}. Give a .npy or .parquet file that was written by: python -m "
-        "spacy sbert encode TEXTS {expected}."
-    )
     SEARCH_ROW_COUNT = "Given {given} texts or ids for {expected} vectors: expected one for each."
-    SEARCH_BAD_INDEX = "The index is damaged: {path}: {reason}. Build it again."
     BAD_LOSS_SETTING = "The loss '{loss}' cannot work with {setting} = {given}: expected {expected}."
     NO_HEAD = (
         "The loss '{loss}' has a classifier that was not initialized. Call nlp.initialize with examples that "
@@ -172,10 +159,6 @@ class Errors:
         "python -m spacy sbert fit-meta, or fit of the estimator."
     )
     META_BAD_STATE = "This is not a saved meta-embedding: expected {what}, found {given}. Save it again."
-    ENCODE_MISSING = (
-        "There is no OUTPUT beside {given}: expected `encode INPUT OUTPUT` or `encode PIPELINE INPUT OUTPUT`, "
-        "where OUTPUT ends in .npy or .parquet, or is the folder for the vectors of a folder."
-    )
     NO_VECTORS = (
         "This {kind} carries no sentence vectors{which}: its Doc was not processed by an 'sbert' pipe, or its "
         "user data did not travel with it. Process the text with the pipeline (nlp or nlp.pipe), or transport "

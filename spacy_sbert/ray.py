@@ -1,27 +1,26 @@
-"""Texts to vectors on the machines of a Ray cluster: folders of files, and batches of a Ray dataset."""
+"""Encode on the machines of a Ray cluster: folders of files, and batches of a Ray dataset."""
 
-import json
 import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 import numpy
 
-from .bulk.dataset_encoding import DatasetReport, JobSpec, ShardEncoder, ShardResult, WorkerConfig, begin_job
-from .bulk.dataset_encoding import encode_dataset as encode
+from .bulk import dataset_encoding
+from .bulk.dataset_encoding import DatasetReport, Job, ShardEncoder, ShardResult, WorkerConfig, begin_job, check_job
+from .bulk.dataset_folder import Shard
 from .bulk.loading import load_pipe
-from .bulk.shards import Shard
 from .models.options import Precision
 from .validation import NonNegativeFloat, PositiveFloat, check_fields
 
 
 @dataclass(frozen=True)
 class Cluster:
-    """Ray cluster where parts are encoded, and the number of its workers.
+    """Engine of encode_dataset that encodes shards on a Ray cluster.
 
     address (str): of a Ray cluster, "auto" for that of this machine; None for one that begins and ends with the job.
     workers (tuple): the fewest and the most; each has a pipeline of its own.
@@ -36,27 +35,26 @@ class Cluster:
     def __post_init__(self) -> None:
         check_fields(self)
 
-    def __call__(self, plan: WorkerConfig, parts: Sequence[Shard], restart: bool) -> Iterator[ShardResult]:
-        """Encode parts, and yield the results in the order in which they are done.
+    def __call__(self, config: WorkerConfig, shards: Sequence[Shard], restart: bool) -> Iterator[ShardResult]:
+        """Encode shards, and yield the results in the order in which they are done.
 
-        RAISES (ImportError): without ray. (ValueError): if a worker is of another kind, with what differs.
+        RAISES (ImportError): without ray. (ValueError): if the device of a worker is another one.
         """
-        ray = _ray()
-        plan = replace(plan, gpu_ids=(0,) if self.num_gpus else ())  # Ray shows a worker its own alone
-        with self._connected(ray):
+        ray = _import_ray()
+        config = replace(config, gpu_ids=(0,) if self.num_gpus else ())  # a worker sees only its own GPU
+        with self._connected(ray), _errors_of_workers(ray):
             resources = {"num_cpus": self.num_cpus, "num_gpus": self.num_gpus}
-            made_of = ray.get(ray.remote(**resources)(lambda: ShardEncoder(plan).made_of()).remote())
-            job = begin_job(plan.target, made_of, restart=restart)
-            rows = [{"part": json.dumps(asdict(part))} for part in parts]
+            made_of = ray.get(ray.remote(**resources)(lambda: ShardEncoder(config).made_of()).remote())
+            job = begin_job(config.target, made_of, restart=restart)
+            rows = [{"shard": shard.model_dump_json()} for shard in shards]
             results = ray.data.from_items(rows, override_num_blocks=len(rows)).map(
                 _Worker,
-                fn_constructor_kwargs={"plan": plan, "job": job.model_dump()},
+                fn_constructor_kwargs={"config": config, "job": job.model_dump_json()},
                 compute=ray.data.ActorPoolStrategy(min_size=self.workers[0], max_size=self.workers[1]),
                 **resources,
             )
-            with _errors_of_workers(ray):
-                for row in results.iter_rows():
-                    yield ShardResult.model_validate_json(row["result"])
+            for row in results.iter_rows():
+                yield ShardResult.model_validate_json(row["result"])
 
     @contextmanager
     def _connected(self, ray: ModuleType) -> Iterator[None]:
@@ -73,21 +71,22 @@ class Cluster:
 
 
 class _Worker:
-    """ShardEncoder whose parts and results are rows of a Ray dataset.
+    """ShardEncoder that takes and returns rows of a Ray dataset.
 
     RAISES (ValueError): if this machine would make other bytes than the job's.
     """
 
-    def __init__(self, plan: WorkerConfig, job: dict[str, Any]):
-        self._encoder, self._job = ShardEncoder(plan), JobSpec(**job)
-        self._job.check(plan.target, self._encoder.made_of())
+    def __init__(self, config: WorkerConfig, job: str):
+        self._encoder, self._job = ShardEncoder(config), Job.model_validate_json(job)
+        check_job(self._job, self._encoder.made_of(), config.target)
 
     def __call__(self, row: dict[str, Any]) -> dict[str, str]:
-        return {"result": self._encoder(Shard(**json.loads(row["part"])), self._job).model_dump_json()}
+        shard = Shard.model_validate_json(row["shard"])
+        return {"result": self._encoder(shard, self._job).model_dump_json()}
 
 
 class SbertBatches:
-    """Adds vectors to the batches of a Ray dataset: ds.map_batches(SbertBatches, fn_constructor_kwargs={...}).
+    """Add vectors to the batches of a Ray dataset: ds.map_batches(SbertBatches, fn_constructor_kwargs={...}).
 
     The last bits of a vector depend on the texts of its batch; encode_dataset gives equal bytes for equal files.
 
@@ -113,14 +112,11 @@ class SbertBatches:
     def __call__(self, batch: dict[str, numpy.ndarray]) -> dict[str, numpy.ndarray]:
         """Add vectors to a batch. RAISES (ValueError): if it has no such column, or one that is no text."""
         if self._column not in batch:
-            raise ValueError(
-                f"A batch has no column '{self._column}', but {', '.join(batch)}. Name the column of the "
-                "texts: column=..."
-            )
+            raise ValueError(f"A batch has no column '{self._column}', but {', '.join(batch)}. Name that of the texts.")
         return {**batch, self._vector: self._pipe.encode(batch[self._column].tolist(), **self._options)}
 
 
-def _ray() -> ModuleType:
+def _import_ray() -> ModuleType:
     try:
         import ray  # noqa: PLC0415 (an extra)
         import ray.data  # noqa: PLC0415 (an extra)
@@ -131,7 +127,7 @@ def _ray() -> ModuleType:
 
 @contextmanager
 def _errors_of_workers(ray: ModuleType) -> Iterator[None]:
-    """Raise the ValueError of a worker in place of Ray's account of it."""
+    """Raise the ValueError of a worker in place of Ray's report of it."""
     try:
         yield
     except ray.exceptions.RayError as error:
@@ -157,7 +153,8 @@ def encode_dataset(
 
     source, target (str), options: as of spacy_sbert.bulk.encode_dataset, which is the same without Ray.
     address (str), workers (tuple), num_cpus, num_gpus (float): see Cluster.
-    RETURNS (DatasetReport): counts, and what is wrong with parts that have no vectors.
+    RETURNS (DatasetReport): counts, and error messages of shards that have no vectors.
     RAISES: as spacy_sbert.bulk.encode_dataset; (ImportError): without ray.
     """
-    return encode(source, target, engine=Cluster(address, workers, num_cpus, num_gpus), **options)
+    engine = Cluster(address, workers, num_cpus, num_gpus)
+    return dataset_encoding.encode_dataset(source, target, engine=engine, **options)

@@ -16,11 +16,11 @@ from spacy_sbert.bulk import encode_file, file_encoding
 from spacy_sbert.evaluation import Settings, evaluate_suites
 from spacy_sbert.evaluation.suite import write_json
 from spacy_sbert.files.atomic import atomic_write
+from spacy_sbert.files.tables import write_table
 from spacy_sbert.hub.cards import write_readme
 from spacy_sbert.meta.component import fit_meta
 from spacy_sbert.readers import convert
 from spacy_sbert.search import BinaryVectors, VectorIndex
-from spacy_sbert.search.corpus_search import write_table
 
 SECONDS = 20  # that a call may take on a busy machine; what hangs takes for ever
 TEXTS = ["A man is eating.", "The cat sat.", "", "He cannot go.", "The dog ran fast.", "A meal."] * 4
@@ -47,13 +47,13 @@ def encode_parquet(nlp: Language, folder: Path) -> Writer:
 
 def resume(nlp: Language, folder: Path) -> Writer:
     """A run that was broken off: what it kept is there."""
-    writer, whole = encode(nlp, folder), file_encoding.digest_texts
-    file_encoding.digest_texts = lambda *_: 1 / 0  # type: ignore[assignment, return-value]
+    writer, whole = encode(nlp, folder), file_encoding.write_npy
+    file_encoding.write_npy = lambda *_: 1 / 0  # type: ignore[assignment]
     try:
         with suppress(ZeroDivisionError):
             writer.work()
     finally:
-        file_encoding.digest_texts = whole
+        file_encoding.write_npy = whole
     return writer
 
 

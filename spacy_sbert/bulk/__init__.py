@@ -1,4 +1,4 @@
-"""Files of texts to files of vectors: streamed, and resumed after an interruption without losing or repeating a row."""
+"""Files of texts to files of vectors: streamed, and resumed after an interruption."""
 
 from .dataset_encoding import DatasetReport, encode_dataset
 from .embeddings_file import FileVectors

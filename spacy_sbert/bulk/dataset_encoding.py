@@ -4,7 +4,7 @@ import shutil
 import tempfile
 import warnings
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path, PurePosixPath
 from typing import Any, Literal
@@ -14,41 +14,54 @@ from pydantic import BaseModel, NonNegativeInt
 from ..errors import Warnings
 from ..files.serialization import digest_of_parts, file_digest
 from ..models.options import Precision
-from ..progress import progress_bar
+from ..progress import progress_of
 from ..validation import NonNegative, Positive, Processes, validated
-from .checkpoint import Values, differences
-from .embeddings_file import check_format
-from .file_encoding import BulkReport, encode_file
+from .dataset_folder import SPLIT_ABOVE, RemoteFolder, Shard, share_of
+from .embeddings_file import MadeOf, check_format
+from .file_encoding import BulkReport, Encoding, differences, encode_file
 from .loading import load_pipe
-from .options import Encoding
-from .shards import SPLIT_ABOVE, RemoteFolder, Shard, find_shards, shard_of
 
 JOB, INDEX = "job.json", "index.json"
 
 
-class JobSpec(BaseModel):
-    """What the vectors of a data set are made of, beside its texts: encoder, options, device and versions."""
+class Job(BaseModel):
+    """Contents of job.json: what all vectors of a folder are made of, but the texts."""
 
     format: Literal["spacy-sbert dataset 1"] = "spacy-sbert dataset 1"
-    made_of: dict[str, str | bool | int | None]
+    made_of: MadeOf
 
     @property
     def digest(self) -> str:
+        """The SHA-256 of the contents."""
         return digest_of_parts(self.made_of)
 
-    def check(self, target: RemoteFolder, made_of: Values) -> None:
-        """Refuse to make vectors otherwise than those of a folder. RAISES (ValueError): that says what differs."""
-        if differing := differences(self.made_of, made_of):
-            raise ValueError(
-                f"{target.name} holds vectors that were made otherwise: {differing}. Go on with the encoder and the "
-                "options of then, or take another folder. --restart makes all of them again."
-            )
+
+def check_job(job: Job | None, made_of: MadeOf, target: RemoteFolder) -> None:
+    """Refuse to mix vectors. RAISES (ValueError): if those of a folder are made of something else."""
+    if differing := differences({} if job is None else job.made_of, made_of):
+        raise ValueError(
+            f"{target.name} holds vectors that were made otherwise: {differing}. Use the encoder and the "
+            "options of then, or another folder. --restart makes all of them again."
+        )
+
+
+def begin_job(target: RemoteFolder, made_of: MadeOf, *, restart: bool = False) -> Job:
+    """Return the job of a folder, which is written if it is the first, or another one after a restart.
+
+    RAISES (ValueError): see check_job.
+    """
+    job, before = Job(made_of=made_of), target.read_json(JOB, Job)
+    if before is None or (restart and before.digest != job.digest):
+        target.write_json(JOB, job)
+        before = target.read_json(JOB, Job)  # another process may have begun another at the same moment
+    check_job(before, made_of, target)
+    return job
 
 
 class ShardManifest(BaseModel):
-    """Record of a part whose vectors are whole. It is written last: without it, they are made again.
+    """Contents of NAME.npy.json. It is written last: a shard without it is encoded again.
 
-    job (str): the digest of what they are made of. part (Shard): of which texts. made (BulkReport): counts.
+    job (str): the digest of the job. part (Shard): the texts. made (BulkReport): counts.
     vectors (str): their file, below the folder. digest (str): its SHA-256. bytes (int): its size.
     """
 
@@ -62,51 +75,16 @@ class ShardManifest(BaseModel):
 
 
 class Index(BaseModel):
-    """All vectors of a data set as one: the parts in the order of their names."""
+    """Contents of index.json: all shards, in the order of their names."""
 
     format: Literal["spacy-sbert vectors 1"] = "spacy-sbert vectors 1"
     parts: list[ShardManifest]
 
 
-def begin_job(target: RemoteFolder, made_of: Values, *, restart: bool = False) -> JobSpec:
-    """Return the job of a folder, which is written there if it is the first.
-
-    restart (bool): whether what was made otherwise is to be made again.
-    RAISES (ValueError): if the folder has another job; the message says what differs.
-    """
-    job, before = JobSpec(made_of=dict(made_of)), target.read_json(JOB, JobSpec)
-    if before is None or (restart and before.digest != job.digest):
-        target.write_json(JOB, job)
-        before = target.read_json(JOB, JobSpec)  # another shard may have begun another at the same moment
-    (before or JobSpec(made_of={})).check(target, made_of)
-    return job
-
-
-def _manifest_name(part: Shard, suffix: str) -> str:
-    return f"{part.name}{suffix}.json"
-
-
-def _finished(target: RemoteFolder, part: Shard, job: JobSpec, suffix: str) -> ShardManifest | None:
-    """Return the manifest of a part whose vectors are there and whole; None if they are to be made.
-
-    RAISES (ValueError): if they were made of another state of its file.
-    """
-    manifest = target.read_json(_manifest_name(part, suffix), ShardManifest)
-    if manifest is None or manifest.job != job.digest or target.size(part.name + suffix) != manifest.bytes:
-        return None
-    if manifest.part != part:
-        raise ValueError(
-            f"{part.path} was changed since its vectors were made (it has {part.size} bytes, then "
-            f"{manifest.part.size}). Take another folder for the new data, or make all vectors again with "
-            "--restart."
-        )
-    return manifest
-
-
 class ShardResult(BaseModel):
-    """Result of a part: its manifest, or why there is none.
+    """Manifest of a shard, or why there is none.
 
-    is_new (bool): whether its vectors were made now. failed (str): the message, with file and line.
+    is_new (bool): whether it was encoded now. failed (str): the message, with file and line.
     """
 
     part: Shard
@@ -115,13 +93,30 @@ class ShardResult(BaseModel):
     failed: str = ""
 
 
+def _finished(target: RemoteFolder, shard: Shard, job: Job, suffix: str) -> ShardManifest | None:
+    """Return the manifest of a finished shard, None for others.
+
+    RAISES (ValueError): if its file was changed since.
+    """
+    manifest = target.read_json(f"{shard.name}{suffix}.json", ShardManifest)
+    if manifest is None or manifest.job != job.digest or target.size(manifest.vectors) != manifest.bytes:
+        return None
+    if manifest.part != shard:
+        raise ValueError(
+            f"{shard.path} was changed since its vectors were made (it has {shard.size} bytes, then "
+            f"{manifest.part.size}). Take another folder for the new data, or make all vectors again with "
+            "--restart."
+        )
+    return manifest
+
+
 @dataclass(frozen=True)
 class WorkerConfig:
     """Settings of a worker, which go to other processes.
 
     source, target (RemoteFolder): folders. suffix (str): of the files of vectors. encoding (Encoding): the options.
     pipeline, name, precision (str): see load_pipe. n_process (int), gpu_ids (tuple): see encode_file.
-    scratch (str): a folder of the worker's machine for one part at a time, None for its temporary one.
+    scratch (str): a folder of the worker's machine for the shard in work, None for that of temporary files.
     """
 
     source: RemoteFolder
@@ -137,83 +132,80 @@ class WorkerConfig:
 
 
 class ShardEncoder:
-    """Worker that loads the pipeline by itself, and encodes part after part.
+    """Worker that loads its own pipeline, and encodes shards.
 
     RAISES (ValueError): if this machine has no such scratch folder. See load_pipe for others.
     """
 
-    def __init__(self, plan: WorkerConfig):
-        if plan.scratch is not None and not Path(plan.scratch).is_dir():
+    def __init__(self, config: WorkerConfig):
+        if config.scratch is not None and not Path(config.scratch).is_dir():
             raise ValueError(
-                f"There is no folder scratch = {plan.scratch} on this machine to work in. Make it, or leave "
-                "scratch out."
+                f"There is no folder scratch = {config.scratch} on this machine. Make it, or leave it out."
             )
-        self.plan = plan
-        self.pipe = load_pipe(plan.pipeline, name=plan.name, precision=plan.precision, gpu_ids=plan.gpu_ids)
+        self.config = config
+        self.pipe = load_pipe(config.pipeline, name=config.name, precision=config.precision, gpu_ids=config.gpu_ids)
 
-    def made_of(self) -> Values:
-        """Return what the vectors depend on beside the texts, on this machine."""
-        encoding = self.plan.encoding
-        return encoding.made_of(encoding.encoder(self.pipe), self.plan.gpu_ids, self.plan.suffix)
+    def made_of(self) -> MadeOf:
+        """Return what the vectors depend on but the texts, on this machine."""
+        encoding = self.config.encoding
+        return encoding.made_of(encoding.encoder(self.pipe), self.config.gpu_ids, self.config.suffix)
 
-    def __call__(self, part: Shard, job: JobSpec) -> ShardResult:
-        """Encode a part, unless it is done. What is wrong with it stands in the result, and raises nothing."""
+    def __call__(self, shard: Shard, job: Job) -> ShardResult:
+        """Encode a shard, unless it is finished. Errors of its file are in the result."""
         try:
-            manifest = _finished(self.plan.target, part, job, self.plan.suffix)
+            manifest = _finished(self.config.target, shard, job, self.config.suffix)
             if manifest is not None:
-                return ShardResult(part=part, manifest=manifest)
-            return ShardResult(part=part, manifest=self._encode(part, job), is_new=True)
+                return ShardResult(part=shard, manifest=manifest)
+            return ShardResult(part=shard, manifest=self._encode(shard, job), is_new=True)
         except (OSError, ValueError) as error:
-            return ShardResult(part=part, failed=str(error))
+            return ShardResult(part=shard, failed=str(error))
 
-    def _encode(self, part: Shard, job: JobSpec) -> ShardManifest:
-        plan = self.plan
-        with self._fetched(part) as local, warnings.catch_warnings():
-            warnings.filterwarnings(
-                "ignore", message=r"\[sbert-truncated\]"
-            )  # counted, and reported of all parts at once
-            output = local.with_name(f"{local.name}{plan.suffix}")
-            options = {**asdict(plan.encoding), "n_process": plan.n_process, "gpu_ids": plan.gpu_ids}
+    def _encode(self, shard: Shard, job: Job) -> ShardManifest:
+        config = self.config
+        with self._fetched(shard) as local, warnings.catch_warnings():
+            warnings.filterwarnings("ignore", message=r"\[sbert-truncated\]")  # one warning counts all shards
+            output = local.with_name(f"{local.name}{config.suffix}")
+            options = {**asdict(config.encoding), "n_process": config.n_process, "gpu_ids": config.gpu_ids}
             manifest = ShardManifest(
                 job=job.digest,
-                part=part,
+                part=shard,
                 made=encode_file(self.pipe, local, output, **options),
-                vectors=part.name + plan.suffix,
+                vectors=shard.name + config.suffix,
                 digest=file_digest(output),
                 bytes=output.stat().st_size,
             )
-            plan.target.put(output, manifest.vectors)
-            plan.target.write_json(_manifest_name(part, plan.suffix), manifest)
+            config.target.put(output, manifest.vectors)
+            config.target.write_json(f"{manifest.vectors}.json", manifest)
         return manifest
 
     @contextmanager
-    def _fetched(self, part: Shard) -> Iterator[Path]:
-        """Copy the texts of a part to a file of this machine; messages name the file they came from."""
-        folder = Path(tempfile.mkdtemp(prefix="sbert-", dir=self.plan.scratch))
-        local = folder / PurePosixPath(part.path).name
+    def _fetched(self, shard: Shard) -> Iterator[Path]:
+        """Copy the texts of a shard to this machine. Error messages name the file they come from."""
+        folder = Path(tempfile.mkdtemp(prefix="sbert-", dir=self.config.scratch))
+        local = folder / PurePosixPath(shard.path).name
         try:
-            if part.row_group is None:
-                self.plan.source.fetch(part.path, local)
+            if shard.row_group is None:
+                self.config.source.fetch(shard.path, local)
             else:
-                self._write_row_group(part, local)
+                self._write_row_group(shard, local)
             yield local
         except ValueError as error:
-            where = part.path if part.row_group is None else f"{part.path}, row group {part.row_group}"
+            where = shard.path if shard.row_group is None else f"{shard.path}, row group {shard.row_group}"
             raise ValueError(str(error).replace(str(local), where)) from error
         finally:
             shutil.rmtree(folder, ignore_errors=True)
 
-    def _write_row_group(self, part: Shard, local: Path) -> None:
+    def _write_row_group(self, shard: Shard, local: Path) -> None:
         from pyarrow.parquet import ParquetFile, write_table  # noqa: PLC0415 (an extra)
 
-        files, root = self.plan.source.open()
-        columns = [name for name in (self.plan.encoding.column, self.plan.encoding.id_column) if name is not None]
-        with ParquetFile(files.open_input_file(f"{root}/{part.path}"), page_checksum_verification=True) as file:
-            known = [name for name in columns if name in file.schema_arrow.names]  # encode_file says which is missing
-            write_table(file.read_row_group(part.row_group, columns=known), local)
+        columns = {self.config.encoding.column, self.config.encoding.id_column}
+        stream = self.config.source.open().open_input_file(shard.path)
+        with ParquetFile(stream, page_checksum_verification=True) as file:
+            known = [name for name in file.schema_arrow.names if name in columns]  # encode_file reports missing ones
+            write_table(file.read_row_group(shard.row_group, columns=known), local)
 
 
-# Encodes parts in some order; the last argument says whether what was made otherwise is made again.
+# Encodes shards in some order; the last argument is `restart`.
 Engine = Callable[[WorkerConfig, Sequence[Shard], bool], Iterator[ShardResult]]
 
 
@@ -221,9 +213,9 @@ Engine = Callable[[WorkerConfig, Sequence[Shard], bool], Iterator[ShardResult]]
 class DatasetReport:
     """Counts of a data set.
 
-    parts (int): of this job. done (int): how many of them were there before. failed (dict): from the names of those
-        that have no vectors to what is wrong with them.
-    rows, zero, cut: of all parts but the failed, see BulkReport.
+    parts (int): shards of this job. done (int): how many of them were there before. failed (dict): from the names of
+        those that have no vectors to the error messages.
+    rows, zero, cut: of all shards but the failed, see BulkReport.
     """
 
     parts: int
@@ -234,12 +226,11 @@ class DatasetReport:
     cut: int
 
 
-def _encode_here(plan: WorkerConfig, parts: Sequence[Shard], restart: bool) -> Iterator[ShardResult]:
-    """Encode part after part in this process."""
-    worker = ShardEncoder(plan)
-    job = begin_job(plan.target, worker.made_of(), restart=restart)
-    for part in parts:
-        yield worker(part, job)
+def _encode_here(config: WorkerConfig, shards: Sequence[Shard], restart: bool) -> Iterator[ShardResult]:
+    """Encode the shards sequentially in this process."""
+    worker = ShardEncoder(config)
+    job = begin_job(config.target, worker.made_of(), restart=restart)
+    return (worker(shard, job) for shard in shards)
 
 
 @validated
@@ -263,28 +254,28 @@ def encode_dataset(
 ) -> DatasetReport:
     """Write the vectors of all files of texts in a folder to another folder, a file for each, as encode_file does.
 
-    A part is a file, or a row group of a large .parquet file. Its manifest, NAME.npy.json, is written when its vectors
-    are there: a second call makes only those that have none. job.json says what all vectors are made of, index.json,
-    at the end, which parts there are.
+    A shard is a file, or a row group of a large .parquet file. Its manifest, NAME.npy.json, is written when its
+    vectors are there: a second call encodes only those without one. job.json says what all vectors are made of,
+    index.json, at the end, which shards there are.
 
     source, target (str): folders, or addresses that Arrow knows: s3://bucket/folder, gs://..., hdfs://...
     pipeline, name, precision: see load_pipe.
     output (str): ".npy" or ".parquet", the format of the vectors.
     n_process, gpu_ids, options: see encode_file; column, header, id_column, with_text, dtype, window, max_batch_items,
         prompt_name, prompt, truncate_dim.
-    large (int): bytes above which the row groups of a .parquet file are parts.
-    shard (str): "2/8" to do the second of eight shares; all of them together do the whole.
-    scratch (Path): a folder for the part that is worked on; by default the machine's for temporary files.
+    large (int): bytes above which the row groups of a .parquet file are shards.
+    shard (str): "2/8" for the second of eight jobs, which together encode all.
+    scratch (Path): a folder for the shard in work; by default the machine's for temporary files.
     restart (bool): whether to make all vectors again. engine (Cluster): the Ray cluster that does it; None for this
         process. progress (bool): whether to show a progress bar.
-    RETURNS (DatasetReport): counts, and what is wrong with parts that have no vectors.
-    RAISES (ValueError): if a folder is none, has no part or an unknown file; if the target has vectors of another
+    RETURNS (DatasetReport): counts, and error messages of shards that have no vectors.
+    RAISES (ValueError): if a folder is missing, has no shard or an unknown file; if the target has vectors of another
         encoder, device or option; for an unknown option. (OSError): if the pipeline is not found.
-    RAISES (ImportError): without pyarrow.
+        (ImportError): without pyarrow.
     """
     encoding = Encoding(**options)
     check_format(Path(f"vectors{output}"), with_columns=encoding.with_columns)
-    plan = WorkerConfig(
+    config = WorkerConfig(
         RemoteFolder(str(source)),
         RemoteFolder(str(target)),
         output.lower(),
@@ -296,13 +287,14 @@ def encode_dataset(
         tuple(gpu_ids),
         None if scratch is None else str(scratch),
     )
-    every = find_shards(plan.source, large)
-    parts = every if shard is None else shard_of(every, shard)
+    every = config.source.shards(large)
+    shards = every if shard is None else share_of(every, shard)
     if restart:
-        for name in (INDEX, *(_manifest_name(part, plan.suffix) for part in parts)):
-            plan.target.remove(name)
-    results = list(_with_bar((engine or _encode_here)(plan, parts, restart), len(parts), progress))
-    _write_index(plan, every)
+        for file in (INDEX, *(f"{part.name}{config.suffix}.json" for part in shards)):
+            config.target.remove(file)
+    found = (engine or _encode_here)(config, shards, restart)
+    results = list(progress_of(found, total=len(shards), shown=progress, unit="parts"))
+    _write_index(config, every)
     made = [result.manifest.made for result in results if result.manifest is not None]
     report = DatasetReport(
         parts=len(results),
@@ -317,30 +309,15 @@ def encode_dataset(
     return report
 
 
-def _with_bar(results: Iterator[ShardResult], n: int, progress: bool) -> Iterator[ShardResult]:
-    """Yield the results as they come, with a bar of parts, rows, rows a second and failures."""
-    rows = failed = 0
-    with progress_bar(n, shown=progress, unit="parts") as bar:
-        for result in results:
-            rows += result.manifest.made.rows if result.manifest is not None and result.is_new else 0
-            failed += bool(result.failed)
-            elapsed = bar.format_dict["elapsed"] or 1.0
-            bar.set_postfix(rows=rows, rows_per_s=round(rows / elapsed), failed=failed)
-            bar.update()
-            yield result
-
-
-def _write_index(plan: WorkerConfig, parts: Sequence[Shard]) -> None:
-    """Write the index when all parts are done, by whichever shard is the last; until then there is none."""
-    job = plan.target.read_json(JOB, JobSpec)
-    manifests = []
-    for part in parts:
-        try:
-            manifest = _finished(plan.target, part, job, plan.suffix) if job is not None else None
-        except ValueError:  # its file was changed, as its result says
-            manifest = None
-        if manifest is None:
-            plan.target.remove(INDEX)
-            return
-        manifests.append(manifest)
-    plan.target.write_json(INDEX, Index(parts=manifests))
+def _write_index(config: WorkerConfig, shards: Sequence[Shard]) -> None:
+    """Write the index if all shards are finished, and remove it otherwise."""
+    target, manifests = config.target, list[ShardManifest]()
+    job = target.read_json(JOB, Job)
+    for shard in shards:
+        with suppress(ValueError):  # its file was changed, as its result says
+            if job is not None and (manifest := _finished(target, shard, job, config.suffix)) is not None:
+                manifests.append(manifest)
+    if len(manifests) == len(shards):
+        target.write_json(INDEX, Index(parts=manifests))
+    else:
+        target.remove(INDEX)

@@ -1,40 +1,39 @@
-"""Files of embeddings: written as .parquet, read as .npy or .parquet, and the record of what they were made of."""
+"""Files of vectors: written and read as .npy or .parquet, and the record beside each that says what it was made of."""
 
-import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, BinaryIO, Literal
 
 import numpy
-from numpy.lib.format import read_array_header_1_0, read_magic
+from numpy.lib.format import dtype_to_descr, read_array_header_1_0, read_magic, write_array_header_1_0
 from pydantic import BaseModel, NonNegativeInt
 
 from ..errors import reason_of
-from ..files.atomic import open_new
 from ..files.serialization import digest_of_stream, file_digest, parse_checksummed
 from ..files.tables import TextColumns, TextRow, read_text_rows
-from .checkpoint import Checkpoint, RunState, Values, differences, rewriting_os_errors, write_json
-from .options import DTYPES, WEIGHTS
+from ..progress import progress_of
 
 if TYPE_CHECKING:
     import pyarrow
     from pyarrow import NativeFile
 
-INPUT = "input (SHA-256)"
-SUFFIXES = (".npy", ".parquet")
+MadeOf = dict[str, str | bool | int | None]  # what vectors depend on, by the name that messages use
+ENCODER_DIGEST = "encoder (SHA-256)"
+DTYPES = ("float32", "float16")
 NO_PYARROW = "Writing {path} needs pyarrow. Install it: pip install 'spacy-sbert[parquet]'."
+_SUFFIXES = (".npy", ".parquet")
 _BLOCK_ROWS = 2**12
 
 
 def check_format(path: Path, *, with_columns: bool) -> None:
-    """Check the name of an output. with_columns (bool): whether ids or texts are to be in it.
+    """Check the name of an output. with_columns (bool): whether ids or texts are written, too.
 
     RAISES (ValueError): for another name, or .npy with columns. (ImportError): for .parquet without pyarrow.
     """
     suffix = path.suffix.lower()
-    if suffix not in SUFFIXES:
-        raise ValueError(f"Cannot write the output {path}: expected a name that ends in one of {', '.join(SUFFIXES)}.")
+    if suffix not in _SUFFIXES:
+        raise ValueError(f"Cannot write the output {path}: expected a name that ends in one of {', '.join(_SUFFIXES)}.")
     if suffix == ".npy" and with_columns:
         raise ValueError(
             f"Cannot write ids or texts to {path}: an array has none. Give the output a name that ends in "
@@ -47,55 +46,90 @@ def check_format(path: Path, *, with_columns: bool) -> None:
             raise ImportError(NO_PYARROW.format(path=path)) from error
 
 
-def write_parquet(path: Path, checkpoint: Checkpoint, rows: Iterator[TextRow], window: int, *, with_text: bool) -> None:
-    """Write a table: row number or id, text if asked for, and vector, a list of a fixed size; a row group a window.
+class ScannedTexts(BaseModel):
+    """Result of reading all texts of a file.
 
-    path (Path): the file; on failure nothing of it stays. checkpoint (Checkpoint): all of its vectors are done.
-    rows (Iterator[TextRow]): the rows they are of.
-    RAISES (OSError): if that fails.
+    rows (int): how many there are. blank (list of int): the rows without text. digest (str): the SHA-256 of the other
+    texts. id_type (str): "int64" or "string"; None if no ids are read.
     """
+
+    rows: NonNegativeInt
+    blank: list[NonNegativeInt]
+    digest: str
+    id_type: Literal["int64", "string"] | None
+
+
+def scan_texts(path: Path, columns: TextColumns, *, progress: bool = False) -> ScannedTexts:
+    """Read all texts of a file once. RAISES (ValueError): for a bad row, or ids of several types."""
+    blank: list[int] = []
+    id_types: set[str | None] = set()
+    count = 0
+
+    def texts() -> Iterator[str]:
+        nonlocal count
+        for row in progress_of(read_text_rows(path, columns), desc="Reading", unit="rows", shown=progress):
+            id_types.add(None if row.id is None else "int64" if isinstance(row.id, int) else "string")
+            if row.text and not row.text.isspace():
+                yield row.text
+            else:
+                blank.append(count)
+            count += 1
+
+    digest = digest_of_stream(texts())
+    if len(id_types) > 1:
+        raise ValueError(
+            f"{path}: the column '{columns.id}' has strings and whole numbers. Make all ids of "
+            "one type, or leave --id-column out."
+        )
+    return ScannedTexts.model_validate(
+        {"rows": count, "blank": blank, "digest": digest, "id_type": next(iter(id_types), None)}
+    )
+
+
+def write_npy(file: BinaryIO, blocks: Iterable[numpy.ndarray], shape: tuple[int, int], dtype: str) -> None:
+    """Write the bytes that numpy.save writes of all blocks together."""
+    header = {"descr": dtype_to_descr(numpy.dtype(dtype)), "fortran_order": False, "shape": shape}
+    write_array_header_1_0(file, header)
+    for block in blocks:
+        file.write(block.data)
+
+
+def write_parquet(
+    file: BinaryIO,
+    blocks: Iterable[numpy.ndarray],
+    rows: Iterator[TextRow],
+    id_type: str | None,
+    with_text: bool,
+    width: int,
+    dtype: str,
+) -> None:
+    """Write a table: row number or id, text if asked for, and vector, a list of fixed size; a row group per block."""
     import pyarrow  # noqa: PLC0415 (an extra)
     from pyarrow.parquet import ParquetWriter  # noqa: PLC0415 (an extra)
 
-    state = checkpoint.state
-    schema = _schema(state, with_text=with_text)
-    first = 0
-    with rewriting_os_errors(path):
-        try:
-            with open_new(path) as file:
-                with ParquetWriter(file, schema, write_page_checksum=True) as writer:
-                    for vectors in checkpoint.blocks(window):
-                        block = list(islice(rows, len(vectors)))
-                        ids = [row.id for row in block] if state.id_type else range(first, first + len(block))
-                        columns = [pyarrow.array(ids, schema.field(0).type)]
-                        if with_text:
-                            columns.append(pyarrow.array([row.text for row in block], pyarrow.string()))
-                        flat = pyarrow.array(vectors.ravel(), schema.field("vector").type.value_type)
-                        columns.append(pyarrow.FixedSizeListArray.from_arrays(flat, state.width))
-                        writer.write_table(pyarrow.table(columns, schema=schema))
-                        first += len(block)
-                file.flush()
-                os.fsync(file.fileno())
-        except (pyarrow.ArrowException, OSError):
-            path.unlink(missing_ok=True)
-            raise
-
-
-def _schema(state: RunState, *, with_text: bool) -> "pyarrow.Schema":
-    import pyarrow  # noqa: PLC0415 (an extra)
-
-    number = pyarrow.float32() if state.dtype == "float32" else pyarrow.float16()
-    ids = pyarrow.string() if state.id_type == "string" else pyarrow.int64()
-    fields = [("id" if state.id_type else "row", ids), ("vector", pyarrow.list_(number, state.width))]
+    number = pyarrow.float32() if dtype == "float32" else pyarrow.float16()
+    kinds = {"id" if id_type else "row": pyarrow.string() if id_type == "string" else pyarrow.int64()}
     if with_text:
-        fields.insert(1, ("text", pyarrow.string()))
-    return pyarrow.schema([pyarrow.field(name, kind, nullable=False) for name, kind in fields])
+        kinds["text"] = pyarrow.string()
+    kinds["vector"] = pyarrow.list_(number, width)
+    schema = pyarrow.schema([pyarrow.field(name, kind, nullable=False) for name, kind in kinds.items()])
+    first = 0
+    with ParquetWriter(file, schema, write_page_checksum=True) as writer:
+        for vectors in blocks:
+            block = list(islice(rows, len(vectors)))
+            ids = [row.id for row in block] if id_type else range(first, first + len(block))
+            columns = [pyarrow.array(ids, schema.field(0).type)]
+            if with_text:
+                columns.append(pyarrow.array([row.text for row in block], pyarrow.string()))
+            columns.append(pyarrow.FixedSizeListArray.from_arrays(pyarrow.array(vectors.ravel(), number), width))
+            writer.write_table(pyarrow.table(columns, schema=schema))
+            first += len(block)
 
 
 class ArrayReader:
-    """Reader of a .npy file. shape (tuple): (rows, width).
+    """Reader of a .npy file of vectors. shape (tuple): (rows, width).
 
-    RAISES (ValueError): if it is no array of the dtypes that vectors are written in.
+    RAISES (ValueError): if the array has another dtype or number of dimensions.
     """
 
     def __init__(self, file: "NativeFile"):
@@ -120,15 +154,12 @@ class ArrayReader:
         return numpy.frombuffer(data, dtype=self._dtype).reshape(len(rows), self.shape[1])
 
     def columns(self, rows: numpy.ndarray) -> tuple[Sequence[Any], Sequence[Any]]:
-        """Return the ids and texts of some rows, None where none are kept."""
+        """Return the ids and texts of some rows: none, as an array has no columns."""
         return [None] * len(rows), [None] * len(rows)
 
 
 class TableReader:
-    """Reader of a .parquet file with the column vector, and maybe id and text; see ArrayReader.
-
-    RAISES (ValueError): if it is another.
-    """
+    """Reader of a .parquet file with the column vector, and maybe id and text; see ArrayReader."""
 
     def __init__(self, file: "NativeFile"):
         from pyarrow.parquet import ParquetFile  # noqa: PLC0415 (an extra)
@@ -151,7 +182,7 @@ class TableReader:
         return numpy.concatenate([self._array(table.column("vector").combine_chunks()) for table in tables])
 
     def columns(self, rows: numpy.ndarray) -> tuple[Sequence[Any], Sequence[Any]]:
-        """Return the ids and texts of some rows, None where none are kept."""
+        """Return the ids and texts of some rows, None for those that are not stored."""
         names = [name for name in ("id", "text") if name in self._file.schema_arrow.names]
         values: dict[str, list[Any]] = {"id": [], "text": []}
         for table in self._tables(rows, names) if names else ():
@@ -172,55 +203,57 @@ class TableReader:
 
 
 def open_reader(file: "NativeFile", name: str) -> ArrayReader | TableReader:
-    """Open a file of vectors by its name. RAISES (ValueError): if it is no such file."""
+    """Return a reader of a file of vectors. RAISES (ValueError): if it has no vectors."""
     return TableReader(file) if name.endswith(".parquet") else ArrayReader(file)
 
 
-class _FileRecord(BaseModel):
-    """What stands beside a file of vectors, under its name and .json.
+class FileRecord(BaseModel):
+    """Contents of the record, which has the name of the file of vectors and .json.
 
-    made_of: input, encoder and options. rows, width: of the vectors. digest (str): the SHA-256 of their file.
-    texts (str): the SHA-256 of the texts without blank ones, by which they are known in another file, too.
-    blank: the rows of the blank ones.
+    made_of (dict): input, encoder and options. width (int): of the vectors. digest (str): the SHA-256 of their file.
+    texts (ScannedTexts): the texts that were encoded.
     """
 
-    format: Literal["spacy-sbert file 1"] = "spacy-sbert file 1"
-    made_of: dict[str, str | bool | int | None]
-    rows: NonNegativeInt
+    format: Literal["spacy-sbert file 2"] = "spacy-sbert file 2"
+    made_of: MadeOf
     width: NonNegativeInt
     digest: str
-    texts: str
-    blank: list[NonNegativeInt]
+    texts: ScannedTexts
+
+
+def record_path(path: Path) -> Path:
+    """Return the path of the record of a file of vectors."""
+    return path.with_name(path.name + ".json")
 
 
 class FileVectors:
     """The vectors that encode_file wrote.
 
     path (Path): .npy or .parquet.
-    name (str): the path. shape (tuple): (n, width). encoder (tuple): name and SHA-256 of what made them.
-    digest (str): of their file.
-    RAISES (ValueError): if what they were made of does not stand beside them, or the file is not the one that was
-        written. RAISES (OSError): if there is no such file.
+    name (str): the path. shape (tuple): (n, width). encoder (tuple): name and SHA-256 of the encoder.
+    digest (str): of the file.
+    RAISES (ValueError): if there is no record beside the file, or the file was changed. (OSError): if there is no such
+        file.
     """
 
     def __init__(self, path: Path | str):
         self.path, self.name = Path(path), str(path)
-        _check_vectors(self.path)
-        self.digest, record_file = file_digest(self.path), record_path(self.path)
+        self.digest, record = file_digest(self.path), record_path(self.path)
         try:
-            self._record = record = parse_checksummed(_FileRecord, record_file.read_bytes())
+            self._record = parse_checksummed(FileRecord, record.read_bytes())
         except (OSError, ValueError) as error:
             raise ValueError(
-                f"{path} does not say what it was made of: {record_file.name} beside it cannot be read "
+                f"{path} does not say what it was made of: {record.name} beside it cannot be read "
                 f"({reason_of(error)}). Encode the texts to another file: python -m spacy sbert encode."
             ) from error
-        if record.digest != self.digest:
+        made_of, expected = self._record.made_of, self._record.digest
+        if self.digest != expected:
             raise ValueError(
-                f"{path} is not the file that was written: its SHA-256 is {self.digest}, of that it was "
-                f"{record.digest}. Encode the texts again, with --overwrite."
+                f"{path} is not the file that was written: its SHA-256 is {self.digest}, expected {expected}. "
+                "Encode the texts again, with --overwrite."
             )
-        self.shape = record.rows, record.width
-        self.encoder = str(record.made_of["encoder"]), str(record.made_of[WEIGHTS])
+        self.shape = self._record.texts.rows, self._record.width
+        self.encoder = str(made_of["encoder"]), str(made_of[ENCODER_DIGEST])
 
     def __len__(self) -> int:
         return self.shape[0]
@@ -231,23 +264,17 @@ class FileVectors:
     def of_texts(self, corpus: Path, columns: TextColumns) -> numpy.ndarray:
         """Return the vectors of a file's texts without its blank ones, float32 (n, width).
 
-        corpus (Path), columns (TextColumns): what was encoded, or a file that has these texts in this order, such as
-            one that the command `cluster` wrote.
-        RAISES (ValueError): if it has other texts, or it is the file, and this another column of it.
+        corpus (Path), columns (TextColumns): the file that was encoded, or one with the same texts in the same order,
+            such as the command `cluster` writes.
+        RAISES (ValueError): if it has other texts.
         """
-        made_of = self._record.made_of
-        read: Values = {INPUT: file_digest(corpus), "column": columns.text, "header": columns.header}
-        differing = differences({key: made_of.get(key) for key in read}, read)
-        blank = self._record.blank
-        if differing:
-            texts, _ = digest_texts(corpus, columns)
-            if read[INPUT] == made_of.get(INPUT) or texts != self._record.texts:
-                count = sum(1 for _ in read_text_rows(corpus, columns))
-                raise ValueError(
-                    f"The {len(self)} vectors in {self.path} are of other texts than the {count} of {corpus}: "
-                    f"{differing}. Give the file and the column that were encoded, or encode these."
-                )
-        return numpy.delete(self._read(), blank, axis=0).astype("float32", copy=False)
+        texts, theirs = self._record.texts, scan_texts(corpus, columns)
+        if theirs.digest != texts.digest:
+            raise ValueError(
+                f"The {len(self)} vectors in {self.path} are of other texts than the {theirs.rows} of {corpus}. Give "
+                "the file and the column that were encoded, or encode these."
+            )
+        return numpy.delete(self._read(), texts.blank, axis=0).astype("float32", copy=False)
 
     def _read(self) -> numpy.ndarray:
         if self.path.suffix.lower() == ".npy":
@@ -255,66 +282,4 @@ class FileVectors:
         import pyarrow  # noqa: PLC0415 (an extra)
 
         with pyarrow.OSFile(self.name) as file:
-            blocks = list(TableReader(file).blocks())
-        return numpy.concatenate(blocks) if blocks else numpy.empty(self.shape, dtype="float32")
-
-
-def _check_vectors(path: Path) -> None:
-    reason = ""
-    if path.suffix.lower() not in SUFFIXES:
-        reason = "its name ends in neither .npy nor .parquet"
-    elif not path.exists():
-        reason = "there is no such file"
-    if reason:
-        message = (
-            f"There are no vectors at {path}: {reason}. Give a .npy or .parquet file that was written by: python -m "
-            f"spacy sbert encode TEXTS {path.with_suffix('.npy').name}."
-        )
-        raise FileNotFoundError(message) if "no such" in reason else ValueError(message)
-
-
-def digest_texts(corpus: Path, columns: TextColumns) -> tuple[str, list[int]]:
-    """Return the SHA-256 of the texts of a file without its blank ones, and the rows of these."""
-    blank: list[int] = []
-
-    def texts() -> Iterator[str]:
-        for number, (text, _) in enumerate(read_text_rows(corpus, columns)):
-            if text and not text.isspace():
-                yield text
-            else:
-                blank.append(number)
-
-    return digest_of_stream(texts()), blank
-
-
-def record_path(path: Path) -> Path:
-    """Return where the record of a file of vectors stands."""
-    return path.with_name(path.name + ".json")
-
-
-def write_record(
-    path: Path, vectors: Path, made_of: Values, texts: tuple[str, list[int]], shape: tuple[int, int]
-) -> None:
-    """Write down what a file of vectors is made of.
-
-    path (Path): where it is going to stand. vectors (Path): where it is now. texts: see digest_texts.
-    shape (tuple): (n, width).
-    """
-    record = _FileRecord(
-        made_of=dict(made_of),
-        rows=shape[0],
-        width=shape[1],
-        digest=file_digest(vectors),
-        texts=texts[0],
-        blank=texts[1],
-    )
-    write_json(record_path(path), record)
-
-
-def is_record(path: Path) -> bool:
-    """Return whether a file is a record, which may be replaced."""
-    try:
-        parse_checksummed(_FileRecord, path.read_bytes())
-    except (OSError, ValueError):
-        return False
-    return True
+            return numpy.concatenate([numpy.empty((0, self.shape[1]), dtype="float32"), *TableReader(file).blocks()])

@@ -1,28 +1,110 @@
-"""Encode a file of texts into a file of embeddings; an interrupted run goes on."""
+"""Encode a file of texts into a file of vectors. Finished windows are kept, so an interrupted run resumes."""
 
-import os
+import json
 import warnings
-from collections import Counter
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import cast
+from typing import Literal, NamedTuple
 
 import numpy
+from pydantic import BaseModel, NonNegativeInt
 
-from ..files.atomic import check_input, check_output, replace
-from ..files.serialization import file_digest
-from ..files.tables import TextColumns, TextRow, read_text_rows
+from ..errors import reason_of
+from ..files.atomic import Lock, atomic_write, check_folder, check_input, check_output, rewrite_os_errors
+from ..files.serialization import checksummed_json, file_digest, parse_checksummed, read_arrays, versions
+from ..files.tables import TextColumns, read_text_rows
 from ..files.text_lines import check_texts
+from ..models.digests import precision_of
 from ..models.encoded_docs import TruncationCounter
-from ..models.text_encoders import TextEncoder, TransformerTextEncoder, check_gpus, encode_windows, texts_budget
+from ..models.text_encoders import (
+    TextEncoder,
+    TransformerTextEncoder,
+    check_gpus,
+    device_name,
+    encode_windows,
+    texts_budget,
+)
 from ..pipeline.sbert import SentenceBert
-from ..progress import progress_bar, progress_of
-from ..validation import NonNegative, Positive, Processes, Width, validated
-from .checkpoint import Checkpoint, IdType, RunState, Values, rewriting_os_errors
-from .embeddings_file import INPUT, check_format, digest_texts, is_record, record_path, write_parquet, write_record
-from .options import Encoding
+from ..progress import progress_bar
+from ..validation import NonNegative, Positive, Processes, Width, check_fields, validated
+from .embeddings_file import (
+    DTYPES,
+    ENCODER_DIGEST,
+    FileRecord,
+    MadeOf,
+    ScannedTexts,
+    check_format,
+    record_path,
+    scan_texts,
+    write_npy,
+    write_parquet,
+)
+
+_INPUT = "input (SHA-256)"
+_PACKAGES = ("spacy-sbert", "spacy", "thinc", "torch", "transformers", "tokenizers", "numpy")
+
+
+@dataclass(frozen=True)
+class Encoding:
+    """Options of encode_file that its output depends on, with their defaults.
+
+    RAISES (ValueError): for an option of another type or range, or an unknown dtype.
+    """
+
+    column: str = "text"
+    header: bool = True
+    id_column: str | None = None
+    with_text: bool = False
+    dtype: str = "float32"
+    window: Positive = 4096
+    max_batch_items: NonNegative = 0
+    prompt_name: str | None = None
+    prompt: str | None = None
+    truncate_dim: Width | None = None
+
+    def __post_init__(self) -> None:
+        check_fields(self)
+        if self.dtype not in DTYPES:
+            raise ValueError(f"Unknown dtype '{self.dtype}' of the output: expected one of {', '.join(DTYPES)}.")
+
+    @property
+    def with_columns(self) -> bool:
+        """Whether the output has columns beside the vectors."""
+        return self.with_text or self.id_column is not None
+
+    def encoder(self, sbert: SentenceBert) -> TextEncoder:
+        """Return the encoder of a pipe with these options."""
+        return sbert.text_encoder(prompt_name=self.prompt_name, prompt=self.prompt, truncate_dim=self.truncate_dim)
+
+    def made_of(self, encoder: TextEncoder, gpu_ids: Sequence[int], suffix: str) -> MadeOf:
+        """Return all that the bytes of an output depend on but the texts, by the names that messages use.
+
+        encoder (TextEncoder): it is loaded. gpu_ids (Sequence[int]): the GPUs to work on. suffix (str): of the output.
+        RAISES (ValueError): if "int8" has no ranges yet.
+        """
+        encoder.check_calibrated()
+        precision = "float32"
+        if isinstance(encoder, TransformerTextEncoder):
+            precision = precision_of(encoder.model.shim)
+        return {
+            **asdict(self),
+            "output": suffix,
+            "max_batch_items": texts_budget(encoder, self.max_batch_items, gpu_ids),
+            "encoder": encoder.name,
+            ENCODER_DIGEST: encoder.digest(),
+            "width": encoder.width,
+            "precision": precision,
+            "device": device_name(encoder, gpu_ids),
+            **{package: version for package, version in versions().items() if package in _PACKAGES},
+        }
+
+
+def differences(before: Mapping[str, object], now: Mapping[str, object]) -> str:
+    """Return what differs between two descriptions, for a message; an empty text if they are equal."""
+    keys = [key for key in {**before, **now} if before.get(key) != now.get(key)]
+    return "; ".join(f"{key} was {before.get(key)}, now {now.get(key)}" for key in keys)
 
 
 @dataclass(frozen=True)
@@ -40,54 +122,165 @@ class BulkReport:
     cut: int
 
 
-class _Source:
-    """The rows of a file, read as often as needed. sha256: of its bytes at first.
+class _Window(NamedTuple):
+    """Vectors (rows, width), and how many of their texts were cut."""
 
-    RAISES (OSError, ValueError): if it cannot be read, is not a file, or its name tells no format.
+    vectors: numpy.ndarray
+    cut: int
+
+
+class _Manifest(BaseModel):
+    """Contents of run.json.
+
+    made_of (dict): input, encoder and options. width (int): of the vectors. texts (ScannedTexts): the rows to encode.
     """
 
-    def __init__(self, path: Path, columns: TextColumns):
-        self.path = path
-        self.columns = columns
-        self.rows()  # which refuses a name that tells no format
-        self._stamp = _stamp(path)
-        self.sha256 = file_digest(path)
+    format: Literal["spacy-sbert encode 3"] = "spacy-sbert encode 3"
+    made_of: MadeOf
+    width: NonNegativeInt
+    texts: ScannedTexts
 
-    def rows(self) -> Iterator[TextRow]:
-        return read_text_rows(self.path, self.columns)
 
-    def check_contents(self, *, progress: bool) -> tuple[int, IdType]:
-        """Read the whole file once: a bad row is found before any work is done.
+class PartialRun:
+    """OUT.partial: the folder of a run, locked while in use, and removed with the run.
 
-        RETURNS (int, str): how many rows there are, and the type of all ids; None where none is read.
-        RAISES (ValueError): for a bad row, or ids that are not of one type.
+    run.json says what the vectors are made of. Each finished window is a file, written atomically.
+
+    source (Path), encoding (Encoding): the texts, and how they are encoded. output (Path): OUT; its folder is made.
+    RAISES (RuntimeError): if another process writes the same output.
+    """
+
+    manifest: _Manifest
+
+    def __init__(self, source: Path, output: Path, encoding: Encoding):
+        self.source, self.output, self.encoding = source, output, encoding
+        self.columns = TextColumns(encoding.column, encoding.id_column, encoding.header)
+        self._state = _file_state(source)
+        self.folder = output.with_name(output.name + ".partial")
+        self._run = self.folder / "run.json"
+        self._new, self._new_json = self.folder / "new", self.folder / "new.json"
+
+    def __enter__(self) -> "PartialRun":
+        check_folder(self.folder)
+        with rewrite_os_errors(self.folder):
+            self.folder.mkdir(parents=True, exist_ok=True)
+        self._lock = Lock(self.folder / "lock")
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        is_done = not self._run.is_file()
+        self._lock.release(remove=is_done)
+        if is_done:
+            with suppress(OSError):  # it has a file of the user
+                self.folder.rmdir()
+
+    def resume(self, made_of: MadeOf) -> bool:
+        """Return whether there is an interrupted run, whose manifest is read.
+
+        RAISES (ValueError): if it was made of something else, or run.json is damaged.
         """
-        counts: Counter[IdType] = Counter(
-            None if row.id is None else "int64" if isinstance(row.id, int) else "string"
-            for row in progress_of(self.rows(), desc="Reading", unit="rows", shown=progress)
-        )
-        if len(counts) > 1:
+        if not self._run.is_file():
+            return False
+        check_output(self._run)
+        try:
+            self.manifest = parse_checksummed(_Manifest, self._run.read_bytes())
+        except ValueError as error:
             raise ValueError(
-                f"{self.path}: the column '{self.columns.id}' has strings and whole numbers. Make all ids of "
-                "one type, or leave --id-column out."
+                f"{self.folder} holds an interrupted run whose run.json cannot be read ({reason_of(error)}). "
+                "Start over with --restart."
+            ) from error
+        if differing := differences(self.manifest.made_of, made_of):
+            raise ValueError(
+                f"{self.folder} holds an interrupted run that was begun otherwise: {differing}. Resume with the "
+                "input and the options of that run, or start over with --restart."
             )
-        return counts.total(), next(iter(counts), None)
+        return True
 
-    def check_unchanged(self, *, is_whole: bool = True) -> None:
-        """Refuse a file that was written to in the meantime, or did not have its rows (is_whole).
+    def begin(self, made_of: MadeOf, width: int, *, progress: bool) -> None:
+        """Begin a run. RAISES (ValueError): for a bad row of the input."""
+        self.clear()
+        texts = scan_texts(self.source, self.columns, progress=progress)
+        self.manifest = _Manifest(made_of=made_of, width=width, texts=texts)
+        self._write_json(self._run, self.manifest)
 
-        RAISES (ValueError): if it is one.
+    def clear(self) -> None:
+        """Remove the run: run.json first, so that nothing resumes with the rest."""
+        for path in (self._run, self._new, self._new_json, *self.folder.glob("window-*.npz")):
+            path.unlink(missing_ok=True)
+
+    def windows(self) -> Iterator[_Window]:
+        """Yield the finished windows, up to the first that is missing or damaged."""
+        for number in range(-(-self.manifest.texts.rows // self.encoding.window)):
+            path = self._path(number)
+            check_output(path)
+            if not path.is_file():
+                return
+            try:
+                arrays = read_arrays(path, {"vectors": (self.encoding.dtype, 2), "cut": ("int64", 0)})
+            except ValueError:
+                return
+            if arrays["vectors"].shape != self.shape(number):
+                return
+            yield _Window(arrays["vectors"], int(arrays["cut"]))
+
+    def shape(self, number: int) -> tuple[int, int]:
+        """Return the shape of a window's vectors."""
+        rows, window = self.manifest.texts.rows, self.encoding.window
+        return min(window, rows - number * window), self.manifest.width
+
+    def write(self, number: int, window: _Window) -> _Window:
+        """Write a finished window, and return it with vectors of the dtype of the output.
+
+        RAISES (ValueError): for a number that is not finite in this dtype. (OSError): if writing fails, as on a full
+            disk; finished windows stay.
         """
-        if not is_whole or _stamp(self.path) != self._stamp:
+        dtype, first = self.encoding.dtype, number * self.encoding.window
+        with numpy.errstate(over="ignore"):  # infinite numbers are found below
+            vectors = numpy.ascontiguousarray(window.vectors, dtype=dtype)
+        finite = numpy.isfinite(vectors).all(axis=1)
+        if not finite.all():
             raise ValueError(
-                f"{self.path} was changed while it was read. Run the same command again; if the change is to stay, "
+                f"The vector of row {first + int(finite.argmin())} (from 0) is not finite in {dtype}. "
+                "Write float32, or encode in another precision (--precision float32)."
+            )
+        with atomic_write(self._path(number), temporary=self._new) as file:
+            numpy.savez(file, vectors=vectors, cut=numpy.array(window.cut, dtype="int64"))
+        return _Window(vectors, window.cut)
+
+    def check_unchanged(self, *, has_rows: bool = True) -> None:
+        """Raise ValueError if the input was changed since the run began, or lacks rows that it had."""
+        if not has_rows or _file_state(self.source) != self._state:
+            raise ValueError(
+                f"{self.source} was changed while it was read. Run the same command again; if the change is to stay, "
                 "with --restart."
             )
 
+    def assemble(self) -> None:
+        """Write the output of all windows, and its record."""
+        manifest, encoding = self.manifest, self.encoding
+        texts, width = manifest.texts, manifest.width
+        with atomic_write(self.output, temporary=self._new) as file:
+            if self.output.suffix.lower() == ".npy":
+                write_npy(file, self._blocks(), (texts.rows, width), encoding.dtype)
+            else:
+                rows = read_text_rows(self.source, self.columns)
+                write_parquet(file, self._blocks(), rows, texts.id_type, encoding.with_text, width, encoding.dtype)
+        record = FileRecord(made_of=manifest.made_of, width=width, digest=file_digest(self.output), texts=texts)
+        self._write_json(record_path(self.output), record)
 
-def _stamp(path: Path) -> tuple[int, int, int]:
-    stat = os.stat(path)
-    return stat.st_size, stat.st_mtime_ns, stat.st_ino
+    def _blocks(self) -> Iterator[numpy.ndarray]:
+        left = self.manifest.texts.rows
+        for window in self.windows():
+            yield window.vectors
+            left -= len(window.vectors)
+        self.check_unchanged(has_rows=not left)
+
+    def _path(self, number: int) -> Path:
+        return self.folder / f"window-{number:08}.npz"
+
+    def _write_json(self, path: Path, content: BaseModel) -> None:
+        with atomic_write(path, temporary=self._new_json) as file:
+            file.write(json.dumps(checksummed_json(content.model_dump()), indent=2).encode("utf8"))
 
 
 @validated
@@ -114,8 +307,8 @@ def encode_file(
 ) -> BulkReport:
     """Write the vectors of a file's texts, those of SentenceBert.encode, a row for each, to another file.
 
-    What is done is kept in the folder OUT.partial, window by window. After an interruption of any kind the same call
-    goes on, and the file becomes the same, bit for bit. OUT.json beside it says what it is made of, see FileVectors.
+    Finished windows are kept in the folder OUT.partial. After an interruption of any kind the same call resumes, and
+    the file is the same, bit for bit. OUT.json beside it says what it is made of, see FileVectors.
 
     sbert (SentenceBert): the pipe.
     input_path (Path): .txt, .jsonl, .csv (quoted), .tsv (not quoted), each of them .gz or not, or .parquet. It is read
@@ -128,7 +321,7 @@ def encode_file(
     window (int): texts that are encoded together, and how often work is saved. As many texts, and a few times as many
         with several processes, are in memory.
     max_batch_items (int): the most wordpieces in a forward pass; 0 as the encoder says, or what suits the device.
-    n_process, gpu_ids: see SentenceBert.encode. They may be others when the run goes on.
+    n_process, gpu_ids: see SentenceBert.encode. They may be others when the run resumes.
     progress (bool): whether to show a progress bar.
     overwrite (bool): whether the output may be there already; it is replaced when all is done.
     restart (bool): whether to start over, whatever OUT.partial holds.
@@ -142,19 +335,23 @@ def encode_file(
     encoding = Encoding(
         column, header, id_column, with_text, dtype, window, max_batch_items, prompt_name, prompt, truncate_dim
     )
-    check_paths(Path(input_path), Path(output_path), encoding, overwrite=overwrite)
+    source, output = Path(input_path), Path(output_path)
+    check_paths(source, output, encoding, overwrite=overwrite)
     check_gpus(gpu_ids)
     encoder = encoding.encoder(sbert)
-    report = _run(
-        encoder,
-        Path(input_path),
-        Path(output_path),
-        encoding,
-        n_process=n_process,
-        gpu_ids=gpu_ids,
-        progress=progress,
-        restart=restart,
-    )
+    settings = encoding.made_of(encoder, gpu_ids, output.suffix.lower())
+    with PartialRun(source, output, encoding) as run:
+        if restart:
+            run.clear()
+        made_of: MadeOf = {_INPUT: file_digest(source), **settings}
+        if not run.resume(made_of):
+            width = encoder.encode(encoder.tokenize(["a"]))[0].shape[1]
+            run.begin(made_of, width, progress=progress)
+        with _fixed_budget(encoder, texts_budget(encoder, max_batch_items, gpu_ids)):
+            report = _encode(run, encoder, n_process, gpu_ids, progress)
+        run.check_unchanged()
+        run.assemble()
+        run.clear()
     counter = TruncationCounter()
     counter.add_rows(report.rows, report.cut, encoder.max_length)
     if counter.count:
@@ -163,7 +360,7 @@ def encode_file(
 
 
 def check_paths(source: Path, output: Path, encoding: Encoding, *, overwrite: bool) -> None:
-    """Check the files of encode_file before anything is loaded, or OUT.partial is made.
+    """Check the files of encode_file before anything is loaded or written.
 
     RAISES (ImportError, OSError, ValueError): see encode_file.
     """
@@ -173,80 +370,45 @@ def check_paths(source: Path, output: Path, encoding: Encoding, *, overwrite: bo
     if output.exists() and source.exists() and output.samefile(source):
         raise ValueError(f"{output} is the input, and was given as the output, too. Give the output another name.")
     check_output(output)
-    record = record_path(output)
-    taken = output if output.exists() else record if record.exists() and not is_record(record) else None
-    if taken is not None and not overwrite:
-        raise FileExistsError(
-            f"{taken} is there already. Give the output another name, or replace the file with --overwrite."
-        )
-
-
-def _run(
-    encoder: TextEncoder,
-    input_path: Path,
-    output: Path,
-    encoding: Encoding,
-    *,
-    n_process: int,
-    gpu_ids: Sequence[int],
-    progress: bool,
-    restart: bool,
-) -> BulkReport:
-    suffix = output.suffix.lower()
-    columns = TextColumns(encoding.column, encoding.id_column, encoding.header)
-    settings = encoding.made_of(encoder, gpu_ids, suffix)
-    with Checkpoint(output) as checkpoint:
-        if restart:
-            checkpoint.clear()
-        source = _Source(input_path, columns)
-        made_of: Values = {INPUT: source.sha256, **settings}
-        if not checkpoint.resume(made_of):
-            rows, id_type = source.check_contents(progress=progress)
-            width = encoder.encode(encoder.tokenize(["a"]))[0].shape[1]
-            checkpoint.begin(
-                RunState.model_validate(
-                    {"made_of": made_of, "rows": rows, "width": width, "dtype": encoding.dtype, "id_type": id_type}
-                )
+    for path in (output, record_path(output)):
+        if path.exists() and not overwrite:
+            raise FileExistsError(
+                f"{path} is there already. Give the output another name, or replace the file with --overwrite."
             )
-        state = checkpoint.state
-        resumed = state.done
-        with _fixed_budget(encoder, texts_budget(encoder, encoding.max_batch_items, gpu_ids)):
-            _encode(encoder, source, checkpoint, encoding.window, n_process, gpu_ids, progress)
-        made = checkpoint.vectors
-        if suffix == ".parquet":
-            made = checkpoint.assembled
-            write_parquet(made, checkpoint, source.rows(), encoding.window, with_text=encoding.with_text)
-        texts = digest_texts(input_path, columns)
-        source.check_unchanged()
-        write_record(output, made, made_of, texts, (state.rows, state.width))  # first: no output is without one
-        with rewriting_os_errors(output):
-            replace(made, output)
-        checkpoint.clear()
-    return BulkReport(state.rows, state.width, resumed, state.zero, state.cut)
+
+
+_FileState = tuple[int, int, int]  # size, time of the last change, inode
+
+
+def _file_state(path: Path) -> _FileState:
+    stat = path.stat()
+    return stat.st_size, stat.st_mtime_ns, stat.st_ino
 
 
 def _encode(
-    encoder: TextEncoder,
-    source: _Source,
-    checkpoint: Checkpoint,
-    window: int,
-    n_process: int,
-    gpu_ids: Sequence[int],
-    progress: bool,
-) -> None:
-    """Encode the rows that are not done. Those that are done are read, but not encoded."""
-    state = checkpoint.state
-    if state.done == state.rows:
-        return
-    done = state.done
-    texts = (row.text for number, row in enumerate(source.rows()) if number >= done)
-    with progress_bar(state.rows, initial=done, shown=progress, unit="texts") as bar:
-        encoded = encode_windows(encoder, texts, window=window, moved=bar.update, n_process=n_process, gpu_ids=gpu_ids)
-        while state.done < state.rows:
-            vectors, n_cut = next(encoded, (None, 0))
-            expected = min(window, state.rows - state.done), state.width
-            source.check_unchanged(is_whole=vectors is not None and vectors.shape == expected)
-            checkpoint.write(cast(numpy.ndarray, vectors), n_cut)
+    run: PartialRun, encoder: TextEncoder, n_process: int, gpu_ids: Sequence[int], progress: bool
+) -> BulkReport:
+    """Encode the windows that are not finished, and count all."""
+    rows, window = run.manifest.texts.rows, run.encoding.window
+    counts = [_count(finished) for finished in run.windows()]
+    resumed = sum(n for n, _, _ in counts)
+    if resumed < rows:
+        read = enumerate(read_text_rows(run.source, run.columns))
+        texts = (row.text for number, row in read if number >= resumed)
+        with progress_bar(rows, initial=resumed, shown=progress, unit="texts") as bar:
+            encoded = encode_windows(
+                encoder, texts, window=window, moved=bar.update, n_process=n_process, gpu_ids=gpu_ids
+            )
+            for vectors, n_cut in encoded:
+                run.check_unchanged()
+                counts.append(_count(run.write(len(counts), _Window(vectors, n_cut))))
+    _, zero, cut = map(sum, zip((0, 0, 0), *counts, strict=True))
+    return BulkReport(rows, run.manifest.width, resumed, zero, cut)
+
+
+def _count(window: _Window) -> tuple[int, int, int]:
+    """Return how many rows a window has, how many of them are zero, and how many were cut."""
+    return len(window.vectors), int((~window.vectors.any(axis=1)).sum()), window.cut
 
 
 @contextmanager

@@ -1,4 +1,4 @@
-"""Vectors of a data set, read as one: a block at a time, or a few rows of any part."""
+"""Vectors of a data set, read as one array: a block at a time, or a few rows of any part."""
 
 import hashlib
 from collections.abc import Iterator
@@ -9,12 +9,9 @@ from typing import Any
 import numpy
 
 from ..files.serialization import digest_of_parts
-from .dataset_encoding import INDEX, JOB, Index, JobSpec, ShardManifest
-from .embeddings_file import ArrayReader, TableReader, open_reader
-from .options import WEIGHTS
-from .shards import RemoteFolder
-
-_CHUNK = 2**20  # bytes that are digested at a time
+from .dataset_encoding import INDEX, JOB, Index, Job, ShardManifest
+from .dataset_folder import RemoteFolder
+from .embeddings_file import ENCODER_DIGEST, ArrayReader, TableReader, open_reader
 
 
 class PartVectors:
@@ -30,7 +27,7 @@ class PartVectors:
     def __init__(self, folder: str | Path):
         self.place = RemoteFolder(str(folder) if "://" in str(folder) else str(Path(folder).absolute()))
         self.name = self.place.name
-        index, job = self.place.read_json(INDEX, Index), self.place.read_json(JOB, JobSpec)
+        index, job = self.place.read_json(INDEX, Index), self.place.read_json(JOB, Job)
         self.parts = [] if index is None else index.parts
         self._starts = numpy.cumsum([0, *(part.made.rows for part in self.parts)])
         if job is None or not self._starts[-1]:
@@ -39,7 +36,7 @@ class PartVectors:
                 "Encode a folder of texts to it, until all parts are done."
             )
         self.shape = int(self._starts[-1]), self.parts[-1].made.width
-        self.encoder = str(job.made_of["encoder"]), str(job.made_of[WEIGHTS])
+        self.encoder = str(job.made_of["encoder"]), str(job.made_of[ENCODER_DIGEST])
         self.digest = digest_of_parts([(part.vectors, part.digest) for part in self.parts])
 
     def __len__(self) -> int:
@@ -72,11 +69,11 @@ class PartVectors:
         return vectors
 
     def where(self, rows: numpy.ndarray) -> list[tuple[str, int, Any, Any]]:
-        """Return where some vectors stand, and what is kept beside them.
+        """Return where some vectors are stored, with their ids and texts.
 
         rows (int64 (n,)): from 0.
         RETURNS (list of (file, row, id, text)): the file below the folder, the row in it (from 0), and id and text,
-            None where they are not kept.
+            None if they are not stored.
         """
         places: dict[int, tuple[str, int, Any, Any]] = {}
         for part, of_part, part_rows in self._by_part(rows):
@@ -97,15 +94,12 @@ class PartVectors:
     @contextmanager
     def _reader(self, part: ShardManifest, *, whole: bool = False) -> Iterator[ArrayReader | TableReader]:
         """Open a part. whole (bool): whether its bytes are compared with what was written."""
-        files, root = self.place.open()
         try:
-            with files.open_input_file(f"{root}/{part.vectors}") as file:
+            with self.place.open().open_input_file(part.vectors) as file:
                 if whole:
-                    digest = hashlib.sha256()
-                    while data := file.read(_CHUNK):
-                        digest.update(data)
-                    if digest.hexdigest() != part.digest:
-                        raise ValueError(f"its SHA-256 is {digest.hexdigest()}, {INDEX} says {part.digest}")
+                    digest = hashlib.file_digest(file, "sha256").hexdigest()
+                    if digest != part.digest:
+                        raise ValueError(f"its SHA-256 is {digest}, {INDEX} says {part.digest}")
                     file.seek(0)
                 reader = open_reader(file, part.vectors)
                 if reader.shape != (part.made.rows, self.shape[1]):

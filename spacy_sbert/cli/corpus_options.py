@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from ..bulk import FileVectors
     from ..pipeline.sbert import SentenceBert
-    from ..search.corpus import Corpus as Texts
+    from ..search.corpus_search import Corpus as Texts
 
 Corpus = Annotated[Path, Argument(help=TEXTS, exists=True, dir_okay=False, callback=check_corpus)]
 Table = Annotated[Path, Argument(help="The .tsv or .jsonl file to write.")]
@@ -54,7 +54,7 @@ def run(
     check_pipeline(pipeline)
     column = column or COLUMN
 
-    from ..search.corpus import read_corpus
+    from ..search.corpus_search import read_corpus
 
     with exit_on_error(f"Cannot take the vectors in {vectors}"):
         stored = None if vectors is None else vectors_of(vectors, corpus, column, header=header)

@@ -14,9 +14,7 @@ from .options import Quiet
 def _index_cli(
     vectors: Annotated[
         str,
-        Argument(
-            help="The folder of vectors that `encode` made of a folder; it may be in a store, such as s3://bucket/vectors."
-        ),
+        Argument(help="The folder of vectors that `encode` made of a folder; also in a store: s3://bucket/vectors."),
     ],
     index_path: Annotated[Path, Argument(help="The folder of the index.", file_okay=False)],
     n_lists: Annotated[
@@ -39,9 +37,8 @@ def _index_cli(
 
     if Path(vectors).is_file():
         fail(
-            f"{vectors} is a file: expected a folder of vectors, which `encode` made of a folder of texts. The "
-            f"index of one file is built by its first search: search PIPELINE TEXTS QUERY --vectors {vectors} "
-            "--index FOLDER."
+            f"{vectors} is a file: expected a folder of vectors. The index of one file is built by its first search: "
+            f"search PIPELINE TEXTS QUERY --vectors {vectors} --index FOLDER."
         )
     with exit_on_error(f"Cannot build an index of {vectors}", RuntimeError):
         stored = PartVectors(vectors)

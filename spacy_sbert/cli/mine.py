@@ -10,8 +10,6 @@ from ._util import app, check_columns, fail
 from .corpus_options import Corpus, Table, check_table, run, with_ids, write
 from .options import Code, Column, Gpu, Header, IdColumn, Overwrite, Pipe, Pipeline, Quiet, Vectors
 
-_PAIRS = 100
-
 
 @app.command("mine")
 def _mine_cli(
@@ -45,15 +43,12 @@ def _mine_cli(
     check_table(output, overwrite=overwrite)
     check_columns(corpus, column, header=header)
     if groups and (min_score is None or k is not None):
-        fail(
-            "--groups needs --min-score, the cosine similarity from which two texts belong together, and takes "
-            "no -k. Give such as --groups --min-score 0.9."
-        )
+        fail("--groups needs --min-score, from which two texts are in one group, and takes no -k.")
 
     from ..search.corpus_search import group_texts, mine_texts
 
     least = -1.0 if min_score is None else min_score
-    k = _PAIRS if k is None else k
+    k = 100 if k is None else k
     work = partial(group_texts, min_score=least) if groups else partial(mine_texts, k=k or None, min_score=least)
     rows, _, read = run(
         work,
@@ -68,13 +63,12 @@ def _mine_cli(
         header=header,
         vectors=vectors,
     )
-    has_ids = id_column is not None
+    ids: tuple[str, ...] = () if id_column is None else ("id",) if groups else ("first_id", "second_id")
     if groups:
-        write(output, ("group", "row", *(("id",) if has_ids else ()), "text"), with_ids(rows, read, 1))
+        write(output, ("group", "row", *ids, "text"), with_ids(rows, read, 1))
         alone = len(read.texts) - len(rows)
         msg.info(f"{len({row[0] for row in rows})} groups of {len(rows)} texts; {alone} are in none")
         return
-    ids = ("first_id", "second_id") if has_ids else ()
     write(output, ("score", "first_row", "second_row", *ids, "first", "second"), with_ids(rows, read, 1, 2))
     if len(rows) == k:
         msg.info(f"There may be more pairs: these are the {k} best, as many as -k allows")

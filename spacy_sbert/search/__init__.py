@@ -1,11 +1,10 @@
 """Search among sentence vectors by cosine similarity: exact in bounded memory, or through a saved index; clusters."""
 
 from .clustering import communities, hierarchical_clusters, kmeans_clusters, similar_groups
-from .exact import first_found, nearest, recall
+from .exact import most_similar_pairs, nearest, pairs_above, recall
 from .index import VectorIndex
 from .ivfpq import build_ivfpq
 from .memory_mapped import EncoderIdentity, StoredVectors, identify, nearest_stored
-from .paraphrase_mining import most_similar_pairs, pairs_above
 from .quantization import BinaryVectors, Int8Vectors
 from .spans import SpanSearch, collect_spans
 
@@ -19,7 +18,6 @@ __all__ = [
     "build_ivfpq",
     "collect_spans",
     "communities",
-    "first_found",
     "hierarchical_clusters",
     "identify",
     "kmeans_clusters",

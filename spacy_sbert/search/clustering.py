@@ -1,6 +1,5 @@
 """Cluster vectors: community detection, k-means, hierarchical."""
 
-from math import isfinite
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import numpy
@@ -13,18 +12,19 @@ from scipy.sparse.csgraph import connected_components
 
 from ..similarity import check_count, checked, unit_length
 from ..validation import Cosine, Positive, Seed, validated
-from .exact import BLOCK_BYTES, BlockBytes, rounding, scores_of, side, slices, upper_blocks
-from .paraphrase_mining import blocks_above
+from .exact import BLOCK_BYTES, BlockBytes, blocks_above, rounding, scores_of, slices, upper_blocks
 
 if TYPE_CHECKING:
     from sklearn.cluster import KMeans
 
-Linkage = Literal["average", "complete", "single"]
-
 
 @validated
 def hierarchical_clusters(
-    vectors: ArrayLike, *, n_clusters: int | None = None, threshold: float | None = None, linkage: Linkage = "average"
+    vectors: ArrayLike,
+    *,
+    n_clusters: int | None = None,
+    threshold: float | None = None,
+    linkage: Literal["average", "complete", "single"] = "average",
 ) -> numpy.ndarray:
     """Clusters that begin as single vectors and are merged, the two nearest first.
 
@@ -50,7 +50,7 @@ def hierarchical_clusters(
         )
     if n_clusters is not None:
         check_count(n_clusters, n, f"clusters of {n} vectors", "n_clusters")
-    if threshold is not None and not (isfinite(threshold) and 0 <= threshold <= 2):
+    if threshold is not None and not 0 <= threshold <= 2:
         raise ValueError(
             f"Cannot merge clusters up to the distance threshold = {threshold}: expected a cosine distance from 0 to 2."
         )
@@ -70,7 +70,7 @@ def _by_appearance(labels: numpy.ndarray) -> numpy.ndarray:
 
 
 def _distances(rows: numpy.ndarray) -> numpy.ndarray:
-    """1 - cos of every two rows i < j, by i and then j: float64 (n (n - 1) / 2,)."""
+    """Return 1 - cos of every two rows i < j, by i and then j: float64 (n (n - 1) / 2,)."""
     n, size, filled = len(rows), max(1, BLOCK_BYTES // (8 * len(rows))), 0
     distances, products = numpy.empty(n * (n - 1) // 2), numpy.empty((min(n, size), n))
     for block in slices(n, size):
@@ -80,7 +80,7 @@ def _distances(rows: numpy.ndarray) -> numpy.ndarray:
             above = distances[filled : filled + len(row) - first]
             numpy.subtract(1, row[first:], out=above)
             filled += len(above)
-    return numpy.maximum(distances, 0, out=distances)  # that of equal vectors may be rounded to less
+    return numpy.maximum(distances, 0, out=distances)  # rounding of equal vectors
 
 
 @validated
@@ -111,7 +111,7 @@ def communities(
     centres = numpy.argsort(-counts, kind="stable")
     centres = centres[counts[centres] >= min_size]
     free = numpy.ones(len(rows), dtype=bool)
-    found: list[numpy.ndarray] = []
+    groups: list[numpy.ndarray] = []
     for block in slices(len(centres), max(1, block_bytes // (4 * len(rows)))):
         left = numpy.flatnonzero(free)
         if len(left) < min_size:
@@ -123,14 +123,14 @@ def communities(
                 free[group] = False
                 others = group[group != centre]
                 scores = scores_of(rows, rows, numpy.full(len(others), centre), others, block_bytes)
-                found.append(numpy.concatenate([[centre], others[numpy.argsort(-scores, kind="stable")]]))
-    return sorted(found, key=len, reverse=True)
+                groups.append(numpy.concatenate([[centre], others[numpy.argsort(-scores, kind="stable")]]))
+    return sorted(groups, key=len, reverse=True)
 
 
 def _count_neighbours(rows: numpy.ndarray, threshold: float, block_bytes: int) -> numpy.ndarray:
-    """|N(i)| of each row, itself among them: int64 (n,)."""
+    """Return |N(i)| of each row, including itself: int64 (n,)."""
     counts = numpy.zeros(len(rows), dtype="int64")
-    for left, right in upper_blocks(len(rows), side(block_bytes)):
+    for left, right in upper_blocks(len(rows), block_bytes):
         close = _close(rows[left], rows[right], threshold, block_bytes)
         counts[left] += numpy.count_nonzero(close, axis=1)
         if left != right:
@@ -139,7 +139,7 @@ def _count_neighbours(rows: numpy.ndarray, threshold: float, block_bytes: int) -
 
 
 def _close(u: numpy.ndarray, v: numpy.ndarray, threshold: float, block_bytes: int) -> numpy.ndarray:
-    """Whether cos(u_i, v_j) >= threshold, the same in whatever block: bool (len(u), len(v))."""
+    """Return whether cos(u_i, v_j) >= threshold, bool (len(u), len(v)): the same whatever the blocks."""
     products = u @ v.T
     margin = rounding(u.shape[1])
     close = products > threshold - margin

@@ -1,129 +1,183 @@
-"""Search, mine and cluster files of texts."""
+"""Search, mine and cluster files of texts: the functions behind the commands."""
 
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from functools import partial
+from itertools import repeat
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 import numpy
 from numpy.typing import ArrayLike
 
+from ..bulk import PartVectors
+from ..bulk.dataset_encoding import JOB
 from ..errors import Errors
-from ..files.tables import write_table  # noqa: F401  as the other functions behind the commands
+from ..files.tables import TABLES, Columns, TextColumns, read_columns, read_text_rows
+from ..files.text_lines import format_suffix
 from ..pipeline.sbert import SentenceBert
-from ..progress import progress_bar, ticking
+from ..progress import progress_bar, progress_of, ticking
 from ..similarity import checked
 from ..validation import Cosine, Positive, check, validated
 from .clustering import communities, hierarchical_clusters, import_kmeans, kmeans_clusters, similar_groups
-from .corpus import TEXT, Corpus, corpus_of, read_corpus
-from .exact import nearest, slices
+from .exact import Best, check_pairs, most_similar_pairs, nearest, pairs_above, slices
 from .index import VectorIndex
-from .index_folder import MANIFEST, BuiltKind, IndexRow, import_faiss, read_manifest, read_rows, rows_digest
-from .memory_mapped import StoredVectors, check_encoder, identify, identity_of, nearest_stored
-from .paraphrase_mining import check_kept, most_similar_pairs, pairs_above
+from .index_folder import MANIFEST, BuiltKind, IndexRow, import_faiss
+from .memory_mapped import check_encoder, identify, identity_of, nearest_stored
 
-Method = Literal["communities", "hierarchical", "kmeans"]
-KIND: BuiltKind = "hnsw"  # of an index, if nobody asks for another
-WINDOW = 2**12  # as many as `encode` takes together: texts whose vectors are in memory beside an index that is built
-MAX_HIERARCHICAL = 30_000  # texts, whose distances take 3.6 GB, and SciPy's copy of them as much
+TEXT = "text"  # the default column
 NO_CLUSTER = -1
+_KIND: BuiltKind = "hnsw"  # of an index by default
+_WINDOW = 2**12  # texts whose vectors are in memory beside an index that is built
+_MAX_HIERARCHICAL = 30_000  # texts, whose distances take 3.6 GB, and SciPy's copy as much
 
 
-class _FoundText(NamedTuple):
+class Corpus(NamedTuple):
+    """The texts of a file that are not blank.
+
+    texts: the texts. rows: the row of each in the file, from 0; blank rows count, as in the vectors of `encode`.
+    ids: the id of each, None if no column was named for them. others: the other columns of each, None if not read.
+    """
+
+    texts: list[str]
+    rows: list[int]
+    ids: list[str | int] | None = None
+    others: list[Columns] | None = None
+
+    @property
+    def index_rows(self) -> list[IndexRow]:
+        """The texts, ids and rows, to save in an index."""
+        return [IndexRow(*row) for row in zip(self.texts, self.ids or repeat(None), self.rows, strict=False)]
+
+
+def read_corpus(
+    path: Path,
+    column: str = TEXT,
+    *,
+    id_column: str | None = None,
+    header: bool = True,
+    others: bool = False,
+    progress: bool = False,
+) -> Corpus:
+    """Read the texts of a file, without blank ones.
+
+    path (Path): .txt with a text a line, .jsonl, .csv, .tsv (each .gz or not) or .parquet.
+    column (str): the column or field of the texts. id_column (str): that of the ids, strings or whole numbers.
+    header (bool): whether .csv and .tsv have one; if not, columns are named "0", "1", ...
+    others (bool): whether to read the other columns of a table, too. progress (bool): whether to show a progress bar.
+    RAISES (ValueError): if it holds none, or has a bad row, with its line.
+    """
+    texts, numbers, ids, kept = list[str](), list[int](), list[Any](), list[Columns]()
+    has_others = others and format_suffix(path) in TABLES
+    columns: Iterable[Columns] = read_columns(path, header=header) if has_others else repeat({})
+    read = read_text_rows(path, TextColumns(column, id_column, header))
+    rows = progress_of(read, desc="Reading", unit="rows", shown=progress)
+    for number, (row, own) in enumerate(zip(rows, columns, strict=has_others)):
+        if row.text and not row.text.isspace():
+            texts.append(row.text)
+            numbers.append(number)
+            ids.append(row.id)
+            kept.append({name: value for name, value in own.items() if name not in (column, id_column)})
+    if not texts:
+        raise ValueError(f"{path} holds no text: expected one a line, or .jsonl with text.")
+    return Corpus(texts, numbers, ids if id_column is not None else None, kept if has_others else None)
+
+
+def _corpus_of(index: VectorIndex, folder: Path) -> Corpus:
+    """Return the texts beside an index. RAISES (ValueError): if it was saved without texts."""
+    texts = [row.text for row in index.rows or () if row.text is not None]
+    if index.rows is None or len(texts) < len(index):
+        raise ValueError(f"The index in {folder} was saved without texts. Give the corpus that it was built of.")
+    numbers = [place if row.row is None else row.row for place, row in enumerate(index.rows)]
+    ids = ["" if row.id is None else row.id for row in index.rows]
+    return Corpus(texts, numbers, ids if any(row.id is not None for row in index.rows) else None)
+
+
+class FoundText(NamedTuple):
     """Text that is similar to a query.
 
-    score (float): their cosine similarity. row (int): of the text in the corpus, from 0; blank ones count. text (str).
-    id (str or int): of the text, if there is one.
+    score (float): their cosine similarity. row (int): of the text in the corpus, from 0; blank ones count.
+    text (str), id (str or int): None if not stored. file (str): the file of a stored vector, else None.
     """
 
     score: float
     row: int
-    text: str
+    text: str | None
     id: str | int | None = None
+    file: str | None = None
 
 
 def _encode_texts(
     pipe: SentenceBert, texts: Sequence[str], vectors: ArrayLike | None, *, progress: bool
 ) -> numpy.ndarray:
-    """Return the vectors of texts, float32 (n, width): those given, or new ones.
-
-    RAISES (ValueError): if as many are not given, or their width is another.
-    """
+    """Return the given vectors of texts, or new ones, float32 (n, width)."""
     if vectors is None:
         return pipe.encode(texts, progress=progress)
-    given = checked(vectors, "vectors")
-    if len(given) != len(texts):
-        raise ValueError(Errors.SEARCH_ROW_COUNT.format(given=len(texts), expected=len(given)))
-    return given
-
-
-def _encode_blocks(
-    pipe: SentenceBert, texts: Sequence[str], vectors: ArrayLike | None = None, *, progress: bool = False
-) -> Iterator[numpy.ndarray]:
-    """Yield the vectors of texts in blocks. progress (bool): whether to show a progress bar."""
-    if vectors is not None:
-        given = _encode_texts(pipe, texts, vectors, progress=progress)
-    with progress_bar(len(texts), shown=progress, unit="texts") as bar:  # until they are in the index, too
-        for part in slices(len(texts), WINDOW):
-            yield pipe.encode(texts[part]) if vectors is None else given[part]
-            bar.update(part.stop - part.start)
-
-
-def _open_index(
-    pipe: SentenceBert,
-    corpus: Path,
-    folder: Path,
-    *,
-    kind: BuiltKind | None,
-    column: str = TEXT,
-    header: bool = True,
-    read: Corpus | None = None,
-    vectors: ArrayLike | None = None,
-    progress: bool = False,
-) -> tuple[VectorIndex, Corpus]:
-    """Open the index of a file of texts: the one in the folder, or a new one that is saved there.
-
-    For arguments see search_texts. RETURNS (VectorIndex, Corpus): the index, and the texts.
-    RAISES (ValueError): if the index there is damaged, or of another encoder or other texts; (ImportError): if FAISS is
-        not installed.
-    """
-    import_faiss()
-    read = read or read_corpus(corpus, column, header=header, progress=progress)
-    encoder, rows = identify(pipe), read.index_rows()
-    if not (folder / MANIFEST).exists():
-        blocks = _encode_blocks(pipe, read.texts, vectors, progress=progress)
-        index = VectorIndex.build(blocks, kind=kind or KIND, encoder=encoder)
-        index.rows = rows
-        with ticking("Saving", shown=progress):
-            index.save(folder)
-        return index, read
-    saved = read_manifest(folder)
-    saved.check_encoder(encoder, folder)
-    if kind is not None and saved.kind != kind:
-        raise ValueError(
-            f"The index in {folder} is of the kind {saved.kind}, not {kind}. Delete it to build another, or "
-            "leave --kind out."
-        )
-    unnumbered = [IndexRow(text, None) for text in read.texts]  # as VectorIndex.build(vectors, texts=texts) has them
-    if not any(saved.rows_sha256 == rows_digest(each) for each in (rows, unnumbered)):
-        theirs = corpus_of(read_rows(folder, saved), folder)
-        if theirs[:2] != read[:2] or (theirs.ids is not None and read.ids is not None and theirs.ids != read.ids):
-            raise ValueError(
-                f"The index in {folder} was built of other texts than those of {corpus}. Delete it to build it "
-                "again, or give another folder."
-            )
-    return VectorIndex.load(folder, encoder=encoder), read
+    rows = checked(vectors, "vectors")
+    if len(rows) != len(texts):
+        raise ValueError(Errors.SEARCH_ROW_COUNT.format(given=len(texts), expected=len(rows)))
+    return rows
 
 
 def _encode_queries(
     pipe: SentenceBert, queries: Sequence[str], prompt: str | None, *, progress: bool = False
 ) -> numpy.ndarray:
     """Return the vectors of queries, float32 (n, width). RAISES (ValueError): if one has no text."""
-    wanted = pipe.encode(queries, prompt_name=prompt, progress=progress)
-    empty = numpy.flatnonzero(~wanted.any(axis=1))
+    vectors = pipe.encode(queries, prompt_name=prompt, progress=progress)
+    empty = numpy.flatnonzero(~vectors.any(axis=1))
     if len(empty):
         first = int(empty[0])
         raise ValueError(Errors.SEARCH_EMPTY_QUERY.format(query=f"query number {first + 1}, {queries[first][:50]!r}"))
-    return wanted
+    return vectors
+
+
+def _build_index(
+    pipe: SentenceBert, read: Corpus, kind: BuiltKind, vectors: ArrayLike | None, progress: bool
+) -> VectorIndex:
+    rows = None if vectors is None else _encode_texts(pipe, read.texts, vectors, progress=progress)
+
+    def blocks() -> Iterator[numpy.ndarray]:
+        with progress_bar(len(read.texts), shown=progress, unit="texts") as bar:  # until they are in the index, too
+            for part in slices(len(read.texts), _WINDOW):
+                yield pipe.encode(read.texts[part]) if rows is None else rows[part]
+                bar.update(part.stop - part.start)
+
+    index = VectorIndex.build(blocks(), kind=kind, encoder=identify(pipe))
+    index.rows = read.index_rows
+    return index
+
+
+def _open_index(
+    pipe: SentenceBert,
+    corpus: Path,
+    folder: Path,
+    read: Corpus,
+    *,
+    kind: BuiltKind | None = None,
+    vectors: ArrayLike | None = None,
+    progress: bool = False,
+) -> VectorIndex:
+    """Return the index of a file of texts: the one in the folder, or a new one that is saved there.
+
+    RAISES (ValueError): if the index there is damaged, or of another kind, another encoder or other texts.
+    """
+    if not (folder / MANIFEST).exists():
+        index = _build_index(pipe, read, kind or _KIND, vectors, progress)
+        with ticking("Saving", shown=progress):
+            index.save(folder)
+        return index
+    index = VectorIndex.load(folder, encoder=identify(pipe))
+    if kind is not None and index.kind != kind:
+        raise ValueError(
+            f"The index in {folder} is of the kind {index.kind}, not {kind}. Delete it to build another, or "
+            "leave --kind out."
+        )
+    theirs = _corpus_of(index, folder)
+    if theirs.texts != read.texts or (theirs.ids and read.ids and theirs.ids != read.ids):
+        raise ValueError(
+            f"The index in {folder} was built of other texts than those of {corpus}. Delete it to build it "
+            "again, or give another folder."
+        )
+    return index
 
 
 @validated
@@ -141,56 +195,42 @@ def search_texts(
     read: Corpus | None = None,
     vectors: ArrayLike | None = None,
     progress: bool = False,
-) -> list[list[_FoundText]]:
+) -> list[list[FoundText]]:
     """Find the texts that are most similar to each query.
 
-    pipe (SentenceBert): what encodes. queries (Sequence[str]): what to search for.
+    pipe (SentenceBert): the encoder. queries (Sequence[str]): what to search for.
     corpus (Path): a file of texts, see read_corpus, or the folder of a saved index with texts.
     k (int): how many texts for each query; all if there are fewer.
     index (Path): the folder of an index of the file; it is built and saved there if there is none. None to search
         exactly, without one. kind (str): of the index, see VectorIndex.build; None for "hnsw", or that of the index.
     column (str), header (bool): of a table, see read_corpus.
     read (Corpus): the texts of the file, such as read_corpus reads with ids; by default they are read.
-    query_prompt (str): the encoder's prompt for the queries, by its name; texts have the default one.
-    vectors (float array of shape (n, width)): of the texts, by this encoder, where they are there already.
+    query_prompt (str): the name of the encoder's prompt for the queries; texts have the default one.
+    vectors (float array of shape (n, width)): of the texts, by this encoder; None to encode them.
     progress (bool): whether to show a progress bar.
-    RETURNS (list of lists of _FoundText): the best first.
+    RETURNS (list of lists of FoundText): the best first.
     RAISES (ValueError): if a file cannot be read or holds nothing, a query has no text, or the index does not fit;
         (ImportError): if there is an index and FAISS is not installed.
     """
-    check_kind(kind)
-    if index is not None or corpus.is_dir():
+    is_index = corpus.is_dir()
+    if is_index or index is not None:
         import_faiss()
-    elif read is None:
-        read = read_corpus(corpus, column, header=header, progress=progress)
-    wanted = _encode_queries(pipe, queries, query_prompt, progress=progress)
-    if index is None and read is not None:
-        rows = _encode_texts(pipe, read.texts, vectors, progress=progress)
-        with ticking("Searching", shown=progress):
-            found = nearest(wanted, rows, k=min(k, len(rows)))
+    texts = None if is_index else read or read_corpus(corpus, column, header=header, progress=progress)
+    encoded = _encode_queries(pipe, queries, query_prompt, progress=progress)
+    search: Callable[..., Best]
+    if texts is None:
+        opened = VectorIndex.load(corpus, encoder=identify(pipe))
+        texts, search = _corpus_of(opened, corpus), opened.search
+    elif index is not None:
+        search = _open_index(pipe, corpus, index, texts, kind=kind, vectors=vectors, progress=progress).search
     else:
-        if index is None or corpus.is_dir():
-            opened = VectorIndex.load(corpus, encoder=identify(pipe))
-            read = corpus_of(opened.rows, corpus)
-        else:
-            opened, read = _open_index(
-                pipe,
-                corpus,
-                index,
-                kind=kind,
-                column=column,
-                header=header,
-                read=read,
-                vectors=vectors,
-                progress=progress,
-            )
-        with ticking("Searching", shown=progress):
-            found = opened.search(wanted, k=min(k, len(opened)))
-    of_queries = zip(*(part.tolist() for part in found), strict=True)
-    ids: Sequence[str | int | None] = read.ids or [None] * len(read.texts)
+        search = partial(nearest, vectors=_encode_texts(pipe, texts.texts, vectors, progress=progress))
+    with ticking("Searching", shown=progress):
+        found = search(encoded, k=min(k, len(texts.texts)))
+    ids: Sequence[str | int | None] = texts.ids or [None] * len(texts.texts)
     return [
-        [_FoundText(score, read.rows[i], read.texts[i], ids[i]) for score, i in zip(*best, strict=True)]
-        for best in of_queries
+        [FoundText(score, texts.rows[i], texts.texts[i], ids[i]) for score, i in zip(*best, strict=True)]
+        for best in zip(*(part.tolist() for part in found), strict=True)
     ]
 
 
@@ -209,7 +249,7 @@ def mine_texts(
 ) -> list[tuple[float, int, int, str, str]]:
     """Find the most similar pairs of the texts of a file: paraphrases and duplicates.
 
-    k (int): how many pairs; all if there are fewer; None for all, up to MOST_PAIRS.
+    k (int): how many pairs; all if there are fewer; None for all, up to MAX_PAIRS.
     min_score (float): the least cosine similarity.
     For the other arguments see search_texts.
     RETURNS (list of (score, row, row, text, text)): the best first.
@@ -221,7 +261,7 @@ def mine_texts(
         raise ValueError(f"{corpus} holds one text: expected two or more, to compare them.")
     n_pairs = len(texts) * (len(texts) - 1) // 2
     if k is None and min_score <= -1.0:
-        check_kept(n_pairs, min_score)
+        check_pairs(n_pairs, min_score)
     rows = _encode_texts(pipe, texts, vectors, progress=progress)
     if k is None:
         scores, pairs = pairs_above(rows, min_score, progress=progress)
@@ -261,7 +301,7 @@ def cluster_texts(
     pipe: SentenceBert,
     corpus: Path,
     *,
-    method: Method = "communities",
+    method: Literal["communities", "hierarchical", "kmeans"] = "communities",
     column: str = TEXT,
     header: bool = True,
     read: Corpus | None = None,
@@ -279,23 +319,16 @@ def cluster_texts(
         (ImportError): if a package is not installed.
     """
     check_method(method, options)
-    work, _ = _METHODS[method]
     texts, numbers = (read or read_corpus(corpus, column, header=header, progress=progress))[:2]
-    if method == "hierarchical" and len(texts) > MAX_HIERARCHICAL:
+    if method == "hierarchical" and len(texts) > _MAX_HIERARCHICAL:
         raise ValueError(
-            f"Cannot cluster {len(texts)} texts hierarchically: all their distances are kept, so at most "
-            f'{MAX_HIERARCHICAL} are expected. Use the method "communities" or "kmeans", or take a part of '
-            "the texts."
+            f"Cannot cluster {len(texts)} texts hierarchically: all distances are in memory, so at most "
+            f'{_MAX_HIERARCHICAL} are expected. Use the method "communities" or "kmeans", or fewer texts.'
         )
     rows = _encode_texts(pipe, texts, vectors, progress=progress)
     with ticking("Clustering", shown=progress):
-        labels = work(rows, **options)
+        labels = _METHODS[method][0](rows, **options)
     return list(zip(labels.tolist(), numbers, texts, strict=True))
-
-
-def check_kind(kind: str | None) -> None:
-    """Check the kind of an index; None is any. RAISES (ValueError): if there is no such kind."""
-    check("kind", kind, BuiltKind | None)
 
 
 def check_method(method: str, options: Collection[str]) -> None:
@@ -304,8 +337,8 @@ def check_method(method: str, options: Collection[str]) -> None:
     RAISES (ValueError): if there is no such method, or it has no such options, or lacks one; (ImportError): if a
         package that it needs is not installed.
     """
-    check("method", method, Method)
-    _, known = _METHODS[method]
+    check("method", method, Literal["communities", "hierarchical", "kmeans"])
+    known = _METHODS[method][1]
     if unknown := ", ".join(sorted(set(options) - set(known))):
         raise ValueError(f"The method '{method}' takes no {unknown}: expected some of {', '.join(known)}.")
     if method == "kmeans" and "n_clusters" not in options:
@@ -329,60 +362,40 @@ _METHODS: dict[str, tuple[Callable[..., numpy.ndarray], tuple[str, ...]]] = {
 }
 
 
-class _FoundVector(NamedTuple):
-    """Stored vector that is similar to a query.
-
-    score (float): their cosine similarity. part (str), row (int): the file of the vector, and the row in it, from 0.
-    id (str or int), text (str): where they were written.
-    """
-
-    score: float
-    part: str
-    row: int
-    id: str | int | None
-    text: str | None
-
-
-def is_of_stored(folder: Path) -> bool:
-    """Whether an index is of stored vectors. RAISES (OSError, ValueError): if there is no index that can be read."""
-    return read_manifest(folder).vectors is not None
-
-
+@validated
 def search_folder(
     pipe: SentenceBert,
     folder: Path,
     queries: Sequence[str],
     *,
-    is_index: bool,
-    open_vectors: Callable[[str], StoredVectors],
     k: Positive = 10,
     vectors: str | None = None,
     query_prompt: str | None = None,
     progress: bool = False,
-) -> list[list[_FoundVector]]:
-    """Find the vectors of a folder that are most similar to each query.
+) -> list[list[FoundText]]:
+    """Find the stored vectors that are most similar to each query.
 
-    pipe (SentenceBert): what made them. queries (Sequence[str]): what to search for.
-    folder (Path): stored vectors, all of which are read, or an index of such, of whose candidates the best are found.
-    is_index (bool): which of them it is.
-    open_vectors (Callable): opens a folder of stored vectors, as bulk.PartVectors.
-    k (int): how many for each query; all if there are fewer.
-    vectors (str): the folder of the vectors of an index, if they stand elsewhere than when it was built.
-    query_prompt (str): the encoder's prompt for the queries, by its name. progress (bool): whether to show bars.
-    RETURNS (list of lists of _FoundVector): the best first.
+    folder (Path): vectors that encode_dataset wrote, all of which are read; or an index of such, whose best candidates
+        are scored by their vectors.
+    vectors (str): the folder of the vectors of an index, if they were moved.
+    For the other arguments see search_texts.
+    RETURNS (list of lists of FoundText): the best first.
     RAISES (ValueError): if a query has no text; if vectors are of another encoder, or not those of the index.
     """
     encoder = identify(pipe)
-    index = VectorIndex.load(folder, encoder=encoder) if is_index else None
-    stored = open_vectors(vectors or (index and index.folder) or str(folder))
+    index = None if (folder / JOB).is_file() else VectorIndex.load(folder, encoder=encoder)
+    stored = PartVectors(vectors or (index and index.folder) or str(folder))
     check_encoder(identity_of(stored), encoder, stored.name)
-    wanted, k = _encode_queries(pipe, queries, query_prompt, progress=progress), min(k, stored.shape[0])
+    encoded, k = _encode_queries(pipe, queries, query_prompt, progress=progress), min(k, len(stored))
     if index is None:
-        scores, rows = nearest_stored(wanted, stored, k=k, progress=progress)
+        scores, rows = nearest_stored(encoded, stored, k=k, progress=progress)
     else:
         with ticking("Searching", shown=progress):
-            scores, rows = index.search(wanted, k=k, vectors=stored)
+            scores, rows = index.search(encoded, k=k, vectors=stored)
     return [
-        [_FoundVector(score, *where) for score, where in zip(own.tolist(), stored.where(found), strict=True)]
+        [
+            FoundText(score, row, text, row_id, file)
+            for score, (file, row, row_id, text) in zip(own.tolist(), stored.where(found), strict=True)
+        ]
         for own, found in zip(scores, rows, strict=True)
     ]

@@ -1,6 +1,6 @@
-"""Exact search by cosine similarity in bounded memory."""
+"""Exact search by cosine similarity in bounded memory: the nearest vectors, and the most similar pairs."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from math import isqrt
 from typing import Annotated
 
@@ -9,42 +9,44 @@ from numpy.typing import ArrayLike
 from pydantic import Field
 
 from ..errors import Errors
+from ..progress import progress_of
 from ..similarity import as_rows, check_count, check_finite, checked, unit_length
-from ..validation import validated
+from ..validation import Cosine, validated
 
 BlockBytes = Annotated[int, Field(ge=4)]  # room for a product
 BLOCK_BYTES = 2**23  # of products: 1448 by 1448 in float32, which wastes little below a diagonal
-
-
-def side(block_bytes: int) -> int:
-    """How many rows and columns a square block of float32 products has."""
-    return isqrt(block_bytes // 4)
+MAX_PAIRS = 4_000_000  # above a score: with their texts a list of them takes about 1 GB
+Best = tuple[numpy.ndarray, numpy.ndarray]  # scores float32 (n, k), indices int64 (n, k)
+_PART_BYTES = 2**20  # of vectors that are read at once, which the cache of a core holds
+_FLOAT32 = numpy.finfo("float32")
 
 
 def slices(n: int, size: int, start: int = 0) -> Iterator[slice]:
-    """Blocks of `size` rows, the last maybe smaller, from row `start` to row n."""
+    """Return the blocks of `size` rows, the last maybe smaller, from row `start` to row n."""
     return (slice(first, min(first + size, n)) for first in range(start, n, size))
 
 
-def upper_blocks(n: int, size: int) -> Iterator[tuple[slice, slice]]:
-    """Return the blocks of a square on and above its diagonal."""
-    return ((left, right) for left in slices(n, size) for right in slices(n, size, left.start))
+def upper_blocks(n: int, block_bytes: int, *, progress: bool = False) -> Iterator[tuple[slice, slice]]:
+    """Yield the square blocks of n by n float32 products on and above the diagonal."""
+    size = isqrt(block_bytes // 4)
+    along = -(-n // size)
+    blocks = ((left, right) for left in slices(n, size) for right in slices(n, size, left.start))
+    total = along * (along + 1) // 2
+    return progress_of(blocks, total=total, shown=progress, unit="blocks", desc="Comparing")
 
 
 def check_widths(ours: int, theirs: int) -> None:
-    """Check two widths of vectors. RAISES (ValueError): if such vectors cannot be compared."""
+    """Raise ValueError if two widths of vectors differ."""
     if ours != theirs:
         raise ValueError(Errors.UNEQUAL_WIDTHS.format(ours=ours, theirs=theirs))
 
 
 def rounding(width: int) -> float:
-    """How much lower than another score a product may be, and yet be the better pair once both are scored alike.
+    """Return how much lower than another score a product may be, and yet be the better pair once both are scored.
 
-    A float32 dot product of unit vectors is within width 2^-24 of the true one, up to second order, in whatever order
-    it is summed. Two are compared, each computed twice: 4 width 2^-24.
+    2^-22 width: a float32 dot product of unit vectors is within width 2^-24 of the true one, up to second order, in
+    whatever order it is summed. Two are compared, each computed twice.
 
-    width (int): of the vectors.
-    RETURNS (float): 2^-22 width.
     SOURCE: Higham 2002, Accuracy and Stability of Numerical Algorithms, section 3.1.
     """
     return 2**-22 * width
@@ -53,11 +55,9 @@ def rounding(width: int) -> float:
 def scores_of(
     u: numpy.ndarray, v: numpy.ndarray, i: numpy.ndarray, j: numpy.ndarray, block_bytes: int
 ) -> numpy.ndarray:
-    """Cosine similarity of the rows u_i and v_j, as similarity.cosine computes it: the same bits in whatever block.
+    """Return the cosine of the rows u_i and v_j, float32 (pairs,): the bits of similarity.cosine, whatever the blocks.
 
-    u, v (float32 arrays of shape (n, width), (m, width)): of length 1 or 0. i, j (int64 arrays of shape (pairs,)).
-    block_bytes (int): how much is gathered of each at once.
-    RETURNS (float32 array of shape (pairs,)).
+    u, v (float32 (n, width), (m, width)): of length 1 or 0. i, j (int64 (pairs,)).
     """
     scores = numpy.empty(len(i), dtype="float32")
     for part in slices(len(i), max(1, block_bytes // (4 * u.shape[1]))):
@@ -75,33 +75,13 @@ def recall(found: numpy.ndarray, exact: numpy.ndarray) -> float:
     RAISES (ValueError): if the shapes differ, or there is nothing in them.
     SOURCE: Aumüller et al. 2018, ANN-Benchmarks, section 3.
     """
-    _check(found, exact)
-    common = [len(numpy.intersect1d(ours, theirs)) for ours, theirs in zip(found, exact, strict=True)]
-    return float(numpy.mean(common)) / exact.shape[1]
-
-
-def first_found(found: numpy.ndarray, exact: numpy.ndarray) -> float:
-    """Return the share of queries whose nearest vector is among the k found.
-
-    found, exact (int64 arrays of shape (queries, k)): see recall.
-    RETURNS (float): from 0 to 1.
-    RAISES (ValueError): if the shapes differ, or there is nothing in them.
-    """
-    _check(found, exact)
-    return float((found == exact[:, :1]).any(axis=1).mean())
-
-
-def _check(found: numpy.ndarray, exact: numpy.ndarray) -> None:
     if found.shape != exact.shape or found.ndim != 2 or found.size == 0:
         raise ValueError(
-            f"Cannot compare what was found, of shape {found.shape}, with what exact search finds, of shape "
+            f"Cannot compare what was found, of shape {found.shape}, with the exact result, of shape "
             f"{exact.shape}: expected both of one shape (queries, k)."
         )
-
-
-_PART_BYTES = 2**20  # of vectors that are read at once, which the cache of a core holds
-_LENGTHS = numpy.finfo("float32")
-Best = tuple[numpy.ndarray, numpy.ndarray]  # scores float32 (n, k), indices int64 (n, k)
+    common = [len(numpy.intersect1d(ours, theirs)) for ours, theirs in zip(found, exact, strict=True)]
+    return float(numpy.mean(common)) / exact.shape[1]
 
 
 @validated
@@ -126,7 +106,7 @@ def nearest(queries: ArrayLike, vectors: ArrayLike, *, k: int, block_bytes: Bloc
     check_widths(left.shape[1], right.shape[1])
     check_count(k, len(right), f"nearest of {len(right)} vectors")
     left = unit_length(left)
-    blocks = [_nearest(left[block], right, k, block_bytes) for block in slices(len(left), side(block_bytes))]
+    blocks = [_nearest(left[block], right, k, block_bytes) for block in slices(len(left), isqrt(block_bytes // 4))]
     scores, indices = map(numpy.concatenate, zip(*blocks, strict=True))
     return scores, indices
 
@@ -140,39 +120,33 @@ def best_of(best: Best, more: Best, k: int) -> Best:
 
 def _nearest(queries: numpy.ndarray, vectors: numpy.ndarray, k: int, block_bytes: int) -> Best:
     """Find the nearest of one block of queries, which are of length 1 or 0."""
+    # The length of a vector divides its product, not its numbers: the product and the score are each within
+    # width 2^-24 of the true one, their lengths within half of that, up to a few divisions and roots.
+    margin = 2 * rounding(vectors.shape[1] + 2)
     best = numpy.empty((len(queries), 0), dtype="float32"), numpy.empty((len(queries), 0), dtype="int64")
     for block in slices(len(vectors), max(1, block_bytes // (4 * len(queries)))):
-        i, j = _candidates(_cosines(queries, vectors, block), best[0], k, _margin(vectors.shape[1]))
+        i, j = _candidates(_cosines(queries, vectors, block), best[0], k, margin)
         j += block.start
         best = best_of(best, _by_query(len(queries), i, j, _scores(queries, vectors, i, j, block_bytes)), k)
     return best
 
 
-def _margin(width: int) -> float:
-    """As `rounding`, where the length of a vector divides its product, and not its numbers.
-
-    The product and the score are each within width 2^-24 of the true one, their two lengths within half of that, but
-    for a few divisions and roots; two of these are compared: less than 8 (width + 2) 2^-24.
-    """
-    return 2 * rounding(width + 2)
-
-
 def _cosines(queries: numpy.ndarray, vectors: numpy.ndarray, block: slice) -> numpy.ndarray:
-    """cos(q_i, v_j) up to rounding, of the vectors of a block: float32 (n, block).
+    """Return cos(q_i, v_j) up to rounding, of the vectors of a block: float32 (n, block).
 
-    q_i . v_j / ||v_j||, part by part, so that vectors are read from memory once, and no copy of all is made
+    q_i . v_j / ||v_j||, part by part: vectors are read from memory once, and not copied.
     """
     vectors = vectors[block]
     cosines = numpy.empty((len(queries), len(vectors)), dtype="float32")
     squares = numpy.empty(len(vectors), dtype="float32")
     parts = list(slices(len(vectors), max(1, _PART_BYTES // (4 * vectors.shape[1]))))
-    with numpy.errstate(all="ignore"):  # what is not usual is computed again
+    with numpy.errstate(all="ignore"):  # unusual lengths are computed again
         for part in parts:
             rows = numpy.ascontiguousarray(vectors[part], dtype="float32")
             squares[part] = (rows[:, None] @ rows[:, :, None])[:, 0, 0]  # first, for it streams memory best
             numpy.matmul(queries, rows.T, out=cosines[:, part])
         cosines /= numpy.sqrt(squares)
-    usual = (squares >= _LENGTHS.tiny / _LENGTHS.eps) & (squares <= _LENGTHS.max)
+    usual = (squares >= _FLOAT32.tiny / _FLOAT32.eps) & (squares <= _FLOAT32.max)
     for part in parts if not usual.all() else ():
         if not usual[part].all():
             rows = numpy.ascontiguousarray(vectors[part], dtype="float32")
@@ -184,7 +158,7 @@ def _cosines(queries: numpy.ndarray, vectors: numpy.ndarray, block: slice) -> nu
 def _scores(
     queries: numpy.ndarray, vectors: numpy.ndarray, i: numpy.ndarray, j: numpy.ndarray, block_bytes: int
 ) -> numpy.ndarray:
-    """As `scores_of`, of vectors of any length, which are brought to length 1 for it."""
+    """Return scores_of of vectors of any length."""
     scores = numpy.empty(len(i), dtype="float32")
     order = numpy.argsort(j, kind="stable")
     for part in slices(len(i), max(1, block_bytes // (4 * vectors.shape[1]))):
@@ -196,7 +170,7 @@ def _scores(
 
 
 def _candidates(products: numpy.ndarray, scores: numpy.ndarray, k: int, margin: float) -> Best:
-    """Rows and columns of the products that may be among the k best of their row."""
+    """Return the rows and columns of the products that may be among the k best of their row."""
     floor = numpy.full((len(products), 1), -numpy.inf, dtype="float32") if scores.shape[1] < k else scores[:, -1:]
     if products.shape[1] > k:
         floor = numpy.maximum(floor, numpy.partition(products, -k, axis=1)[:, [-k]])
@@ -204,9 +178,121 @@ def _candidates(products: numpy.ndarray, scores: numpy.ndarray, k: int, margin: 
 
 
 def _by_query(n: int, i: numpy.ndarray, j: numpy.ndarray, scores: numpy.ndarray) -> Best:
-    """Return the candidates of each query in a row, filled up with the score -inf where others have more."""
+    """Return the candidates of each query in a row, padded with the score -inf."""
     counts = numpy.bincount(i, minlength=n)
     place = numpy.arange(len(i)) - numpy.repeat(numpy.cumsum(counts) - counts, counts)
     found = numpy.full((n, counts.max()), -numpy.inf, dtype="float32"), numpy.zeros((n, counts.max()), dtype="int64")
     found[0][i, place], found[1][i, place] = scores, j
     return found
+
+
+@validated
+def most_similar_pairs(
+    vectors: ArrayLike, *, k: int = 1, block_bytes: BlockBytes = BLOCK_BYTES, progress: bool = False
+) -> tuple[numpy.ndarray, numpy.ndarray]:
+    """Find the k most similar pairs of vectors, exactly: the best first, and of equal ones the lower (i, j).
+
+    argsort_{i < j} (-cos(v_i, v_j), i, j), its first k
+
+    Scores are those of similarity.cosine in float32, whatever the blocks: a zero vector has similarity 0 to all. If
+    most vectors are equal, most pairs are scored one by one, which takes its time.
+
+    vectors (float array of shape (n, width), NumPy or CuPy): the collection, a vector a row.
+    k (int): how many pairs to find, from 1 to n (n - 1) / 2.
+    block_bytes (int): bytes of similarities computed at once; beside a copy of the vectors of unit length, and the
+        result, a few times as much is held, and up to 24 times where nearly all vectors are equal.
+    progress (bool): whether to show a progress bar.
+    RETURNS (float32 array of shape (k,), int64 array of shape (k, 2)): the similarities, and the rows i < j.
+    RAISES (ValueError): if the array is of another shape or holds a number that is not finite, or if
+        there are fewer than k pairs.
+    SOURCE: Reimers and Gurevych 2019, section 1 (the most similar pair of 10,000 sentences).
+    """
+    rows = unit_length(checked(vectors, "vectors"))
+    n, width = rows.shape
+    check_count(k, n * (n - 1) // 2, f"most similar pairs of {n} vectors")
+    margin = rounding(width)
+    scores, pairs = numpy.empty(0, dtype="float32"), numpy.empty((0, 2), dtype="int64")
+    for left, right, products in _upper_products(rows, block_bytes, progress):
+        candidates = numpy.flatnonzero(products > (scores[-1] if len(scores) == k else -numpy.inf) - margin)
+        if len(candidates) > k:
+            above = products.ravel()[candidates]
+            candidates = candidates[above > numpy.partition(above, -k)[-k] - margin]
+        i, j = numpy.divmod(candidates, products.shape[1])
+        i, j = i + left.start, j + right.start
+        scores = numpy.concatenate([scores, scores_of(rows, rows, i, j, block_bytes)])
+        scores, pairs = _ordered(scores, numpy.concatenate([pairs, numpy.stack([i, j], axis=1)]), k)
+    return scores, pairs
+
+
+def _upper_products(
+    rows: numpy.ndarray, block_bytes: int, progress: bool
+) -> Iterator[tuple[slice, slice, numpy.ndarray]]:
+    """Yield the rows i and j of a block, and their products: -inf where j <= i."""
+    for left, right in upper_blocks(len(rows), block_bytes, progress=progress):
+        products = rows[left] @ rows[right].T
+        if left == right:
+            products[numpy.tri(len(products), dtype=bool)] = -numpy.inf
+        yield left, right, products
+
+
+def _ordered(scores: numpy.ndarray, pairs: numpy.ndarray, k: int | None = None) -> Best:
+    order = numpy.lexsort((pairs[:, 1], pairs[:, 0], -scores))[:k]
+    return scores[order], pairs[order]
+
+
+@validated
+def pairs_above(
+    vectors: ArrayLike, min_score: Cosine, *, block_bytes: BlockBytes = BLOCK_BYTES, progress: bool = False
+) -> tuple[numpy.ndarray, numpy.ndarray]:
+    """Find all pairs of vectors that are at least so similar: the best first, and of equal ones the lower (i, j).
+
+    argsort_{i < j, cos(v_i, v_j) >= min_score} (-cos(v_i, v_j), i, j)
+
+    Scores, vectors, block_bytes and progress as in most_similar_pairs, whose result this is without a bound.
+
+    min_score (float): the least similarity, from -1 to 1.
+    RETURNS (float32 array of shape (pairs,), int64 array of shape (pairs, 2)): the similarities, and the rows i < j.
+    RAISES (ValueError): if the array is of another shape or holds a number that is not finite, or if there are more
+        than MAX_PAIRS pairs.
+    """
+    rows = unit_length(checked(vectors, "vectors"))
+    scores, pairs, count = [numpy.empty(0, dtype="float32")], [numpy.empty((0, 2), dtype="int64")], 0
+    for own, i, j in blocks_above(rows, min_score, block_bytes=block_bytes, progress=progress):
+        scores.append(own)
+        pairs.append(numpy.stack([i, j], axis=1))
+        count += len(own)
+        check_pairs(count, min_score)
+    return _ordered(numpy.concatenate(scores), numpy.concatenate(pairs))
+
+
+def blocks_above(
+    rows: numpy.ndarray,
+    min_score: float,
+    *,
+    wanted: Callable[[numpy.ndarray, numpy.ndarray], numpy.ndarray] | None = None,
+    block_bytes: int = BLOCK_BYTES,
+    progress: bool = False,
+) -> Iterator[tuple[numpy.ndarray, numpy.ndarray, numpy.ndarray]]:
+    """Find the pairs of pairs_above block by block.
+
+    rows (float32 (n, width)): of length 1 or 0. wanted (Callable): which pairs of rows (i, j) are scored, bool.
+    YIELDS (float32 (pairs,), int64 (pairs,), int64 (pairs,)): scores, rows i and rows j > i.
+    """
+    for left, right, products in _upper_products(rows, block_bytes, progress):
+        i, j = numpy.divmod(numpy.flatnonzero(products >= min_score - rounding(rows.shape[1])), products.shape[1])
+        i, j = i + left.start, j + right.start
+        if wanted is not None:
+            chosen = wanted(i, j)
+            i, j = i[chosen], j[chosen]
+        own = scores_of(rows, rows, i, j, block_bytes)
+        kept = own.astype("float64") >= min_score  # as Python compares the scores that are written
+        yield own[kept], i[kept], j[kept]
+
+
+def check_pairs(count: int, min_score: float) -> None:
+    """Raise ValueError if there are more pairs than pairs_above returns."""
+    if count > MAX_PAIRS:
+        raise ValueError(
+            f"More than {MAX_PAIRS} pairs have a similarity of {min_score:g} or more, too many to keep all. "
+            "Give a higher min_score (--min-score), or ask for the k best."
+        )

@@ -1,10 +1,10 @@
-"""A saved index of vectors."""
+"""Indexes of vectors by FAISS: built, searched, saved and loaded."""
 
 from collections.abc import Iterable, Iterator, Sequence, Sized
 from html import escape
-from itertools import chain, islice, repeat
+from itertools import chain, islice
 from pathlib import Path
-from typing import cast
+from typing import Any, cast
 
 import numpy
 from numpy.typing import ArrayLike
@@ -15,7 +15,6 @@ from ..validation import Positive, check, one_column, validated
 from .exact import Best, check_widths, slices
 from .index_folder import (
     BuiltKind,
-    FaissIndex,
     IndexRow,
     Kind,
     Manifest,
@@ -25,30 +24,7 @@ from .index_folder import (
     read_rows,
     write_folder,
 )
-from .memory_mapped import EncoderIdentity, StoredVectors, rescored
-
-_FIRST = 5  # texts that are shown
-_LONGEST = 100  # characters of each
-
-
-def shown_index(index: Sized, texts: Iterable[str]) -> str:
-    """Return the repr of an index, and the first of its texts, as HTML in which texts are escaped.
-
-    index: one of n rows. texts: those of the rows, or none.
-    """
-    first = list(islice(texts, _FIRST))
-    rows = [f"<tr><td>{row}</td><td dir=auto>{escape(_shortened(text))}</td></tr>" for row, text in enumerate(first)]
-    if not rows:
-        return f"<p>{escape(repr(index))}</p>"
-    more = f"<p>and {len(index) - len(first):,} more</p>" if len(index) > len(first) else ""
-    head = "<thead><tr><th>row</th><th>text</th></tr></thead>"
-    return f"<p>{escape(repr(index))}</p><table>{head}<tbody>{''.join(rows)}</tbody></table>{more}"
-
-
-def _shortened(text: str) -> str:
-    line = " ".join(text.split())
-    return line if len(line) <= _LONGEST else f"{line[: _LONGEST - 1]}…"
-
+from .memory_mapped import EncoderIdentity, StoredVectors, check_encoder, rescored
 
 _BLOCK_ROWS = 2**14
 _HNSW_LINKS = 32  # of a vector to others, in each layer
@@ -56,22 +32,36 @@ _HNSW_BUILD = 80  # candidates for them
 _HNSW_SEARCH = 128  # candidates for the nearest: recall@10 of 0.99 among 100,000 sentences
 _IVF_TRAINING = 64  # vectors a list is trained on; FAISS asks for 39 at least
 _IVF_STREAMED = 2**16  # vectors of a stream that its lists are trained on
-_RESCORED = 10  # candidates of "ivfpq" for each vector wanted
 _IVF_PROBED = 12  # one list of so many is searched: recall@10 of 0.97 among 100,000 sentences
+_RESCORED = 10  # candidates of "ivfpq" for each vector wanted
+
+
+def index_html(index: Sized, texts: Iterable[str]) -> str:
+    """Return the repr of an index, and its first texts, as HTML."""
+    first = [" ".join(text.split()) for text in islice(texts, 5)]
+    rows = [
+        f"<tr><td>{row}</td><td dir=auto>{escape(text if len(text) <= 100 else f'{text[:99]}…')}</td></tr>"
+        for row, text in enumerate(first)
+    ]
+    if not rows:
+        return f"<p>{escape(repr(index))}</p>"
+    more = f"<p>and {len(index) - len(first):,} more</p>" if len(index) > len(first) else ""
+    head = "<thead><tr><th>row</th><th>text</th></tr></thead>"
+    return f"<p>{escape(repr(index))}</p><table>{head}<tbody>{''.join(rows)}</tbody></table>{more}"
 
 
 class VectorIndex:
     """Vectors of length 1 in a FAISS index by inner product, which is their cosine similarity.
 
-    index (faiss.Index): the index. kind (str): "flat", "hnsw", "ivf", or "ivfpq" as build_ivfpq makes it.
-    encoder (EncoderIdentity): what made the vectors; None if nobody said.
-    rows (Sequence[IndexRow]): text and id of each vector, None if there are none.
-    vectors (str), folder (str): of "ivfpq", the digest of the stored vectors, and where they stood; else None.
+    index (faiss.Index): the index. kind (str): "flat", "hnsw", "ivf", or "ivfpq" by build_ivfpq.
+    encoder (EncoderIdentity): what made the vectors; None if not known.
+    rows (Sequence[IndexRow]): text and id of each vector; None if there are none.
+    vectors (str), folder (str): of "ivfpq", the digest and the place of the stored vectors.
     """
 
     def __init__(
         self,
-        index: FaissIndex,
+        index: Any,  # noqa: ANN401 (FAISS has no types)
         kind: Kind,
         *,
         encoder: EncoderIdentity | None = None,
@@ -83,12 +73,8 @@ class VectorIndex:
             check_widths(index.d, encoder.width)
         if rows is not None and len(rows) != index.ntotal:
             raise ValueError(Errors.SEARCH_ROW_COUNT.format(given=len(rows), expected=index.ntotal))
-        self.index = index
-        self.kind = kind
-        self.encoder = encoder
-        self.rows = rows
-        self.vectors = vectors
-        self.folder = folder
+        self.index, self.kind, self.encoder, self.rows = index, kind, encoder, rows
+        self.vectors, self.folder = vectors, folder
 
     def __len__(self) -> int:
         return int(self.index.ntotal)
@@ -99,7 +85,7 @@ class VectorIndex:
         return f"VectorIndex({self.kind}: {len(self)} vectors of {self.width} numbers{of}{texts})"
 
     def _repr_html_(self) -> str:
-        return shown_index(self, (row.text if row.text is not None else str(row.id) for row in self.rows or ()))
+        return index_html(self, (row.text if row.text is not None else str(row.id) for row in self.rows or ()))
 
     @property
     def width(self) -> int:
@@ -164,35 +150,35 @@ class VectorIndex:
             return self._search(unit_length(rows), k)
         if vectors.digest != self.vectors:
             raise ValueError(
-                f"The vectors in {vectors.name} are not those that the index was built of, which stood in "
-                f"{self.folder}. Give these, or build the index again."
+                f"The vectors in {vectors.name} are not those that the index was built of, in {self.folder}. "
+                "Give these, or build the index again."
             )
         _, candidates = self._search(unit_length(rows), min(rescore * k, len(self)))
         return rescored(rows, candidates, vectors, k=k)
 
     def _search(self, rows: numpy.ndarray, k: int) -> Best:
         scores, indices = self.index.search(rows, k)
-        short = (indices < 0).any(axis=1)  # fewer than k came into view
+        short = (indices < 0).any(axis=1)  # fewer than k were seen
         if short.any():
-            scores[short], indices[short] = self._search_all(rows[short], k)
+            faiss = import_faiss()
+            if self.kind == "hnsw":
+                found = faiss.downcast_index(self.index.storage).search(rows[short], k)
+            else:
+                every = faiss.SearchParametersIVF(nprobe=self.index.nlist)
+                found = self.index.search(rows[short], k, params=every)
+            scores[short], indices[short] = found
         return scores, indices
-
-    def _search_all(self, rows: numpy.ndarray, k: int) -> Best:
-        faiss = import_faiss()
-        if self.kind == "hnsw":
-            return faiss.downcast_index(self.index.storage).search(rows, k)
-        return self.index.search(rows, k, params=faiss.SearchParametersIVF(nprobe=self.index.nlist))
 
     def save(self, folder: str | Path) -> None:
         """Write the index, its manifest and its rows to a folder.
 
-        What stood there is replaced when all is written, and stays if that fails.
+        An index that is there is replaced when all is written, and stays if that fails.
 
         RAISES (OSError): if it cannot be written; (RuntimeError): if another process writes to the folder;
-            (ValueError): for an "ivfpq" index, which stands in a folder already.
+            (ValueError): for an "ivfpq" index, which is in a folder already.
         """
         if self.kind == "ivfpq":
-            raise ValueError("An index of the kind ivfpq stands in a folder already: copy that.")
+            raise ValueError("An index of the kind ivfpq is in a folder already. Copy the folder.")
         manifest = Manifest(kind=self.kind, width=self.width, count=len(self), encoder=self.encoder)
         write_folder(Path(folder), manifest, lambda _: self.index, self.rows)
 
@@ -205,18 +191,11 @@ class VectorIndex:
             changed; (OSError): if there is none; (ImportError): if FAISS is not installed.
         """
         folder = Path(folder)
-        manifest = read_manifest(folder)
+        saved = read_manifest(folder)
         if encoder is not None:
-            manifest.check_encoder(encoder, folder)
-        index = read_index(folder, manifest)
-        return cls(
-            index,
-            manifest.kind,
-            encoder=manifest.encoder,
-            rows=read_rows(folder, manifest),
-            vectors=manifest.vectors,
-            folder=manifest.folder,
-        )
+            check_encoder(saved.encoder, encoder, folder)
+        index, rows = read_index(folder, saved), read_rows(folder, saved)
+        return cls(index, saved.kind, encoder=saved.encoder, rows=rows, vectors=saved.vectors, folder=saved.folder)
 
 
 def _parts(vectors: ArrayLike) -> Iterator[ArrayLike]:
@@ -235,7 +214,7 @@ def _unit_blocks(blocks: Iterator[ArrayLike]) -> Iterator[numpy.ndarray]:
         yield rows
 
 
-def _empty(kind: str, width: int) -> FaissIndex:
+def _empty(kind: str, width: int) -> Any:  # noqa: ANN401 (FAISS has no types)
     faiss = import_faiss()
     if kind == "flat":
         return faiss.IndexFlatIP(width)
@@ -245,14 +224,14 @@ def _empty(kind: str, width: int) -> FaissIndex:
 
 
 def _n_lists(n: int) -> int:
-    """4 sqrt(n), as FAISS advises, or fewer where they would have too few vectors to be trained on."""
+    """Return 4 sqrt(n), as FAISS advises, or fewer if they had too few vectors to be trained on."""
     return max(1, min(int(4 * n**0.5), n // _IVF_TRAINING))
 
 
 def _trained_ivf(
     vectors: ArrayLike | Iterator[ArrayLike], blocks: Iterator[numpy.ndarray]
-) -> tuple[FaissIndex, Iterator[numpy.ndarray]]:
-    """Return an empty index whose lists are trained on some of the vectors, and all blocks again."""
+) -> tuple[Any, Iterator[numpy.ndarray]]:
+    """Return an empty index whose lists are trained on some of the vectors, and all blocks."""
     faiss = import_faiss()
     if isinstance(vectors, Iterator):
         held: list[numpy.ndarray] = []
@@ -273,14 +252,14 @@ def _trained_ivf(
 
 
 def _rows(texts: Sequence[str] | None, ids: Sequence[str | int] | None) -> list[IndexRow] | None:
-    if texts is None and ids is None:
+    columns = [None if column is None else [_plain(item) for item in one_column(column)] for column in (texts, ids)]
+    counts = [len(column) for column in columns if column is not None]
+    if not counts:
         return None
-    if texts is not None and ids is not None and len(texts) != len(ids):
-        raise ValueError(Errors.SEARCH_ROW_COUNT.format(given=len(ids), expected=len(texts)))
-    count = len(texts if texts is not None else ids)  # type: ignore[arg-type]
-    nothing = repeat(None, count)
-    columns = [nothing if column is None else map(_plain, one_column(column)) for column in (texts, ids)]
-    return [IndexRow(*row) for row in zip(*columns, strict=True)]
+    if min(counts) != max(counts):
+        raise ValueError(Errors.SEARCH_ROW_COUNT.format(given=counts[1], expected=counts[0]))
+    filled: list[list[Any]] = [[None] * counts[0] if column is None else column for column in columns]
+    return [IndexRow(*row) for row in zip(*filled, strict=True)]
 
 
 def _plain(item: object) -> object:

@@ -1,9 +1,8 @@
 """An index of more vectors than memory holds: lists of near vectors, each in a few bytes, on disk."""
 
-from contextlib import ExitStack
-from dataclasses import dataclass
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 import numpy
 
@@ -14,17 +13,16 @@ from ..similarity import checked, unit_length
 from ..validation import Positive, validated
 from .exact import slices
 from .index import VectorIndex
-from .index_folder import FaissIndex, Manifest, import_faiss, write_folder, write_index
+from .index_folder import Manifest, import_faiss, write_folder, write_index
 from .memory_mapped import StoredVectors, identity_of
 
-TRAINING = 40  # vectors a list is trained on; FAISS asks for 39 at least
-LEAST = 39 * 2**8  # vectors that the 256 codes of a byte are trained on
-CODED = 64  # vectors that a code is learned from, at most
-LEAST_PROBED = 8  # lists that are searched
-CODE_BYTES = 64  # of a vector: recall@10 of 0.97 among 100 candidates, see benchmarks/search
-BLOCK = 2**16  # vectors whose codes are in memory, and written together, at least
-FILES = 2**8  # of codes, at most
-ID_BYTES = 8  # of the number of a row, in FAISS
+_TRAINING = 40  # vectors a list is trained on; FAISS asks for 39 at least
+_MIN_ROWS = 39 * 2**8  # vectors that the 256 codes of a byte are trained on
+_CODED = 64  # vectors that a code is learned from, at most
+_MIN_PROBED = 8  # lists that are searched
+_CODE_BYTES = 64  # of a vector: recall@10 of 0.97 among 100 candidates, see benchmarks/search
+_BLOCK = 2**16  # vectors that are in memory, and written together, at least
+_FILES = 2**8  # of blocks, at most
 
 
 @validated
@@ -38,12 +36,12 @@ def build_ivfpq(
 ) -> VectorIndex:
     """Make an index of stored vectors in a folder, in bounded memory.
 
-    It is trained on a sample, filled part by part, and merged on disk, from where it is searched. A vector is found
-    through the list whose centre c(v) is nearest to it, and stands there as the codes of v - c(v), a byte for each of
-    its code_bytes stretches. Interrupted, the same call goes on.
+    It is trained on a sample, filled block by block, and merged on disk, from where it is searched. A vector is found
+    through the list whose centre c(v) is nearest to it, and stored there as the codes of v - c(v), a byte for each of
+    its code_bytes stretches. After an interruption the same call resumes.
 
     vectors (StoredVectors): such as bulk.PartVectors.
-    folder (Path): where the index is written; one that stands there is replaced when all is done.
+    folder (Path): where the index is written; one that is there is replaced when all is done.
     n_lists (int): how many lists; None for sqrt(n) / 2. 40 n_lists vectors, drawn from all, are in memory for a while.
         2 sqrt(n_lists) lists are searched.
     code_bytes (int): of a vector, a divisor of its width; None for the largest up to 64. An index has 8 more of each.
@@ -54,23 +52,34 @@ def build_ivfpq(
         another process writes to the folder.
     SOURCE: Jégou et al. 2011, Product quantization, sections 3 and 4.
     """
-    import_faiss()
+    faiss = import_faiss()
     folder, (n, width) = Path(folder), vectors.shape
-    if n_lists is not None and n_lists > n // TRAINING:
+    if n_lists is not None and n_lists > n // _TRAINING:
         raise ValueError(
-            f"Cannot make n_lists = {n_lists} of {n} vectors: expected {n // TRAINING} at most, of 40 vectors each."
+            f"Cannot make n_lists = {n_lists} of {n} vectors: expected {n // _TRAINING} at most, of 40 vectors each."
         )
-    size = code_bytes or max(d for d in range(1, CODE_BYTES + 1) if width % d == 0)
+    size = code_bytes or max(d for d in range(1, _CODE_BYTES + 1) if width % d == 0)
     if width % size:
         raise ValueError(
             f"Cannot write a vector of width {width} in code_bytes = {size} bytes: expected a divisor of the width."
         )
-    if n < LEAST:
+    if n < _MIN_ROWS:
         raise ValueError(
-            f"Cannot build an index of the kind ivfpq of {n} vectors: expected {LEAST} at least, by which its "
-            "codes are learned. Search without an index, or with one of another kind."
+            f"Cannot build an index of the kind ivfpq of {n} vectors: expected {_MIN_ROWS} at least, to learn its "
+            "codes. Search without an index, or with one of another kind."
         )
-    blocks = _Blocks(vectors, folder, n_lists or int(n**0.5 / 2), size, progress)
+    n_lists = n_lists or int(n**0.5 / 2)
+    made_of = digest_of_parts(vectors.digest, n_lists, size, faiss.__version__)[:32]
+    building = f"building-{made_of}"  # an interrupted build of the same vectors finds its files by this name
+
+    def make(lists: Path) -> Any:  # noqa: ANN401 (FAISS has no types)
+        with ticking("Training", shown=progress):
+            index = _trained(vectors, folder / f"{building}-trained.faiss", n_lists, size)
+        paths = _write_blocks(vectors, index, lambda start: folder / f"{building}-{start}.faiss", progress)
+        with ticking("Merging", shown=progress):
+            _merge(index, paths, lists)
+        return index
+
     manifest = Manifest(
         kind="ivfpq",
         width=width,
@@ -79,95 +88,73 @@ def build_ivfpq(
         vectors=vectors.digest,
         folder=vectors.name,
     )
-    write_folder(folder, manifest, blocks.merge, None)
+    write_folder(folder, manifest, make, None)
     return VectorIndex.load(folder)
 
 
-@dataclass(frozen=True)
-class _Blocks:
-    """Files that are written on the way, under names that tell what it is made of: an interrupted build finds it."""
+def _trained(vectors: StoredVectors, path: Path, n_lists: int, code_bytes: int) -> Any:  # noqa: ANN401 (no types)
+    """Return an empty index, trained on vectors drawn from all."""
+    faiss, (n, width) = import_faiss(), vectors.shape
+    if not path.exists():
+        drawn = numpy.random.default_rng(0).choice(n, min(n, max(_MIN_ROWS, _TRAINING * n_lists)), replace=False)
+        sample = checked(vectors[numpy.sort(drawn)], "vectors")
+        for rows in slices(len(sample), _MIN_ROWS):
+            sample[rows] = unit_length(sample[rows])
+        centres = faiss.IndexFlatIP(width)
+        index = faiss.IndexIVFPQ(centres, width, n_lists, code_bytes, 8, faiss.METRIC_INNER_PRODUCT)
+        index.pq.cp.max_points_per_centroid = _CODED
+        index.train(sample)
+        index.nprobe = min(n_lists, max(_MIN_PROBED, int(2 * n_lists**0.5)))
+        write_index(path, index)
+    return faiss.read_index(str(path))
 
-    vectors: StoredVectors
-    folder: Path
-    n_lists: int
-    code_bytes: int
-    progress: bool
 
-    def merge(self, path: Path) -> FaissIndex:
-        """Return the whole index, whose lists stand in the file `path`: of each its codes, then its rows."""
-        faiss = import_faiss()
-        with ticking("Training", shown=self.progress):
-            index = self._trained()
-        paths = self._filled(index)
-        with ticking("Merging", shown=self.progress), ExitStack() as stack, atomic_write(path) as file:
-            blocks = [stack.enter_context(block.open("rb")) for block in paths]
-            sizes = numpy.stack([self._sizes(block) for block in blocks])  # (blocks, lists)
-            for own in sizes.T.tolist():
-                for width in (index.code_size, ID_BYTES):
-                    for block, n in zip(blocks, own, strict=True):
-                        file.write(block.read(n * width))
-            total = file.tell()
-        lists = faiss.OnDiskInvertedLists()
-        lists.nlist, lists.code_size, lists.totsize, lists.filename = self.n_lists, index.code_size, total, path.name
-        lists.lists.resize(self.n_lists)
-        of_lists = sizes.sum(axis=0).astype("uint64")  # which must live until it is read
-        lists.set_all_lists_sizes(faiss.swig_ptr(of_lists))
-        index.replace_invlists(lists, True)
-        lists.this.disown()  # the index owns them now
-        index.ntotal = int(sizes.sum())
-        return index
+def _write_blocks(
+    vectors: StoredVectors,
+    index: Any,  # noqa: ANN401 (FAISS has no types)
+    path_of: Callable[[int], Path],
+    progress: bool,
+) -> list[Path]:
+    """Write an index of each block of at least _BLOCK vectors, named by the first, and return their paths."""
+    n, start, paths = vectors.shape[0], 0, list[Path]()
+    while (path := path_of(start)).exists():
+        paths.append(path)
+        start += import_faiss().read_index(str(path), import_faiss().IO_FLAG_MMAP).ntotal
+    with progress_bar(n, initial=start, shown=progress, unit="vectors") as bar:
+        for block in vectors.blocks(start) if start < n else ():
+            rows = unit_length(checked(block, f"vectors from row {start} on"))
+            index.add_with_ids(rows, numpy.arange(start, start + len(rows)))
+            start += len(rows)
+            bar.update(len(rows))
+            if index.ntotal >= max(_BLOCK, n // _FILES) or start == n:
+                paths.append(path_of(start - index.ntotal))
+                write_index(paths[-1], index)
+                index.reset()
+    return paths
 
-    def _path(self, name: str, suffix: str = "codes") -> Path:
-        made_of = digest_of_parts(self.vectors.digest, self.n_lists, self.code_bytes, import_faiss().__version__)
-        return self.folder / f"building-{made_of[:32]}-{name}.{suffix}"
 
-    def _trained(self) -> Any:  # noqa: ANN401 (FAISS has no types)
-        """Return an empty index, trained on vectors drawn from all."""
-        faiss, path, (n, width) = import_faiss(), self._path("trained", "faiss"), self.vectors.shape
-        if not path.exists():
-            drawn = numpy.random.default_rng(0).choice(n, min(n, max(LEAST, TRAINING * self.n_lists)), replace=False)
-            sample = checked(self.vectors[numpy.sort(drawn)], "vectors")
-            for rows in slices(len(sample), LEAST):
-                sample[rows] = unit_length(sample[rows])
-            centres = faiss.IndexFlatIP(width)
-            made = faiss.IndexIVFPQ(centres, width, self.n_lists, self.code_bytes, 8, faiss.METRIC_INNER_PRODUCT)
-            made.pq.cp.max_points_per_centroid = CODED
-            made.train(sample)
-            made.nprobe = min(self.n_lists, max(LEAST_PROBED, int(2 * self.n_lists**0.5)))
-            write_index(path, made)
-        return faiss.read_index(str(path))
-
-    def _filled(self, index: Any) -> list[Path]:  # noqa: ANN401 (FAISS has no types)
-        """Write the files of the vectors' codes, in order, each with at least BLOCK vectors, and return them."""
-        n, start = self.vectors.shape[0], 0
-        most = max(BLOCK, n // FILES)
-        paths = []
-        while (path := self._path(str(start))).exists():
-            paths.append(path)
-            with path.open("rb") as file:
-                start += int(self._sizes(file).sum())
-        with progress_bar(n, initial=start, shown=self.progress, unit="vectors") as bar:
-            for block in self.vectors.blocks(start):
-                rows = unit_length(checked(block, f"vectors from row {start} on"))
-                index.add_with_ids(rows, numpy.arange(start, start + len(rows)))
-                start += len(rows)
-                bar.update(len(rows))
-                if index.ntotal >= most or start == n:
-                    paths.append(self._path(str(start - index.ntotal)))
-                    self._write(paths[-1], index)
-                    index.reset()
-        return paths
-
-    def _write(self, path: Path, index: Any) -> None:  # noqa: ANN401 (FAISS has no types)
-        """Write the codes of a block: how many each list has; then, list by list, codes and rows."""
-        lists, array = index.invlists, import_faiss().rev_swig_ptr
-        sizes = numpy.array([lists.list_size(i) for i in range(self.n_lists)], dtype="<i8")
-        with atomic_write(path) as file:
-            file.write(sizes.data)
-            for i in numpy.flatnonzero(sizes).tolist():
-                file.write(array(lists.get_codes(i), int(sizes[i]) * index.code_size).data)
-                file.write(array(lists.get_ids(i), int(sizes[i])).data)
-
-    def _sizes(self, file: BinaryIO) -> numpy.ndarray:
-        """How many vectors of a block each list has, int64 (lists,); behind them stand the codes."""
-        return numpy.frombuffer(file.read(ID_BYTES * self.n_lists), dtype="<i8")
+def _merge(index: Any, paths: list[Path], path: Path) -> None:  # noqa: ANN401 (FAISS has no types)
+    """Move the lists of all blocks to a file beside the index: of each list its codes, then its rows."""
+    faiss, blocks = import_faiss(), list[Any]()
+    for part in paths:
+        block = faiss.read_index(str(part), faiss.IO_FLAG_MMAP)
+        block.own_invlists = False
+        blocks.append(faiss.downcast_InvertedLists(block.invlists))
+        blocks[-1].thisown = True
+    sizes = numpy.array([[block.list_size(i) for i in range(index.nlist)] for block in blocks], dtype="uint64")
+    with atomic_write(path) as file:
+        for i, own in enumerate(sizes.T.tolist()):
+            filled = [(block, n) for block, n in zip(blocks, own, strict=True) if n]
+            for block, n in filled:
+                file.write(faiss.rev_swig_ptr(block.get_codes(i), n * index.code_size).data)
+            for block, n in filled:
+                file.write(faiss.rev_swig_ptr(block.get_ids(i), n).data)
+        total = file.tell()
+    lists = faiss.OnDiskInvertedLists()
+    lists.nlist, lists.code_size, lists.totsize, lists.filename = index.nlist, index.code_size, total, path.name
+    lists.lists.resize(index.nlist)
+    of_lists = sizes.sum(axis=0)  # which must live until it is read
+    lists.set_all_lists_sizes(faiss.swig_ptr(of_lists))
+    index.replace_invlists(lists, True)
+    lists.this.disown()  # the index owns them now
+    index.ntotal = int(sizes.sum())

@@ -1,9 +1,9 @@
-"""Vectors in memory-mapped files, searched with exact scores."""
+"""Stored vectors, searched with exact scores, and the identity of the encoder that made them."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import numpy
 from numpy.typing import ArrayLike
@@ -14,12 +14,15 @@ from ..similarity import check_count, checked
 from ..validation import short_repr
 from .exact import Best, best_of, check_widths, nearest
 
+if TYPE_CHECKING:
+    from ..bulk import FileVectors
+
 
 @dataclass(frozen=True)
 class EncoderIdentity:
     """Identity that tells the vectors of one encoder from those of another.
 
-    name (str): that of the transformer, for messages. width (int): of the vectors. digest (str): see encoder_digest.
+    name (str): of the transformer, for messages. width (int): of the vectors. digest (str): see encoder_digest.
     """
 
     name: str
@@ -28,27 +31,17 @@ class EncoderIdentity:
 
 
 def check_encoder(theirs: EncoderIdentity | None, ours: EncoderIdentity, where: Path | str) -> None:
-    """Check which encoder made vectors. RAISES (ValueError): if it was another one than ours, or is not known."""
+    """Check which encoder made stored vectors. RAISES (ValueError): if not ours, or not known."""
     if theirs is None:
         raise ValueError(
-            f"The index in {where} does not say which encoder made its vectors, so they cannot be searched "
-            f"with '{ours.name}'. Build it again with encoder = identify(pipe), or load it without an encoder "
-            "if you know that it fits."
+            f"The index in {where} does not say which encoder made its vectors. Build it again with "
+            "encoder = identify(pipe), or load it without an encoder if you know that it fits."
         )
-    names = {"folder": where, "name": theirs.name, "given": ours.name}
-    if theirs.width != ours.width:
+    if (theirs.width, theirs.digest) != (ours.width, ours.digest):
+        differing = f"width {theirs.width} and {ours.width}" if theirs.width != ours.width else "weights or settings"
         raise ValueError(
-            (
-                "The index in {folder} holds vectors of width {theirs}, made by '{name}', but '{given}' makes "
-                "vectors of width {ours}. Search it with the pipeline that it was built with, or build it again."
-            ).format(theirs=theirs.width, ours=ours.width, **names)
-        )
-    if theirs.digest != ours.digest:
-        raise ValueError(
-            (
-                "The index in {folder} was built with another encoder, '{name}', whose weights or settings are not "
-                "those of '{given}'. Search it with the pipeline that it was built with, or build it again."
-            ).format(**names)
+            f"The index in {where} was built with another encoder, '{theirs.name}', than '{ours.name}' (other "
+            f"{differing}). Search it with the pipeline that it was built with, or build it again."
         )
 
 
@@ -67,10 +60,10 @@ def identify(pipe: SentenceBert) -> EncoderIdentity:
     return EncoderIdentity(encoder.name, encoder.width, encoder.digest())
 
 
-class _SignedVectors(Protocol):
-    """Vectors that say what made them.
+class StoredVectors(Protocol):
+    """Vectors that can be searched, such as bulk.PartVectors.
 
-    name (str): where they stand. shape (tuple): (n, width). encoder (tuple): name and digest of what made them.
+    name (str): where they are. shape (tuple): (n, width). encoder (tuple): name and digest of the encoder.
     digest (str): of all of them.
     """
 
@@ -79,10 +72,6 @@ class _SignedVectors(Protocol):
     encoder: tuple[str, str]
     digest: str
 
-
-class StoredVectors(_SignedVectors, Protocol):
-    """Vectors that can be searched, such as bulk.PartVectors."""
-
     def blocks(self, start: int = 0) -> Iterator[numpy.ndarray]:
         """Yield all from a row on, in order, (b, width)."""
 
@@ -90,10 +79,10 @@ class StoredVectors(_SignedVectors, Protocol):
         """Return some, (n, width). rows (int64 (n,)): from 0."""
 
     def where(self, rows: numpy.ndarray) -> Sequence[tuple[str, int, str | int | None, str | None]]:
-        """Return of some their file, their row in it, and their id and text where they were written."""
+        """Return the file of some, the row in it, and id and text, None if they are not stored."""
 
 
-def identity_of(vectors: _SignedVectors) -> EncoderIdentity:
+def identity_of(vectors: "StoredVectors | FileVectors") -> EncoderIdentity:
     """Return the encoder that made stored vectors."""
     name, digest = vectors.encoder
     return EncoderIdentity(name, vectors.shape[1], digest)

@@ -1,8 +1,7 @@
-"""Vectors stored in fewer bytes: a byte a dimension, or a bit; and search among them."""
+"""Vectors in fewer bytes: a byte or a bit per dimension; and search among them."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import partial, reduce
 from pathlib import Path
 
 import numpy
@@ -20,7 +19,7 @@ _RESCORED = 4  # candidates for each vector wanted
 
 @dataclass(frozen=True)
 class Int8Vectors:
-    """Vectors of length 1 in a byte a dimension, a quarter of float32.
+    """Vectors of length 1 in a byte per dimension, a quarter of float32.
 
     codes (int8 (n, width)): round((v - low) / step) - 128. low, step (float32 (width,)): of each dimension.
     """
@@ -47,11 +46,9 @@ class Int8Vectors:
         return cls(numpy.zeros((0, rows.shape[1]), dtype="int8"), low, numpy.where(step > 0, step, numpy.float32(1)))
 
     def apply(self, vectors: ArrayLike) -> "Int8Vectors":
-        """Quantise vectors by these ranges; what lies outside them gets the code of the end of the range.
+        """Quantise vectors, float (n, width), by these ranges; numbers outside are clipped.
 
-        vectors (float array of shape (n, width), NumPy or CuPy).
-        RETURNS (Int8Vectors): the vectors, in place of those that were there.
-        RAISES (ValueError): see fit; if the width is another.
+        RETURNS (Int8Vectors): with these vectors only. RAISES (ValueError): see fit; if the width is another.
         """
         rows = _unit_rows(vectors, "vectors")
         check_widths(rows.shape[1], len(self.low))
@@ -59,7 +56,7 @@ class Int8Vectors:
         return replace(self, codes=codes.astype("int8"))
 
     def decode(self, rows: slice | numpy.ndarray = slice(None)) -> numpy.ndarray:
-        """Return low + step (code + 128), of the rows asked for: float32 (rows, width)."""
+        """Return low + step (code + 128) of some rows, float32 (rows, width)."""
         return self.low + self.step * (self.codes[rows].astype("float32") + 128)
 
     @validated
@@ -71,13 +68,13 @@ class Int8Vectors:
         n, width = self.codes.shape
         check_count(k, n, f"nearest of {n} vectors")
 
-        def search_block(block: slice) -> Best:
-            own = min(k, block.stop - block.start)
-            scores, indices = nearest(queries, self.decode(block), k=own, block_bytes=block_bytes)
-            return scores, indices + block.start
-
-        blocks = slices(n, max(1, block_bytes // (4 * width)))
-        return reduce(partial(best_of, k=k), map(search_block, blocks))
+        rows = checked(queries, "queries")
+        best = numpy.empty((len(rows), 0), dtype="float32"), numpy.empty((len(rows), 0), dtype="int64")
+        for block in slices(n, max(1, block_bytes // (4 * width))):
+            decoded = self.decode(block)
+            scores, indices = nearest(rows, decoded, k=min(k, len(decoded)), block_bytes=block_bytes)
+            best = best_of(best, (scores, indices + block.start), k)
+        return best
 
     def save(self, path: str | Path) -> None:
         """Write codes, low and step as plain arrays (.npz), whole or not at all."""
@@ -86,16 +83,16 @@ class Int8Vectors:
     @classmethod
     def load(cls, path: str | Path) -> "Int8Vectors":
         """Read what `save` wrote. RAISES (ValueError): if the file is damaged, or another."""
-        found = read_arrays(Path(path), {"codes": ("int8", 2), "low": ("float32", 1), "step": ("float32", 1)})
-        widths = {found["codes"].shape[1], len(found["low"]), len(found["step"])}
+        arrays = read_arrays(Path(path), {"codes": ("int8", 2), "low": ("float32", 1), "step": ("float32", 1)})
+        widths = {array.shape[-1] for array in arrays.values()}
         if len(widths) > 1:
             raise ValueError(Errors.SEARCH_BAD_ARRAYS.format(path=path, reason=f"they have the widths {widths}"))
-        return cls(**found)
+        return cls(**arrays)
 
 
 @dataclass(frozen=True)
 class BinaryVectors:
-    """Vectors in a bit a dimension, a 32nd of float32: whether the number is positive.
+    """Vectors in a bit per dimension, a 32nd of float32: whether the number is positive.
 
     bits (uint8 (n, ceil(width / 8))): the first dimension is the highest bit. width (int): of the vectors.
     """
@@ -108,9 +105,8 @@ class BinaryVectors:
 
     @classmethod
     def of(cls, vectors: ArrayLike) -> "BinaryVectors":
-        """Quantise vectors.
+        """Quantise vectors, float (n, width).
 
-        vectors (float array of shape (n, width), NumPy or CuPy).
         RAISES (ValueError): if the array is of another shape or holds a number that is not finite, or a vector is zero.
         SOURCE: Charikar 2002, Similarity estimation techniques from rounding algorithms, section 3: signs keep angles.
         """
@@ -118,7 +114,7 @@ class BinaryVectors:
         return cls(numpy.packbits(rows > 0, axis=1), rows.shape[1])
 
     def decode(self, rows: slice | numpy.ndarray = slice(None)) -> numpy.ndarray:
-        """1 for a positive number and -1 for another, of the rows asked for: float32 (rows, width)."""
+        """Return 1 for each positive number of some rows and -1 for others, float32 (rows, width)."""
         return numpy.unpackbits(self.bits[rows], axis=1, count=self.width).astype("float32") * 2 - 1
 
     @validated
@@ -150,7 +146,7 @@ class BinaryVectors:
         words = numpy.ascontiguousarray(_words(self.bits).T)  # (words, n): a pass over each word of all vectors
         near = [_nearest_by_hamming(words, query, n_candidates) for query in _words(numpy.packbits(rows > 0, axis=1))]
         if rescore:
-            at = self.decode if vectors is None else numpy.asanyarray(vectors).__getitem__  # of memory-mapped a few
+            at = self.decode if vectors is None else numpy.asanyarray(vectors).__getitem__  # reads only candidates
             near = [_rescored(query, numpy.sort(found), at, k) for query, (_, found) in zip(rows, near, strict=True)]
         scores, indices = map(numpy.stack, zip(*near, strict=True))
         return (scores if rescore else 1 - scores * numpy.float32(2 / self.width)), indices
@@ -175,20 +171,20 @@ def _unit_rows(vectors: ArrayLike, name: str) -> numpy.ndarray:
     zero = ~rows.any(axis=1)
     if zero.any():
         raise ValueError(
-            f"Cannot quantise row {int(zero.argmax())} of the {name}: it is zero, as that of a text without "
-            "wordpieces, and would become similar to something. Leave it out."
+            f"Cannot quantise row {int(zero.argmax())} of the {name}: it is zero, the vector of a text without "
+            "wordpieces. Leave it out."
         )
     return rows
 
 
 def _words(bits: numpy.ndarray) -> numpy.ndarray:
-    """Return the same bits, filled up with zeros, in words of 8 bytes: uint64 (n, words)."""
+    """Return the bits, padded with zeros, in words of 8 bytes: uint64 (n, words)."""
     filled = numpy.pad(bits, ((0, 0), (0, -bits.shape[1] % 8)))
     return numpy.ascontiguousarray(filled).view("uint64")
 
 
 def _nearest_by_hamming(words: numpy.ndarray, query: numpy.ndarray, k: int) -> Best:
-    """Distances uint16 (k,) and indices int64 (k,); words uint64 (words, n), query uint64 (words,)."""
+    """Return distances uint16 (k,) and indices int64 (k,) of words uint64 (words, n), query uint64 (words,)."""
     distances = numpy.zeros(words.shape[1], dtype="uint16")
     for row, word in zip(words, query, strict=True):
         distances += _count_bits(row ^ word)
@@ -206,7 +202,7 @@ def _rescored(
 
 
 def _count_bits(words: numpy.ndarray) -> numpy.ndarray:
-    """How many bits are set in each word: uint8 (n,)."""
+    """Return how many bits of each word are set, uint8 (n,)."""
     if hasattr(numpy, "bitwise_count"):  # from NumPy 2
         return numpy.bitwise_count(words)
     return numpy.unpackbits(words.view("uint8").reshape(-1, 8), axis=1).sum(axis=1, dtype="uint8")

@@ -10,12 +10,10 @@ from spacy.tokens import Doc, Span
 from ..pipeline.most_similar import Query, SimilarSpan, query_vector, sentences, with_vectors
 from ..validation import Positive, short_repr, validated
 from .exact import check_widths, nearest
-from .index import VectorIndex, shown_index
+from .index import VectorIndex, index_html
 from .index_folder import BuiltKind, import_faiss
 
-_SAMPLE, _SAME = 8, 0.9  # Spans that are looked for, and the cosine that one of them has with itself, approximated
-_NamedUnit = Literal["doc", "sent", "noun_chunks", "ents"]
-Unit = _NamedUnit | Callable[[Doc], Iterable[Span]]
+_SAMPLE, _SAME = 8, 0.9  # Spans that are looked for, and the least cosine of one with itself in an index
 _UNITS: dict[str, Callable[[Doc], Iterable[Span]]] = {
     "doc": lambda doc: [doc[:]],
     "sent": sentences,
@@ -25,7 +23,10 @@ _UNITS: dict[str, Callable[[Doc], Iterable[Span]]] = {
 
 
 @validated
-def collect_spans(docs: Doc | Iterable[Doc], unit: Unit = "sent") -> Iterator[Span]:
+def collect_spans(
+    docs: Doc | Iterable[Doc],
+    unit: Literal["doc", "sent", "noun_chunks", "ents"] | Callable[[Doc], Iterable[Span]] = "sent",
+) -> Iterator[Span]:
     """Yield the sentences, or other Spans, of Docs, in order.
 
     docs (Doc or Iterable[Doc]): the documents; those without tokens have none.
@@ -43,8 +44,7 @@ def _docs(docs: Doc | Iterable[Doc]) -> Iterator[Doc]:
     for number, doc in enumerate([docs] if isinstance(docs, Doc) else docs):
         if not isinstance(doc, Doc):
             raise TypeError(
-                f"Cannot take Spans of {short_repr(doc)}, number {number} (from 0) of docs: expected Docs, "
-                "nlp.pipe(texts)."
+                f"Cannot take Spans of {short_repr(doc)}, number {number} (from 0): expected Docs, nlp.pipe(texts)."
             )
         yield doc
 
@@ -53,9 +53,9 @@ class SpanSearch:
     """Search among Spans by the vectors that they carry.
 
     spans (Iterable[Span]): of Docs that a pipeline processed, see collect_spans; those without a vector, of white
-        space alone, are left out.
+        space only, are left out.
     kind (str): "exact", or the kind of a FAISS index, see VectorIndex.build.
-    index (VectorIndex): one of the same Spans, such as was saved, in place of a new one.
+    index (VectorIndex): a saved index of the same Spans.
     RAISES (ValueError): if a Doc carries no vectors, no Span has one, widths differ, or the index is of other Spans or
         another encoder.
     """
@@ -69,8 +69,8 @@ class SpanSearch:
         self.spans, vectors = with_vectors(spans)
         if not self.spans:
             raise ValueError(
-                "There is no Span with a vector to search in: the Docs are empty, or have no such unit. Give "
-                'others, or another unit, such as unit = "doc".'
+                "There is no Span with a vector: the Docs are empty, or have no such unit. Give others, or "
+                'another unit, such as unit = "doc".'
             )
         widths = set(map(len, vectors))
         check_widths(min(widths), max(widths))
@@ -92,7 +92,7 @@ class SpanSearch:
         return f"SpanSearch({kind}: {len(self)} Spans, vectors of {self.vectors.shape[1]} numbers)"
 
     def _repr_html_(self) -> str:
-        return shown_index(self, (span.text for span in self.spans))
+        return index_html(self, (span.text for span in self.spans))
 
     @validated
     def search(
@@ -120,10 +120,7 @@ class SpanSearch:
 
 
 def _check_index(index: VectorIndex, vectors: numpy.ndarray) -> None:
-    """Refuse an index of other vectors: in one of the same vectors, Spans find themselves.
-
-    RAISES (ValueError): if none of the first Spans does.
-    """
+    """Refuse an index in which none of the first vectors is found. RAISES (ValueError): if so."""
     best, _ = index.search(vectors[:_SAMPLE], k=1)
     if best.max() < _SAME:
         raise ValueError(

@@ -4,15 +4,27 @@ import csv
 import gzip
 import json
 from collections.abc import Callable, Sequence
+from functools import cache
 from pathlib import Path
 
 import pytest
 import spacy
 
+from spacy_sbert.bulk import load_pipe
 from spacy_sbert.pipeline.sbert import SentenceBert
 
 # Empty ones, equal ones, quotes, commas, and what str.splitlines takes for the end of a line.
 TEXTS = ["A man is eating food.", "", 'the "cat", sat', "on\u2028the\x85mat", "A man is eating food.", " ", "dog", ""]
+
+
+_LOADED = cache(load_pipe)
+
+
+@pytest.fixture(autouse=True)
+def load_once(monkeypatch):
+    """Each pipeline is loaded once for all tests."""
+    for place in ("spacy_sbert.bulk.load_pipe", "spacy_sbert.bulk.dataset_encoding.load_pipe"):
+        monkeypatch.setattr(place, _LOADED)
 
 
 @pytest.fixture

@@ -1,21 +1,25 @@
-"""The command, beside the one that test_resume kills."""
+"""The commands `encode` and `index`, and `search` in what they write; test_resume kills the first."""
+
+import json
+from itertools import islice, permutations
 
 import numpy
 import pytest
 import spacy
 from typer.testing import CliRunner
 
-from spacy_sbert.bulk import file_encoding as run
+from spacy_sbert.bulk import file_encoding as module
 from spacy_sbert.bulk import load_pipe
 from spacy_sbert.cli import app
 
 
-@pytest.fixture
-def pipeline(make_nlp, tmp_path):
-    nlp = make_nlp()
-    nlp.rename_pipe("sbert", "encoder")
-    nlp.to_disk(tmp_path / "nlp")
-    return tmp_path / "nlp"
+@pytest.fixture(scope="module")
+def pipeline(tiny_bert, tmp_path_factory):
+    nlp = spacy.blank("en")
+    nlp.add_pipe("sbert", name="encoder", config={"model": {"name": str(tiny_bert)}})
+    folder = tmp_path_factory.mktemp("cli") / "nlp"
+    nlp.to_disk(folder)
+    return folder
 
 
 def encode(*arguments):
@@ -37,32 +41,30 @@ def test_encode(pipeline, sbert, texts, write_texts, tmp_path):
     assert code == 0 and "Wrote 8 vectors" in said and "9/9" not in said
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
+def test_refused(pipeline, texts, write_texts, tmp_path):
+    path = write_texts("a.csv", texts)
+    for options, message in (
         (["--pipe", "sbert"], "encoder"),
-        (["--pipe", "encoder", "--precision", "int4"], "int4"),
-        (["--pipe", "encoder", "--gpu-ids", "0,x"], "--gpu-ids 0,x"),
-        (["--pipe", "encoder", "--column", "body"], "a.csv, line 1"),
-        (["--pipe", "encoder", "--shard", "1/2"], "--shard 1/2"),
-    ],
-)
-def test_refused(pipeline, texts, write_texts, tmp_path, options, message):
-    code, said = encode(write_texts("a.csv", texts), tmp_path / "out.npy", "--pipeline", pipeline, *options)
-    assert code == 1 and message in said and not list(tmp_path.glob("out*"))
+        (["--precision", "int4"], "int4"),
+        (["--gpu-ids", "0,x"], "--gpu-ids 0,x"),
+        (["--column", "body"], "a.csv, line 1"),
+        (["--shard", "1/2"], "--shard 1/2"),
+    ):
+        code, said = encode(path, tmp_path / "out.npy", "--pipeline", pipeline, *options)
+        assert code == 1 and message in said and not list(tmp_path.glob("out*"))
 
 
 def test_stopped_and_resumed(pipeline, texts, write_texts, tmp_path, monkeypatch):
     path, output = write_texts("a.txt", texts), tmp_path / "out.npy"
     options = ["--pipeline", pipeline, "--pipe", "encoder", "--window", 3, "--quiet"]
-    whole = run.encode_windows
+    whole = module.encode_windows
 
     def stopped(*args, **kwargs):
         yield next(whole(*args, **kwargs))
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(run, "encode_windows", stopped)
+        patch.setattr(module, "encode_windows", stopped)
         code, said = encode(path, output, *options)
     assert code == 130 and "Run the same command again to go on" in said and not output.exists()
     code, said = encode(path, output, *options)
@@ -116,9 +118,10 @@ def test_a_folder_in_shards(pipeline, sbert, texts, tmp_path):
     assert sorted(path.name for path in (tmp_path / "other").glob("*.parquet")) == ["a.txt.parquet", "c.txt.parquet"]
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
+def test_options_of_folders(pipeline, tmp_path):
+    (tmp_path / "in").mkdir()
+    (tmp_path / "in" / "a.txt").write_text("One.\n")
+    for options, message in (
         (["--shard", "3/2"], "3/2"),
         (["--overwrite"], "--overwrite"),
         (["--workers", "1,2"], "--engine ray"),
@@ -126,10 +129,55 @@ def test_a_folder_in_shards(pipeline, sbert, texts, tmp_path):
         (["--engine", "ray", "--num-cpus", "0"], "num_cpus"),
         (["--engine", "spark"], "spark"),
         (["--output-format", "txt"], ".npy, .parquet"),
-    ],
-)
-def test_options_of_folders(pipeline, tmp_path, options, message):
-    (tmp_path / "in").mkdir()
-    (tmp_path / "in" / "a.txt").write_text("One.\n")
-    code, said = encode(tmp_path / "in", tmp_path / "out", "--pipeline", pipeline, *options)
-    assert code == 1 and message in said and not (tmp_path / "out").exists()
+    ):
+        code, said = encode(tmp_path / "in", tmp_path / "out", "--pipeline", pipeline, *options)
+        assert code == 1 and message in said and not (tmp_path / "out").exists()
+
+
+WORDS = ["the", "cat", "sat", "on", "mat", "dog", "ran", "he", "man", "food"]
+ROW = 1234
+QUERY = " ".join(list(islice(permutations(WORDS, 5), ROW + 1))[-1])
+
+
+def run(*arguments, code=0):
+    found = CliRunner().invoke(app, list(map(str, arguments)))
+    assert found.exit_code == code, found.output
+    return " ".join(found.output.split())
+
+
+@pytest.fixture
+def search(tmp_path):
+    def found(folder, *options, code=0):
+        output = tmp_path / "found.jsonl"
+        said = run(
+            "search", tmp_path / "nlp", folder, QUERY, "-k", 3, "--output", output, "--overwrite", *options, code=code
+        )
+        return said if code else [json.loads(line) for line in output.read_text().splitlines()]
+
+    return found
+
+
+def test_encode_index_and_search(make_nlp, search, tmp_path):
+    make_nlp().to_disk(tmp_path / "nlp")
+    (tmp_path / "texts").mkdir()
+    for number in range(2):
+        lines = [" ".join(words) + "\n" for words in islice(permutations(WORDS, 4 + number), 5000)]
+        (tmp_path / "texts" / f"{number}.txt").write_text("".join(lines))
+    options = ["--pipeline", tmp_path / "nlp", "--with-text", "--quiet"]
+    run("encode", tmp_path / "texts", tmp_path / "vectors", *options, "--output-format", "parquet")
+    exact = search(tmp_path / "vectors")
+    assert (exact[0]["file"], exact[0]["row"], exact[0]["text"], exact[0]["id"]) == ("1.txt.parquet", ROW, QUERY, None)
+    assert exact[0]["score"] == pytest.approx(1, abs=1e-6)
+
+    said = run("index", tmp_path / "vectors", tmp_path / "index", "--lists", 8, "--bytes", 4, "--quiet")
+    assert "Wrote an index of 10000 vectors" in said
+    found = search(tmp_path / "index")
+    assert found[0] == exact[0] and all(one["score"] > 0.9 for one in found)
+    (tmp_path / "vectors").rename(tmp_path / "moved")
+    assert "is no folder of vectors that is whole" in search(tmp_path / "index", code=1)
+    assert search(tmp_path / "index", "--vectors", tmp_path / "moved") == found
+    assert "so --vectors x cannot be searched" in search(tmp_path / "moved", "--vectors", "x", code=1)
+    assert "--kind is of a file of texts" in search(tmp_path / "index", "--kind", "flat", code=1)
+    make_nlp(model={"pooling": "cls"}).to_disk(tmp_path / "nlp")
+    for folder in ("index", "moved"):
+        assert "was built with another encoder" in search(tmp_path / folder, code=1)

@@ -1,9 +1,7 @@
-"""Folders of files to folders of vectors: the bytes of single files, each part once, and what is refused."""
+"""Folders of files to folders of vectors: the bytes of single files, each shard once, and what is refused."""
 
 import json
-import os
 import sys
-from dataclasses import asdict, replace
 
 import numpy
 import pytest
@@ -12,27 +10,28 @@ import spacy
 from spacy_sbert.bulk import encode_dataset, encode_file
 from spacy_sbert.bulk.dataset_encoding import (
     Index,
-    JobSpec,
+    Job,
     ShardEncoder,
     ShardManifest,
     ShardResult,
     WorkerConfig,
 )
-from spacy_sbert.bulk.options import Encoding
-from spacy_sbert.bulk.shards import RemoteFolder, find_shards
+from spacy_sbert.bulk.dataset_folder import RemoteFolder
+from spacy_sbert.bulk.file_encoding import Encoding
 from spacy_sbert.ray import _Worker
 from spacy_sbert.ray import encode_dataset as on_machines
 
 pyarrow = pytest.importorskip("pyarrow")
 WINDOW = 4
+N_FILES, N_ROWS = 6, sum(range(6))
 
 
 @pytest.fixture
 def source(tmp_path):
-    """Ten files of other texts each, in two folders, one of them empty."""
+    """Files of other texts each, in two folders, one of them empty."""
     folder = tmp_path / "in"
     (folder / "deep").mkdir(parents=True)
-    for number in range(10):
+    for number in range(N_FILES):
         texts = [f"The cat sat {number} {i}." for i in range(number)]
         place = folder / "deep" if number % 3 == 0 else folder
         if number % 2:
@@ -67,7 +66,7 @@ def times(folder):
 
 def test_parts_equal_single_files(encode, source, pipeline, tmp_path):
     report = encode()
-    assert (report.parts, report.done, report.failed, report.rows) == (10, 0, {}, sum(range(10)))
+    assert (report.parts, report.done, report.failed, report.rows) == (N_FILES, 0, {}, N_ROWS)
     pipe = spacy.load(pipeline).get_pipe("sbert")
     for path in source.rglob("part*"):
         single = tmp_path / "single.npy"
@@ -77,7 +76,7 @@ def test_parts_equal_single_files(encode, source, pipeline, tmp_path):
         manifest = RemoteFolder(str(tmp_path / "out")).read_json(f"{name}.npy.json", ShardManifest)
         assert manifest.made.rows == len(numpy.load(single)) and manifest.bytes == single.stat().st_size
     index = RemoteFolder(str(tmp_path / "out")).read_json("index.json", Index)
-    assert sum(part.made.rows for part in index.parts) == sum(range(10)) and index.parts[-1].made.width == 16
+    assert sum(part.made.rows for part in index.parts) == N_ROWS and index.parts[-1].made.width == 16
     assert [part.vectors for part in index.parts] == sorted(part.vectors for part in index.parts)
     assert {part.vectors for part in index.parts} == {
         str(p.relative_to(source)) + ".npy" for p in source.rglob("part*")
@@ -89,20 +88,20 @@ def test_second_run(encode, tmp_path):
     out = tmp_path / "out"
     before, expected = times(out), contents(out)
     (out / "part1.txt.npy.json").unlink()
-    (out / "deep" / "part6.jsonl.npy").write_bytes(b"half")
+    (out / "deep" / "part3.txt.npy").write_bytes(b"half")
     manifest = (out / "part5.txt.npy.json").read_text()
     (out / "part5.txt.npy.json").write_text(manifest.replace('"rows": 5', '"rows": 6'))  # its checksum is wrong
     report = encode()
-    assert (report.done, report.parts, report.rows) == (7, 10, 45)
+    assert (report.done, report.parts, report.rows) == (N_FILES - 3, N_FILES, N_ROWS)
     assert contents(out) == expected
     again = {path.name.split(".")[0] for path, time in times(out).items() if time != before.get(path)}
-    assert again == {"part1", "part6", "part5"}
+    assert again == {"part1", "part3", "part5"}
 
 
 def test_shards(encode, tmp_path):
     encode("whole")
     reports = [encode("shards", shard="1/2"), encode("shards", shard="2/2")]
-    assert [report.parts for report in reports] == [5, 5]
+    assert [report.parts for report in reports] == [3, 3]
     assert contents(tmp_path / "shards", but=()) == contents(tmp_path / "whole", but=())
 
 
@@ -113,16 +112,18 @@ def test_wrong_shards(encode):
 
 
 def test_bad_part(encode, source, tmp_path):
-    (source / "part7.txt").write_bytes(b"good\nbad \xff\n")
-    report = encode()
-    assert list(report.failed) == ["part7.txt"]
-    assert "part7.txt, line 2" in report.failed["part7.txt"]
-    assert str(tmp_path) not in report.failed["part7.txt"]
-    assert len(list((tmp_path / "out").rglob("part*.npy"))) == 9
+    (source / "part5.txt").write_bytes(b"good\nbad \xff\n")
+    (tmp_path / "scratch").mkdir()
+    report = encode(scratch=tmp_path / "scratch")
+    assert list((tmp_path / "scratch").iterdir()) == []
+    assert list(report.failed) == ["part5.txt"]
+    assert "part5.txt, line 2" in report.failed["part5.txt"]
+    assert str(tmp_path) not in report.failed["part5.txt"]
+    assert len(list((tmp_path / "out").rglob("part*.npy"))) == N_FILES - 1
     assert not (tmp_path / "out" / "index.json").exists()
-    (source / "part7.txt").write_text("good\nbetter\n")
+    (source / "part5.txt").write_text("good\nbetter\n")
     report = encode()
-    assert (report.done, report.failed) == (9, {})
+    assert (report.done, report.failed) == (N_FILES - 1, {})
     assert (tmp_path / "out" / "index.json").exists()
 
 
@@ -132,7 +133,6 @@ def test_other_options_are_refused(encode, tmp_path):
     for option, value, said in (
         ("dtype", "float16", "dtype was float32, now float16"),
         ("precision", "bfloat16", "precision was float32, now bfloat16"),
-        ("window", 8, "window was 4, now 8"),
         ("output", ".parquet", "output was .npy, now .parquet"),
         ("truncate_dim", 8, "now 8"),
     ):
@@ -147,24 +147,15 @@ def test_other_encoder_and_restart(encode, tiny_bert, tmp_path):
     nlp.add_pipe("sbert", config={"model": {"name": str(tiny_bert), "pooling": "max"}})
     nlp.initialize()
     nlp.to_disk(tmp_path / "other")
-    with pytest.raises(ValueError, match="pooling was mean, now max"):
+    with pytest.raises(ValueError, match=r"encoder \(SHA-256\) was \w+, now"):
         encode(pipeline=tmp_path / "other")
     report = encode(pipeline=tmp_path / "other", restart=True)
-    assert (report.done, report.parts) == (0, 10)
-    assert RemoteFolder(str(tmp_path / "out")).read_json("job.json", JobSpec).made_of["pooling"] == "max"
-
-
-def test_changed_part(encode, source, tmp_path):
-    encode()
-    path = source / "part1.txt"
-    path.write_text("Something else.\nAnd more.\n")
-    report = encode()
-    assert list(report.failed) == ["part1.txt"]
-    assert encode(restart=True).failed == {}
+    assert (report.done, report.parts) == (0, N_FILES)
+    assert RemoteFolder(str(tmp_path / "out")).read_json("job.json", Job).made_of["width"] == 16
 
 
 def test_index_of_changed_jobs(encode, source, tmp_path):
-    """Neither those of a shard that was not begun anew, nor those of a part whose file was changed."""
+    """It is removed until all shards are of one job, and of the files that are there."""
     index = tmp_path / "out" / "index.json"
     encode()
     assert index.exists()
@@ -175,6 +166,7 @@ def test_index_of_changed_jobs(encode, source, tmp_path):
     (source / "part1.txt").write_text("Something else.\nAnd more.\n")
     assert list(encode(dtype="float16").failed) == ["part1.txt"]
     assert not index.exists()
+    assert encode(dtype="float16", restart=True).failed == {} and index.exists()
 
 
 def test_row_groups(pipeline, tmp_path):
@@ -239,47 +231,29 @@ def test_warning_about_truncation(pipeline, tmp_path):
     assert len(warned) == 1 and report.cut == 2
 
 
-def test_find_parts(source):
-    parts = {part.path: part for part in find_shards(RemoteFolder(str(source)))}
-    path = source / "part1.txt"
-    assert parts["part1.txt"].size == path.stat().st_size
-    assert parts["part1.txt"].modified == os.stat(path).st_mtime_ns
-    assert len(parts) == 10
-
-
-def test_scratch_is_removed(encode, source, tmp_path):
-    (source / "part7.txt").write_bytes(b"bad \xff\n")
-    scratch = tmp_path / "scratch"
-    scratch.mkdir()
-    encode(scratch=scratch)
-    assert list(scratch.iterdir()) == []
-
-
-def test_worker_with_another_device(source, pipeline, tmp_path):
-    """As a worker with a GPU among others without one."""
-    plan = WorkerConfig(
-        RemoteFolder(str(source)), RemoteFolder(str(tmp_path / "out")), ".npy", Encoding(), str(pipeline)
-    )
-    made_of = ShardEncoder(plan).made_of()
-    _Worker(plan, JobSpec(made_of=dict(made_of)).model_dump())
-    other = JobSpec(made_of={**made_of, "device": "NVIDIA H100"})
-    with pytest.raises(ValueError, match="device was NVIDIA H100, now "):
-        _Worker(plan, other.model_dump())
-
-
 def test_worker(source, pipeline, tmp_path):
-    plan = WorkerConfig(
+    """On Ray; one with another device, as a GPU among others without one, is refused."""
+    config = WorkerConfig(
         RemoteFolder(str(source)), RemoteFolder(str(tmp_path / "out")), ".npy", Encoding(), str(pipeline)
     )
-    worker = _Worker(plan, JobSpec(made_of=dict(ShardEncoder(plan).made_of())).model_dump())
-    parts = find_shards(plan.source)
+    made_of = ShardEncoder(config).made_of()
+    worker = _Worker(config, Job(made_of=made_of).model_dump_json())
+    shard = config.source.shards()[-1]
+    state = (source / shard.path).stat()
+    assert (shard.size, shard.modified) == (state.st_size, state.st_mtime_ns)
+
+    def encode(shard):
+        return ShardResult.model_validate_json(worker({"shard": shard.model_dump_json()})["result"])
+
     for is_new in (True, False):
-        found = ShardResult.model_validate_json(worker({"part": json.dumps(asdict(parts[-1]))})["result"])
-        assert (found.part, found.is_new, found.failed) == (parts[-1], is_new, "")
-        assert found.manifest.made.rows == int(parts[-1].path[4])
-    (source / parts[-1].path).write_bytes(b"\xff")
-    found = ShardResult.model_validate_json(worker({"part": json.dumps(asdict(replace(parts[-1], size=1)))})["result"])
+        found = encode(shard)
+        assert (found.part, found.is_new, found.failed) == (shard, is_new, "")
+        assert found.manifest.made.rows == int(shard.path[4])
+    (source / shard.path).write_bytes(b"\xff")
+    found = encode(shard.model_copy(update={"size": 1}))
     assert found.failed and found.manifest is None
+    with pytest.raises(ValueError, match="device was NVIDIA H100, now "):
+        _Worker(config, Job(made_of={**made_of, "device": "NVIDIA H100"}).model_dump_json())
 
 
 def test_without_ray(source, pipeline, tmp_path, monkeypatch):

@@ -1,29 +1,33 @@
 """The files of a data set read as one array, whatever their format; a file that is not what was written is found."""
 
+from shutil import copytree
+
 import numpy
 import pytest
 
 from spacy_sbert.bulk import PartVectors, encode_dataset
-from spacy_sbert.bulk.shards import RemoteFolder
+from spacy_sbert.bulk.dataset_folder import RemoteFolder
 
 pytest.importorskip("pyarrow")
 TEXTS = [[f"The cat sat {number} {i}." for i in range(number)] for number in (3, 0, 7, 1)]  # of each file
 
 
-@pytest.fixture
-def source(tmp_path, write_texts):
-    (tmp_path / "in").mkdir()
+@pytest.fixture(scope="module", params=[".npy", ".parquet"])
+def made(request, pipeline, tmp_path_factory):
+    source = tmp_path_factory.mktemp("texts")
     for number, texts in enumerate(TEXTS):
-        write_texts(f"part{number}.csv", texts).rename(tmp_path / "in" / f"part{number}.csv")
-    return tmp_path / "in"
-
-
-@pytest.fixture(params=[".npy", ".parquet"])
-def folder(request, source, make_nlp, tmp_path):
-    make_nlp().to_disk(tmp_path / "nlp")
+        rows = "".join(f"{10 * i},{text}\n" for i, text in enumerate(texts))
+        (source / f"part{number}.csv").write_text(f"id,text\n{rows}")
     columns = {"id_column": "id", "with_text": True} if request.param == ".parquet" else {}
-    encode_dataset(source, tmp_path / "out", pipeline=tmp_path / "nlp", window=2, output=request.param, **columns)
-    return tmp_path / "out"
+    folder = tmp_path_factory.mktemp("vectors") / "out"
+    encode_dataset(source, folder, pipeline=pipeline, window=2, output=request.param, **columns)
+    return folder
+
+
+@pytest.fixture
+def folder(made, tmp_path):
+    """A copy that a test may damage."""
+    return copytree(made, tmp_path / "out")
 
 
 def test_as_one_array(folder, sbert):
@@ -66,9 +70,9 @@ def test_file_of_another_shape(folder):
         PartVectors(folder)[numpy.array([4])]
 
 
-def test_incomplete_folder(folder, source):
+def test_incomplete_folder(folder, tmp_path):
     (folder / "index.json").unlink()
-    for other in (folder, source):
+    for other in (folder, tmp_path):
         with pytest.raises(ValueError, match="is no folder of vectors that is whole"):
             PartVectors(other)
 

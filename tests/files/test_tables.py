@@ -11,7 +11,7 @@ from spacy_sbert.files.delimited import by_name, read_commas, read_tabs
 from spacy_sbert.files.tables import TextColumns, read_objects, read_table, read_text_rows
 from spacy_sbert.files.text_lines import read_lines
 from spacy_sbert.readers import PairCorpus, convert
-from spacy_sbert.search.corpus import read_corpus
+from spacy_sbert.search.corpus_search import read_corpus
 
 LONG = "x" * 200_000  # characters: csv by itself reads 131,072
 TEXTS = [LONG, 'the "cat", sat', "on\u2028the\x85mat", "a dog"]

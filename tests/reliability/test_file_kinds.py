@@ -120,7 +120,7 @@ def test_named_pipes_in_folders_of_data_and_caches(counted, tmp_path):
             cases.check(f"{file} is a named pipe" in said, f"{file.name}: {said}")
 
 
-PARTIAL = ("lock", "run.json", "run.json.new", "vectors.npy", "windows.jsonl", "windows.jsonl.new", "assembled")
+PARTIAL = ("lock", "run.json", "window-00000000.npz", "new", "new.json")
 PLANTED = {  # what writes, and the names under which a link may stand; {pid} is in the names of some of them
     writers.encode: ["out.npy", *(f"out.npy.partial/{name}" for name in PARTIAL)],
     writers.resume: ["out.npy", *(f"out.npy.partial/{name}" for name in PARTIAL)],

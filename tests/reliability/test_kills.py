@@ -3,7 +3,7 @@
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
+from functools import cache, partial
 from typing import Any
 
 import numpy
@@ -24,9 +24,8 @@ WORDS = ["man", "cat", "dog", "food", "meal", "mat", "fast", "ran", "cannot"]
 
 @dataclass
 class Job:
-    """work: what is killed; it can be pickled, and writes to the folder `out`. check: what is on the disk, each thing
-    of it what was there before or is to be there; raises what readers raise. again: all that is there after it was run
-    again.
+    """work: what is killed; it can be pickled, and writes to the folder `out`. check: return what is on the disk, or
+    raise what readers raise. again: run it again, and return all that is there.
     """
 
     work: Callable[[], Any]
@@ -41,7 +40,7 @@ def sentences(n):
 
 def make_encode(pipeline, folder):
     given, output = folder / "in.txt", folder / "out" / "vectors.npy"
-    given.write_text("\n".join(sentences(400)) + "\n")
+    given.write_text("\n".join(sentences(200)) + "\n")
     options = ["--pipeline", pipeline, "--window", 8, "--quiet"]
     work = partial(command, "sbert", "encode", given, output, *options)
 
@@ -49,10 +48,7 @@ def make_encode(pipeline, folder):
         return [output.read_bytes()] if output.exists() else []
 
     def again():
-        if output.exists():  # killed before it removed what it had kept, which a run that replaces the output does
-            run(partial(work, "--overwrite"))
-        else:
-            run(work)
+        run(partial(work, "--overwrite") if output.exists() else work)
         assert sorted(path.name for path in output.parent.iterdir()) == [output.name, f"{output.name}.json"]
         return check()
 
@@ -149,36 +145,26 @@ JOBS = {
 }
 
 
-@dataclass
-class Unbroken:
-    """What a run does that nothing kills. seconds: it takes. events: changes of files. result: what comes of it."""
-
-    seconds: float
-    events: int
-    result: Any
-
-
 @pytest.fixture(scope="module")
 def pipeline(tiny_bert, tmp_path_factory):
     nlp = spacy.blank("en")
     nlp.add_pipe("sbert", config={"model": {"name": str(tiny_bert)}})
-    nlp.to_disk(tmp_path_factory.mktemp("kills") / "nlp")
-    return tmp_path_factory.getbasetemp() / "kills0" / "nlp"
+    folder = tmp_path_factory.mktemp("kills") / "nlp"
+    nlp.to_disk(folder)
+    return folder
 
 
 @pytest.fixture(scope="module")
 def unbroken(pipeline, tmp_path_factory):
-    """From the name of a job to what is known of it, which is found once."""
-    known: dict[str, Unbroken] = {}
+    """From the name of a job to the seconds, the changes of files and the result of a run that nothing kills."""
 
+    @cache
     def find(name):
-        if name not in known:
-            job = made(name, pipeline, tmp_path_factory.mktemp("unbroken"))
-            seconds = run(job.work)
-            folder = tmp_path_factory.mktemp("counted")
-            events = count_events(made(name, pipeline, folder).work, folder / "out", folder / "events")
-            known[name] = Unbroken(seconds, events, job.again())
-        return known[name]
+        job = made(name, pipeline, tmp_path_factory.mktemp("unbroken"))
+        seconds = run(job.work)
+        folder = tmp_path_factory.mktemp("counted")
+        events = count_events(made(name, pipeline, folder).work, folder / "out", folder / "events")
+        return seconds, events, job.again()
 
     return find
 
@@ -197,25 +183,24 @@ def cases_of():
 
 @pytest.mark.parametrize(("name", "part"), list(cases_of()))
 def test_killed(counted, pipeline, unbroken, tmp_path, name, part):
-    whole, random = unbroken(name), numpy.random.default_rng(part)
-    after = list(moments(whole.seconds, N_PARTS, random))[part]
-    event = int(list(moments(whole.events, N_PARTS, random))[part])
+    (seconds, events, expected), random = unbroken(name), numpy.random.default_rng(part)
+    after = list(moments(seconds, N_PARTS, random))[part]
+    event = int(list(moments(events, N_PARTS, random))[part])
     with counted(f"{name}, {PROMISE}") as cases:
         for how in ("time", "event"):
             folder = tmp_path / how
             job = made(name, pipeline, folder)
             before = job.check()
             if how == "time":
-                case = f"{name}, part {part}, after {after:.3f} of {whole.seconds:.3f} s"
-                was_killed = killed(job.work, after)
+                case = f"{name}, part {part}, after {after:.3f} of {seconds:.3f} s"
+                killed(job.work, after)
             else:
-                case = f"{name}, part {part}, before change {event} of {whole.events}"
-                was_killed = killed_at(job.work, folder / "out", event)
-                assert was_killed, case
-            judge(cases, case, job, before, whole.result, was_killed)
+                case = f"{name}, part {part}, before change {event} of {events}"
+                assert killed_at(job.work, folder / "out", event), case
+            judge(cases, case, job, before, expected)
 
 
-def judge(cases, case, job, before, expected, was_killed):
+def judge(cases, case, job, before, expected):
     try:
         found = job.check()
     except (OSError, ValueError) as error:

@@ -1,9 +1,14 @@
-"""Hierarchical clusters: parity with merging by hand, known groups, ties, and what is refused."""
+"""Clusters: hierarchical ones equal merging by hand, communities those of sentence-transformers; k-means; groups."""
 
 import numpy
 import pytest
+import sentence_transformers
+from packaging.version import Version
+from sentence_transformers.util import community_detection
+from sklearn.cluster import KMeans
+from sklearn.metrics import adjusted_rand_score
 
-from spacy_sbert.search import hierarchical_clusters
+from spacy_sbert.search import communities, hierarchical_clusters, kmeans_clusters, similar_groups
 
 RNG = numpy.random.default_rng(0)
 VECTORS = RNG.standard_normal((30, 8))
@@ -61,3 +66,86 @@ def test_zero_vectors_are_at_distance_one():
     vectors = [[1.0, 0.0], [0.0, 0.0], [2.0, 0.0]]
     assert hierarchical_clusters(vectors, threshold=0.99).tolist() == [0, 1, 0]
     assert hierarchical_clusters(vectors, threshold=1.0).tolist() == [0, 0, 0]
+
+
+GROUPS = RNG.integers(5, size=200)
+GROUPED = numpy.eye(5)[GROUPS] * RNG.uniform(1, 9, (200, 1)) + RNG.normal(0, 0.05, (200, 5))
+
+
+def test_kmeans_finds_known_groups():
+    order = {group: label for label, group in enumerate(dict.fromkeys(GROUPS))}
+    labels = kmeans_clusters(GROUPED, n_clusters=5)
+    assert labels.dtype == "int64" and labels.tolist() == [order[group] for group in GROUPS]
+
+
+def test_kmeans_equals_scikit_learn():
+    unit = (GROUPED / numpy.linalg.norm(GROUPED, axis=1, keepdims=True)).astype("float32")
+    expected = KMeans(3, n_init=4, random_state=7).fit(unit).labels_
+    assert adjusted_rand_score(kmeans_clusters(GROUPED, n_clusters=3, seed=7, n_init=4), expected) == 1.0
+
+
+@pytest.mark.parametrize("block_bytes", [4, 100, 2**23])
+@pytest.mark.parametrize("least", [0.45, 0.7, 0.8, 0.9])
+def test_similar_groups_are_those_of_single_linkage(least, block_bytes):
+    vectors = numpy.random.default_rng(2).normal(size=(60, 5))
+    vectors[[3, 30, 31]] = vectors[7]  # duplicates
+    labels = hierarchical_clusters(vectors, threshold=1 - least, linkage="single")
+    expected = [numpy.flatnonzero(labels == label).tolist() for label in range(labels.max() + 1)]
+    found = [group.tolist() for group in similar_groups(vectors, least, block_bytes=block_bytes)]
+    assert found == sorted((group for group in expected if len(group) > 1), key=lambda group: (-len(group), group[0]))
+
+
+def test_more_pairs_than_can_be_kept():
+    """3000 equal vectors have 4.5 million pairs, which pairs_above refuses."""
+    (group,) = similar_groups(numpy.ones((3000, 2)), 0.9)
+    assert group.tolist() == list(range(3000))
+
+
+NEAR = (RNG.standard_normal((30, 16))[RNG.integers(30, size=500)] + 0.6 * RNG.standard_normal((500, 16))).astype("f4")
+
+
+def reference(vectors, threshold, min_size):
+    """The definition, over all similarities at once."""
+    units = vectors / numpy.linalg.norm(vectors, axis=1, keepdims=True)
+    cosines, taken, groups = units @ units.T, set(), []
+    for centre in numpy.argsort(-(cosines >= threshold).sum(axis=1), kind="stable").tolist():
+        near = [j for j in numpy.argsort(-cosines[centre], kind="stable").tolist() if cosines[centre, j] >= threshold]
+        group = [centre, *(j for j in near if j != centre and j not in taken)]
+        if centre not in taken and len(group) >= min_size:
+            taken.update(group)
+            groups.append(group)
+    return sorted(groups, key=len, reverse=True)
+
+
+@pytest.mark.parametrize("threshold", [0.3, 0.6, 0.75])
+@pytest.mark.parametrize("min_size", [1, 5, 20])
+def test_parity_with_sentence_transformers(threshold, min_size):
+    expected = reference(NEAR, threshold, min_size)
+    if Version(sentence_transformers.__version__).major >= 6:  # before, groups could lack their centres
+        assert expected == community_detection(NEAR, threshold=threshold, min_community_size=min_size)
+    found = communities(NEAR, threshold=threshold, min_size=min_size)
+    assert [group.tolist() for group in found] == expected and len(found) > 1
+    assert all(group.dtype == "int64" for group in found)
+
+
+@pytest.mark.parametrize("block_bytes", [4, 4 * 7**2, 4 * 301])
+def test_communities_in_blocks(block_bytes):
+    whole = communities(NEAR[:100], threshold=0.6, min_size=3)
+    parts = communities(NEAR[:100], threshold=0.6, min_size=3, block_bytes=block_bytes)
+    assert len(whole) > 1
+    assert [group.tolist() for group in whole] == [group.tolist() for group in parts]
+
+
+def test_communities_by_hand():
+    angles = numpy.radians([0, 20, 40, 60, 200, 210])  # neighbours are up to 25 degrees apart
+    vectors = numpy.stack([numpy.cos(angles), numpy.sin(angles)], axis=1) * [[1], [2], [3], [4], [5], [6]]
+    found = communities(vectors, threshold=float(numpy.cos(numpy.radians(25))), min_size=2)
+    assert [group.tolist() for group in found] == [[1, 0, 2], [4, 5]]  # 3 is near to 2 alone, which is taken
+    found = communities(vectors, threshold=float(numpy.cos(numpy.radians(25))), min_size=1)
+    assert [group.tolist() for group in found] == [[1, 0, 2], [4, 5], [3]]
+
+
+def test_communities_of_equal_vectors_at_the_threshold():
+    vectors = numpy.repeat(RNG.standard_normal((2, 384)), 20, axis=0)
+    found = communities(vectors, threshold=1 - 1e-6, min_size=20)
+    assert [group.tolist() for group in found] == [list(range(20)), list(range(20, 40))]

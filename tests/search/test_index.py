@@ -125,41 +125,31 @@ def test_damaged_files_never_reach_faiss(indexes, tmp_path, file, monkeypatch):
         VectorIndex.load(tmp_path)
 
 
-def changed_manifest(folder, **values):
-    said = json.loads((folder / "index.json").read_text())
-    (folder / "index.json").write_text(json.dumps({**said, **values}))
-
-
-@pytest.mark.parametrize(
-    "values",
-    [
+def test_a_damaged_manifest(indexes, tmp_path):
+    indexes["flat"].save(tmp_path)
+    path = tmp_path / "index.json"
+    said = json.loads(path.read_text())
+    changes = [
         {"format": "spacy-sbert index 3"},
         {"kind": "pickle"},
         {"count": 1999},
         {"width": 23},
-        {"build": "../../secret"},
-        {"sha256": None},
+        {"files": {"../../secret": "a" * 64}},
+        {"files": {}},
         {"encoder": {"name": "model-a"}},
         {"encoder": {"name": "model-a", "width": 3, "digest": "a"}},
-        *("", "[]", "3", "{}", "[" * 200_000, " " * 2**21),
-    ],
-    ids=lambda values: str(values)[:40],
-)
-def test_a_damaged_manifest(indexes, tmp_path, values):
-    indexes["flat"].save(tmp_path)
-    if isinstance(values, str):
-        (tmp_path / "index.json").write_text(values)
-    else:
-        changed_manifest(tmp_path, **values)
-    with pytest.raises(ValueError, match="The index is damaged"):
-        VectorIndex.load(tmp_path)
+    ]
+    for content in (*(json.dumps({**said, **change}) for change in changes), "", "[]", "3", "{}", "[" * 200_000):
+        path.write_text(content)
+        with pytest.raises(ValueError, match="The index is damaged"):
+            VectorIndex.load(tmp_path)
 
 
 @pytest.mark.parametrize(
     ("encoder", "message"),
     [
-        (EncoderIdentity("model-b", 384, "b" * 64), "width 24, made by 'model-a', but 'model-b' makes .* width 384"),
-        (EncoderIdentity("model-b", 24, "b" * 64), "another encoder, 'model-a', .* not those of 'model-b'"),
+        (EncoderIdentity("model-b", 384, "b" * 64), "another encoder, 'model-a', than 'model-b' .*width 24 and 384"),
+        (EncoderIdentity("model-b", 24, "b" * 64), "another encoder, 'model-a', than 'model-b'"),
     ],
 )
 def test_another_encoder(indexes, tmp_path, encoder, message, monkeypatch):

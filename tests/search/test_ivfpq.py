@@ -66,7 +66,7 @@ def test_a_damaged_file(built, tmp_path, suffix):
 
 
 def test_an_interrupted_build_goes_on(built, tmp_path, monkeypatch):
-    monkeypatch.setattr(ivfpq, "BLOCK", 3000)
+    monkeypatch.setattr(ivfpq, "_BLOCK", 3000)
     build = partial(build_ivfpq, folder=tmp_path, n_lists=20, code_bytes=8)
     for fails_after, begins in ((7, 0), (1, 6000)):
         stored = Stored(VECTORS, fails_after=fails_after)
@@ -102,11 +102,11 @@ def test_what_is_refused(built, tmp_path):
         build_ivfpq(Stored(VECTORS), tmp_path, code_bytes=5)
     with pytest.raises(ValueError, match="n_lists = 301 of 12000 vectors: expected 300 at most"):
         build_ivfpq(Stored(VECTORS), tmp_path, n_lists=301)
-    with pytest.raises(ValueError, match="stands in a folder already"):
+    with pytest.raises(ValueError, match="is in a folder already"):
         built[1].save(tmp_path)
     other = Stored(VECTORS)
     other.digest = "e" * 64
-    with pytest.raises(ValueError, match="are not those that the index was built of, which stood in there"):
+    with pytest.raises(ValueError, match="are not those that the index was built of, in there"):
         built[1].search(QUERIES, k=3, vectors=other)
     with pytest.raises(ValueError, match="was built with another encoder"):
         VectorIndex.load(built[0], encoder=EncoderIdentity("model-b", 16, "b" * 64))

@@ -1,5 +1,8 @@
 """Search over Spans: units, parity with similarity, places in the text, and what is refused."""
 
+import re
+from pathlib import Path
+
 import numpy
 import pytest
 import spacy
@@ -107,3 +110,20 @@ def test_refused(make_nlp, docs):
             SpanSearch(spans)
     with pytest.raises(ValueError, match="Cannot use unit = 'page': expected 'doc', 'sent', 'noun_chunks' or 'ents'"):
         collect_spans(docs, "page")
+
+
+def test_each_sentence_finds_the_one_of_the_other_doc_that_says_the_same():
+    """As docs/search.md says."""
+    page = Path(__file__).parents[2] / "docs" / "search.md"
+    nlp = spacy.blank("en")
+    nlp.add_pipe("sentencizer")
+    nlp.add_pipe("sbert")
+    recipe = re.search(r"two Docs\n.*?```python\n(.*?)```", page.read_text(encoding="utf8"), re.DOTALL)[1]
+    found: dict = {"nlp": nlp, "SpanSearch": SpanSearch, "collect_spans": collect_spans}
+    exec(recipe, found)
+    pairs = {sentence.text: other.text for _, sentence, other in found["matches"]}
+    assert pairs["A man is eating food."] == "Someone is having a meal."
+    assert pairs["The bank raised its rates."] == "Interest is higher now."
+    assert len(pairs) == 3
+    spans = collect_spans(nlp("One is here. Another is there."), "sent")
+    assert len(list(spans)) == 2 and list(spans) == []

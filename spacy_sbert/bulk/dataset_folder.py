@@ -1,0 +1,168 @@
+"""Folders of files of texts and of vectors, on this machine or in a store, and the shards in them."""
+
+import json
+import re
+from dataclasses import dataclass, field
+from pathlib import Path, PurePosixPath
+from typing import TYPE_CHECKING, TypeVar
+
+from pydantic import BaseModel
+
+from ..files.serialization import checksummed_json, parse_checksummed
+from ..files.tables import TABLES, TEXT
+from ..files.text_lines import format_suffix, is_gzip
+from .embeddings_file import NO_PYARROW
+
+if TYPE_CHECKING:
+    from pyarrow.fs import SubTreeFileSystem
+
+_ModelT = TypeVar("_ModelT", bound=BaseModel)
+SPLIT_ABOVE = 2**28  # bytes above which a .parquet file is encoded by its row groups
+
+
+@dataclass(frozen=True)
+class RemoteFolder:
+    """Folder of this machine or of a store. Other processes receive its address only.
+
+    address (str): a path, or an address that pyarrow.fs knows: s3://bucket/folder, gs://..., hdfs://...
+    """
+
+    address: str = field(repr=False)
+
+    @property
+    def name(self) -> str:
+        """Address without a user's name and key, for messages and files."""
+        return re.sub("://[^/]*@", "://", self.address)
+
+    def open(self) -> "SubTreeFileSystem":
+        """Return the file system of the folder.
+
+        RAISES (ImportError): without pyarrow. (ValueError): for an unknown address, or one that cannot be reached.
+        """
+        try:
+            from pyarrow import ArrowException  # noqa: PLC0415 (an extra)
+            from pyarrow.fs import FileSystem, SubTreeFileSystem  # noqa: PLC0415 (an extra)
+        except ImportError as error:
+            raise ImportError(NO_PYARROW.format(path=self.name)) from error
+        uri = self.address if "://" in self.address else str(Path(self.address).absolute())
+        try:
+            files, path = FileSystem.from_uri(uri)
+        except (ArrowException, OSError) as error:
+            raise self._unreadable(error) from error
+        return SubTreeFileSystem(path, files)
+
+    def _unreadable(self, error: Exception) -> ValueError:
+        reason = str(error).replace(self.address, self.name).partition("\n")[0]  # without Java's stack trace
+        return ValueError(
+            f"Cannot read the folder {self.name}: {reason}. Expected a folder of this machine, or an address "
+            "such as s3://bucket/folder, gs://bucket/folder or hdfs://host/folder, with the rights to read it."
+        )
+
+    def shards(self, large: int = SPLIT_ABOVE) -> "list[Shard]":
+        """Return the shards of a data set, in the order of their paths. Names that begin with . or _ are left out.
+
+        large (int): bytes above which each row group of a .parquet file is a shard.
+        RAISES (ValueError): if there is no such folder, no shard in it, or a file of an unknown format.
+        """
+        from pyarrow.fs import FileSelector, FileType  # noqa: PLC0415 (an extra)
+
+        files, known = self.open(), ", ".join((*TABLES, TEXT))
+        try:
+            infos = files.get_file_info(FileSelector("", recursive=True))
+        except (OSError, ValueError) as error:
+            raise self._unreadable(error) from error
+        found: list[Shard] = []
+        for info in sorted(infos, key=lambda info: info.path):
+            path = PurePosixPath(info.path)
+            if info.type != FileType.File or any(name.startswith((".", "_")) for name in path.parts):
+                continue
+            suffix = format_suffix(path)
+            if suffix not in (*TABLES, TEXT) or (is_gzip(path) and suffix == ".parquet"):
+                raise ValueError(
+                    f"{self.name}/{path} is no file of texts: expected names that end in one of {known}, all but "
+                    ".parquet also .gz. Move it away, or begin its name with a dot."
+                )
+            whole = Shard(path=info.path, size=info.size, modified=info.mtime_ns or 0)
+            found += self._row_groups(whole) if suffix == ".parquet" and info.size > large else [whole]
+        if not found:
+            raise ValueError(f"{self.name} has no files of texts: expected names that end in one of {known}.")
+        return found
+
+    def _row_groups(self, whole: "Shard") -> "list[Shard]":
+        from pyarrow.parquet import ParquetFile  # noqa: PLC0415 (an extra)
+
+        with ParquetFile(self.open().open_input_file(whole.path)) as file:
+            n = file.num_row_groups
+        return [whole.model_copy(update={"row_group": i}) for i in range(n)] if n > 1 else [whole]
+
+    def read_json(self, path: str, model: type[_ModelT]) -> _ModelT | None:
+        """Read what write_json wrote; None if it is missing or damaged."""
+        try:
+            with self.open().open_input_stream(path) as stream:
+                return parse_checksummed(model, bytes(stream.read()))
+        except (FileNotFoundError, ValueError):
+            return None
+
+    def write_json(self, path: str, content: BaseModel) -> None:
+        """Write an object with its checksum. Folders are made."""
+        data = json.dumps(checksummed_json(content.model_dump()), indent=2).encode("utf8")
+        with self._made(path).open_output_stream(path) as stream:
+            stream.write(data)
+
+    def remove(self, path: str) -> None:
+        """Remove a file, if it is there."""
+        if self.size(path) is not None:
+            self.open().delete_file(path)
+
+    def fetch(self, path: str, local: Path) -> None:
+        """Copy a file to this machine."""
+        from pyarrow.fs import LocalFileSystem, copy_files  # noqa: PLC0415 (an extra)
+
+        copy_files(path, str(local), source_filesystem=self.open(), destination_filesystem=LocalFileSystem())
+
+    def put(self, local: Path, path: str) -> None:
+        """Copy a file of this machine there. Folders are made."""
+        from pyarrow.fs import LocalFileSystem, copy_files  # noqa: PLC0415 (an extra)
+
+        copy_files(str(local), path, source_filesystem=LocalFileSystem(), destination_filesystem=self._made(path))
+
+    def size(self, path: str) -> int | None:
+        """Return the bytes of a file, None if it is not there."""
+        return self.open().get_file_info(path).size
+
+    def _made(self, path: str) -> "SubTreeFileSystem":
+        """Return the file system in which the folder of a file exists."""
+        files = self.open()
+        files.base_fs.create_dir(f"{files.base_path}{path}".rpartition("/")[0], recursive=True)
+        return files
+
+
+class Shard(BaseModel, frozen=True):
+    """File, or row group of a large .parquet file.
+
+    path (str): of the file, below the folder of the data set. size (int): of the file, in bytes.
+    modified (int): its time, in ns since 1970; 0 if the file system does not tell.
+    row_group (int): None for all of the file.
+    """
+
+    path: str
+    size: int
+    modified: int
+    row_group: int | None = None
+
+    @property
+    def name(self) -> str:
+        """Unique name; its vectors have this name and their suffix."""
+        return self.path if self.row_group is None else f"{self.path}.{self.row_group:05}"
+
+
+def share_of(shards: list[Shard], share: str) -> list[Shard]:
+    """Return the shards of one of several jobs that together encode all.
+
+    share (str): "2/8" for the second of eight: the shards 2, 10, 18, ...
+    RAISES (ValueError): if it has another form, or the number is out of range.
+    """
+    number, _, count = share.partition("/")
+    if not (number.isdecimal() and count.isdecimal() and 1 <= int(number) <= int(count)):
+        raise ValueError(f"Cannot encode the share '{share}': expected I/N, such as 2/8 for the second of eight.")
+    return shards[int(number) - 1 :: int(count)]

@@ -1,0 +1,149 @@
+"""Exact search: nearest vectors and pairs equal a full sort of all similarities; ties, blocks, memory; recall."""
+
+import tracemalloc
+
+import numpy
+import pytest
+
+from spacy_sbert.search import communities, exact, most_similar_pairs, nearest, pairs_above, recall
+from spacy_sbert.similarity import cosine
+
+RNG = numpy.random.default_rng(0)
+QUERIES = RNG.standard_normal((23, 16), dtype="float32")
+VECTORS = RNG.standard_normal((57, 16), dtype="float32")
+SIGNS = RNG.integers(-1, 2, size=(60, 4)).astype("float32")  # many equal, opposite and zero vectors: many ties
+
+
+def sorted_nearest(queries, vectors, k):
+    scores = numpy.stack([cosine(numpy.repeat(query[None], len(vectors), axis=0), vectors) for query in queries])
+    indices = numpy.argsort(-scores, axis=1, kind="stable")[:, :k]
+    return numpy.take_along_axis(scores, indices, axis=1), indices
+
+
+def assert_equal(found, expected):
+    assert [array.dtype for array in found] == ["float32", "int64"]
+    assert all(numpy.array_equal(ours, theirs) for ours, theirs in zip(found, expected, strict=True))
+
+
+@pytest.mark.parametrize("k", [1, 7, 57])
+@pytest.mark.parametrize("block_bytes", [4, 4 * 7**2, 2**20])
+@pytest.mark.parametrize(("queries", "vectors"), [(QUERIES, VECTORS), (SIGNS, SIGNS)], ids=["random", "ties"])
+def test_parity_with_a_full_sort(queries, vectors, k, block_bytes):
+    """Of equal similarities the lower index comes first."""
+    expected = sorted_nearest(queries, vectors, k)
+    for other in (vectors, numpy.asfortranarray(vectors.astype("float64"))):
+        assert_equal(nearest(queries.astype(other.dtype), other, k=k, block_bytes=block_bytes), expected)
+
+
+def test_equal_vectors_far_apart_are_equally_similar():
+    vectors = RNG.standard_normal((700, 384), dtype="float32")
+    vectors[[3, 350, 699]] = vectors[5]
+    scores, indices = nearest(vectors[5:6], vectors, k=4)
+    assert indices.tolist() == [[3, 5, 350, 699]] and len(set(scores[0].tolist())) == 1
+
+
+def test_lengths_do_not_matter(tmp_path):
+    """Near to each other but in length, so that rounding decides; too long and too short to be squared; zero."""
+    vectors = (numpy.ones((4000, 300)) + 3e-4 * RNG.standard_normal((4000, 300))).astype("float32")
+    vectors *= RNG.uniform(0.1, 9, (4000, 1)).astype("float32")
+    vectors[1500::7] = vectors[20:23].repeat(120, axis=0)[: len(vectors[1500::7])]
+    vectors[::50] *= numpy.float32(1e30)
+    vectors[25::50] *= numpy.float32(1e-30)
+    vectors[3990] = 0
+    numpy.save(tmp_path / "vectors.npy", vectors)
+    for queries in (vectors[20:21], vectors[:8] * numpy.float32(1e-3), -vectors[:3]):
+        expected = sorted_nearest(queries, vectors, 400)
+        assert_equal(nearest(queries, vectors, k=400), expected)
+        assert_equal(nearest(queries, numpy.load(tmp_path / "vectors.npy", mmap_mode="r"), k=400), expected)
+
+
+def test_by_hand():
+    scores, indices = nearest([[2.0, 0.0], [0.0, 0.0]], [[-1.0, 0.0], [3.0, 3.0], [5.0, 0.0]], k=3)
+    assert indices.tolist() == [[2, 1, 0], [0, 1, 2]]
+    assert numpy.allclose(scores, [[1.0, 2**-0.5, -1.0], [0.0, 0.0, 0.0]])
+
+
+def peak_memory(work):
+    tracemalloc.start()
+    try:
+        work()
+        return tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+
+
+@pytest.mark.parametrize("vectors", [RNG.standard_normal((3000, 8)), numpy.ones((3000, 8))], ids=["random", "equal"])
+def test_memory_is_bounded(vectors):
+    """All similarities are 36 MB, the pairs of equal vectors 72 MB and 144 MB."""
+    assert peak_memory(lambda: nearest(vectors, vectors, k=3, block_bytes=2**18)) < 24 * 2**18
+    assert peak_memory(lambda: most_similar_pairs(vectors, k=3, block_bytes=2**18)) < 24 * 2**18
+    assert peak_memory(lambda: communities(vectors, threshold=0.9, min_size=3, block_bytes=2**18)) < 24 * 2**18
+
+
+def test_no_copy_of_the_vectors():
+    vectors = RNG.standard_normal((20_000, 384), dtype="float32")  # 31 MB
+    assert peak_memory(lambda: nearest(vectors[:1], vectors, k=3)) < 2**22
+
+
+def test_the_row_that_is_not_finite_among_many():
+    vectors = numpy.ones((4000, 384), dtype="float32")
+    vectors[[3456, 3999], [1, 2]] = numpy.nan, numpy.inf
+    with pytest.raises(ValueError, match="Row 3456 of the vectors is not finite"):
+        nearest(vectors[:1], vectors, k=1)
+
+
+PAIRED = RNG.standard_normal((60, 16), dtype="float32")
+ROUNDED = (numpy.ones(384) + RNG.standard_normal((60, 384)) * 1e-4).astype("float32")  # similarities 1, up to rounding
+COLLECTIONS = {"vectors": PAIRED, "signs": SIGNS, "rounded": ROUNDED, "equal": numpy.ones((60, 5), dtype="float32")}
+ALL = 60 * 59 // 2
+
+
+def sorted_pairs(vectors, k):
+    i, j = numpy.triu_indices(len(vectors), 1)
+    scores = cosine(vectors[i], vectors[j])
+    order = numpy.argsort(-scores, kind="stable")[:k]
+    return scores[order], numpy.stack([i, j], axis=1)[order]
+
+
+@pytest.mark.parametrize("name", COLLECTIONS)
+@pytest.mark.parametrize("k", [1, 10, ALL])
+@pytest.mark.parametrize("block_bytes", [4, 4 * 7**2, 2**20])
+def test_pairs_equal_a_full_sort(name, k, block_bytes):
+    scores, pairs = most_similar_pairs(COLLECTIONS[name], k=k, block_bytes=block_bytes)
+    expected = sorted_pairs(COLLECTIONS[name], k)
+    assert scores.dtype == "float32" and pairs.dtype == "int64"
+    assert numpy.array_equal(scores, expected[0]) and numpy.array_equal(pairs, expected[1])
+
+
+def test_pairs_by_hand():
+    scores, pairs = most_similar_pairs([[1.0, 0.0], [0.0, 0.0], [0.0, 2.0], [3.0, 3.0]], k=6)
+    assert pairs.tolist() == [[0, 3], [2, 3], [0, 1], [0, 2], [1, 2], [1, 3]]
+    assert numpy.allclose(scores, [2**-0.5, 2**-0.5, 0.0, 0.0, 0.0, 0.0])
+
+
+@pytest.mark.parametrize("name", COLLECTIONS)
+@pytest.mark.parametrize("block_bytes", [4, 4 * 7**2, 2**20])
+def test_all_above_a_score_against_brute_force(name, block_bytes):
+    """Each bound is the score of some pair, which is still written."""
+    all_scores, all_pairs = sorted_pairs(COLLECTIONS[name], ALL)
+    for bound in (-1.0, 0.0, *(max(-1.0, min(1.0, float(score))) for score in all_scores[[0, 10, ALL // 2, -1]]), 1.0):
+        kept = all_scores.astype("float64") >= bound
+        scores, pairs = pairs_above(COLLECTIONS[name], bound, block_bytes=block_bytes)
+        assert scores.dtype == "float32" and pairs.dtype == "int64"
+        assert numpy.array_equal(scores, all_scores[kept]) and numpy.array_equal(pairs, all_pairs[kept])
+
+
+def test_too_many_above_a_score_are_refused(monkeypatch):
+    """Before they are all kept: what memory holds is bounded."""
+    monkeypatch.setattr(exact, "MAX_PAIRS", ALL - 1)
+    with pytest.raises(ValueError, match=r"More than 1769 pairs .* -1 or more"):
+        pairs_above(PAIRED, -1.0, block_bytes=4 * 7**2)
+    monkeypatch.setattr(exact, "MAX_PAIRS", ALL)
+    assert len(pairs_above(PAIRED, -1.0)[0]) == ALL
+
+
+def test_recall_by_hand():
+    exact = numpy.array([[1, 2, 3, 4], [5, 6, 7, 8]])
+    found = numpy.array([[4, 3, 2, 9], [8, 7, 1, 2]])
+    assert recall(found, exact) == (3 / 4 + 2 / 4) / 2
+    assert recall(exact[:, ::-1], exact) == 1.0
