@@ -77,10 +77,6 @@ class Errors:
         "Cannot draw {given} texts: expected at least {least}. Give more; for the sentences of one Doc give "
         "the Doc itself, not a list of it."
     )
-    VISUAL_TOO_MANY_POINTS = (
-        "Cannot draw a map of more than {most} texts, which is what a browser can hold. Draw a random sample "
-        "of them, such as random.sample(texts, {most})."
-    )
     BAD_FOLDER_FILE = "Cannot read {file}, a part of the encoder's folder: {reason}. Get the encoder anew."
     NO_WEIGHTS = (
         "The folder {folder} holds no encoder that can be loaded: {missing} is missing. Expected a Hugging "
@@ -139,12 +135,6 @@ class Errors:
         'Softmax of a single output is always 1. Leave apply_softmax out, set activation = "sigmoid" or '
         '"identity" in the config of the cross-encoder, or n_outputs to 2 or more.'
     )
-    RERANKER_MAX_LENGTH = "Cannot read pairs of max_length = {given} wordpieces: expected {expected}."
-    RERANKER_NOT_INITIALIZED = (
-        'The cross-encoder has {given} outputs, which do not fit the objective "{objective}". Call '
-        'nlp.initialize before training, with examples that carry labels for "classification", or set '
-        "n_outputs."
-    )
     NOT_TO_WRITE = (
         "{path} is {kind}: expected nothing there, or a file of its own. Nothing was written through it. "
         "Remove it, or give another name."
@@ -175,15 +165,6 @@ class Errors:
         "There is no sentence to fit the meta-embedding on: the corpus is empty, or all its sentences are too "
         "long. Give one with sentences, or a higher max_tokens."
     )
-    META_ZERO_VARIANCE = (
-        "The member '{name}' of a meta-embedding has the same vector for all {n} sentences. Take it out, or "
-        "fit on sentences that it tells apart."
-    )
-    META_NOT_FITTED = (
-        "The meta-embedding by '{method}' has not been fitted: fit it on plain sentences with nlp.initialize, "
-        "python -m spacy sbert fit-meta, or fit of the estimator."
-    )
-    META_BAD_STATE = "This is not a saved meta-embedding: expected {what}, found {given}. Save it again."
     ENCODE_MISSING = (
         "There is no OUTPUT beside {given}: expected `encode INPUT OUTPUT` or `encode PIPELINE INPUT OUTPUT`, "
         "where OUTPUT ends in .npy or .parquet, or is the folder for the vectors of a folder."
@@ -206,7 +187,6 @@ class Errors:
         "The tokenizer of '{name}' is a slow one, written in Python, which a static encoder cannot keep: "
         "expected an encoder with tokenizer.json, or of a family that Transformers has a fast tokenizer for."
     )
-    META_BAD_OPTION = "Bad value {given!r} for {name}: expected {expected}."
     DENSE_NOT_INITIALIZED = (
         "The dense layer of the sentence encoder has no weights yet: call nlp.initialize() to draw them and "
         "train, or load a pipeline that has them (python -m spacy sbert import)."
