@@ -26,14 +26,6 @@ def reason_of(error: Exception) -> str:
 class Errors:
     """Messages of errors that several modules raise."""
 
-    JOINED_DOC = (
-        "This Doc was joined from others, and '{text}' in it is not a whole text that the pipe '{name}' "
-        "encoded. Call nlp on its text: nlp(doc.text)."
-    )
-    RESTORE_NOT_DOCS = (
-        "Cannot restore {given}: expected a Doc, a list of Docs, or a stream of them such as nlp.pipe(texts, "
-        "n_process=2) or doc_bin.get_docs(nlp.vocab). With as_tuples=True each Doc has its context."
-    )
     WRONG_ROWS = (
         "The encoder's rows are not the members of the pair '{text}': it encoded {given}, but "
         "doc.spans['{key}'] says {expected}. The pair would be trained or scored wrongly. Use the span getter "
@@ -50,24 +42,9 @@ class Errors:
         "sbert convert' set it where the data have it; else the data are not those of this objective: choose "
         "another loss."
     )
-    CHECKPOINT_DAMAGED = (
-        "{path} cannot be gone on with ({reason}): expected a checkpoint as it was saved. Remove the folder; "
-        "an older one beside it is used then, or else training begins anew."
-    )
-    NO_SUCH_SETTING = (
-        "[{section}] has no setting '{given}', which would be ignored: expected {expected}. Correct its name."
-    )
-    OUTPUT_NOT_WRITABLE = (
-        "Cannot save to --output {path}: {there} {reason}. Expected a folder that can be written to, or a new "
-        "one: give --output another name."
-    )
     VISUAL_TOO_FEW = (
         "Cannot draw {given} texts: expected at least {least}. Give more; for the sentences of one Doc give "
         "the Doc itself, not a list of it."
-    )
-    VISUAL_TOO_MANY_POINTS = (
-        "Cannot draw a map of more than {most} texts, which is what a browser can hold. Draw a random sample "
-        "of them, such as random.sample(texts, {most})."
     )
     BAD_FOLDER_FILE = "Cannot read {file}, a part of the encoder's folder: {reason}. Get the encoder anew."
     NO_WEIGHTS = (
@@ -82,11 +59,6 @@ class Errors:
     )
     BAD_SETTING = "Cannot load the encoder with this {setting}: {reason}. Correct it in the config of the model."
     SEARCH_ROW_COUNT = "Given {given} texts or ids for {expected} vectors: expected one for each."
-    BAD_LOSS_SETTING = "The loss '{loss}' cannot work with {setting} = {given}: expected {expected}."
-    NO_HEAD = (
-        "The loss '{loss}' has a classifier that was not initialized. Call nlp.initialize with examples that "
-        "carry labels, or load a trained pipeline."
-    )
     NO_NEGATIVES = (
         "The loss '{loss}' got a batch of one pair, which has no negatives to rank. Set training.batcher.size "
         "to at least 2, or give each example a third member, its hard negative."
@@ -113,12 +85,6 @@ class Errors:
     RERANKER_SOFTMAX_OF_ONE = (
         'Softmax of a single output is always 1. Leave apply_softmax out, set activation = "sigmoid" or '
         '"identity" in the config of the cross-encoder, or n_outputs to 2 or more.'
-    )
-    RERANKER_MAX_LENGTH = "Cannot read pairs of max_length = {given} wordpieces: expected {expected}."
-    RERANKER_NOT_INITIALIZED = (
-        'The cross-encoder has {given} outputs, which do not fit the objective "{objective}". Call '
-        'nlp.initialize before training, with examples that carry labels for "classification", or set '
-        "n_outputs."
     )
     NOT_TO_WRITE = (
         "{path} is {kind}: expected nothing there, or a file of its own. Nothing was written through it. "
@@ -150,15 +116,6 @@ class Errors:
         "There is no sentence to fit the meta-embedding on: the corpus is empty, or all its sentences are too "
         "long. Give one with sentences, or a higher max_tokens."
     )
-    META_ZERO_VARIANCE = (
-        "The member '{name}' of a meta-embedding has the same vector for all {n} sentences. Take it out, or "
-        "fit on sentences that it tells apart."
-    )
-    META_NOT_FITTED = (
-        "The meta-embedding by '{method}' has not been fitted: fit it on plain sentences with nlp.initialize, "
-        "python -m spacy sbert fit-meta, or fit of the estimator."
-    )
-    META_BAD_STATE = "This is not a saved meta-embedding: expected {what}, found {given}. Save it again."
     NO_VECTORS = (
         "This {kind} carries no sentence vectors{which}: its Doc was not processed by an 'sbert' pipe, or its "
         "user data did not travel with it. Process the text with the pipeline (nlp or nlp.pipe), or transport "
@@ -177,7 +134,6 @@ class Errors:
         "The tokenizer of '{name}' is a slow one, written in Python, which a static encoder cannot keep: "
         "expected an encoder with tokenizer.json, or of a family that Transformers has a fast tokenizer for."
     )
-    META_BAD_OPTION = "Bad value {given!r} for {name}: expected {expected}."
     DENSE_NOT_INITIALIZED = (
         "The dense layer of the sentence encoder has no weights yet: call nlp.initialize() to draw them and "
         "train, or load a pipeline that has them (python -m spacy sbert import)."

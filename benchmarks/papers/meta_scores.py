@@ -16,7 +16,7 @@ from spacy_sbert.evaluation.task import MissingData, digests, indices_by_name
 from spacy_sbert.files.serialization import file_digest
 from spacy_sbert.meta import MetaEmbedding
 from spacy_sbert.meta.component import SentenceMeta
-from spacy_sbert.meta.fit import member_vectors
+from spacy_sbert.meta.fit import corpus_vectors
 from spacy_sbert.readers.datasets import read_sts
 from spacy_sbert.similarity import cosine, pearson, spearman
 
@@ -29,7 +29,7 @@ Scores = dict[str, Any]
 class Members:
     """The members' vectors of texts, each text encoded once, and kept in a folder.
 
-    nlp (Language), pipe (SentenceMeta): whose members. folder (Path): see member_vectors.
+    nlp (Language), pipe (SentenceMeta): whose members. folder (Path): see corpus_vectors.
     """
 
     def __init__(self, nlp: Language, pipe: SentenceMeta, folder: Path):
@@ -42,7 +42,7 @@ class Members:
         """The vectors of some members, float32 (n, d_j) each."""
         new = sorted({text for text in texts if text not in self.place}, key=lambda text: (len(text), text))
         if new:
-            found = member_vectors(self.nlp, self.pipe, lambda: new, self.folder, progress=False)
+            found = corpus_vectors(self.nlp, self.pipe.name, self.pipe.members, lambda: new, self.folder)
             self.rows = [
                 numpy.vstack(pair) for pair in zip(self.rows or [view[:0] for view in found], found, strict=True)
             ]

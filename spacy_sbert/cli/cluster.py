@@ -100,7 +100,7 @@ def _cluster_cli(
 def _names(nlp: "Language", rows: Sequence[tuple[int, int, str]]) -> dict[int, str]:
     """Return the name of each cluster: the terms that a map shows; an empty one for texts in no cluster."""
     from ..search.corpus_search import NO_CLUSTER
-    from ..visual.labels import class_terms, words_of
+    from ..visual.scatter import class_terms, words_of
 
     clusters = sorted({cluster for cluster, *_ in rows})
     places = {cluster: place for place, cluster in enumerate(clusters)}

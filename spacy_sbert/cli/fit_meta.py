@@ -88,11 +88,9 @@ def _keep(former: Path, folder: Path) -> None:
 def _parse(text: str) -> tuple[str, Any]:
     import srsly
 
-    from ..errors import Errors
-
     key, equals, value = text.partition("=")
     if not equals:
-        raise ValueError(Errors.META_BAD_OPTION.format(name="--option", given=text, expected="such as tau=1.0"))
+        raise ValueError(f"Bad value {text!r} for --option: expected such as tau=1.0.")
     try:
         return key, srsly.json_loads(value)
     except ValueError:

@@ -18,7 +18,7 @@ from .options import Code, Gpu, Limit, Overwrite, Pipe, Pipeline, Quiet, Seed, V
 
 if TYPE_CHECKING:
     from spacy.language import Language
-    from spacy.tokens import Doc, Span
+    from spacy.tokens import Doc
 
 
 _Projection = Annotated[
@@ -78,12 +78,15 @@ def _visualize_cli(
     check_new(output, overwrite=overwrite)
     check_pipeline(pipeline)
 
-    texts: list[str] | None = None
+    from ..visual import check_options
+
     options = without_none(projection=projection, seed=seed, terms=terms, order=order, low=low, high=high, title=title)
     with exit_on_error(f"Cannot draw {texts_path}"):
-        _check_options(style, options | ({"labels": labels} if labels else {}))
+        check_options(style, options | ({"labels": labels} if labels else {}))
+        texts: list[str] | None = None
         if not sentences:
-            texts, options = _read(texts_path, column, labels, limit, clusters, style, options, shown=not quiet)
+            texts, found = _read(texts_path, column, labels, limit, clusters, style, shown=not quiet)
+            options |= {} if found is None else {"labels": found}
         if vectors is None:
             nlp = load_answering(pipeline, pipe, code, quiet=quiet, gpu_id=gpu_id)
             docs = _encode(nlp, texts_path, texts, shown=not quiet)
@@ -94,24 +97,10 @@ def _visualize_cli(
     msg.good(f"Saved the picture to {output}")
 
 
-def _check_options(style: str, options: dict[str, Any]) -> None:
-    from ..visual.render import check_options
-
-    check_options(style, options)
-
-
 def _read(
-    path: Path,
-    column: str | None,
-    label: str | None,
-    limit: int,
-    clusters: int,
-    style: str,
-    options: dict[str, Any],
-    *,
-    shown: bool,
-) -> tuple[list[str], dict[str, Any]]:
-    """Read the texts of a picture, check their number, and add their labels to the options."""
+    path: Path, column: str | None, label: str | None, limit: int, clusters: int, style: str, *, shown: bool
+) -> tuple[list[str], list[str] | None]:
+    """Read the texts of a picture and their labels, and check their number."""
     from ..progress import ticking
     from ..search.clustering import import_kmeans
     from ..visual.heatmap import check_counts
@@ -124,7 +113,7 @@ def _read(
     if clusters:
         import_kmeans()
         check_sizes(len(texts), clusters)
-    return texts, options | ({} if labels is None else {"labels": labels})
+    return texts, labels
 
 
 def _encode(nlp: "Language", path: Path, texts: list[str] | None, *, shown: bool) -> "Doc | Iterable[Doc]":
@@ -133,7 +122,7 @@ def _encode(nlp: "Language", path: Path, texts: list[str] | None, *, shown: bool
 
     if texts is None:
         with ticking("Encoding", shown=shown):
-            return nlp(_read_document(path))
+            return nlp("".join(line for _, line in read_lines(path)))
     return progress_of(nlp.pipe(texts), total=len(texts), desc="Encoding", unit="texts", shown=shown, leave=False)
 
 
@@ -144,26 +133,19 @@ def _draw(
     from ..files.atomic import atomic_write
     from ..progress import ticking
     from ..visual import render
+    from ..visual.page import as_rows, row_vector
 
-    drawn: Any = docs
     with ticking("Drawing", shown=shown):
         if clusters:
-            drawn, options["labels"] = _clustered(docs, clusters, options.get("seed", 0))
-        page = render(drawn, cast(Any, style), page=True, jupyter=False, options=options)
+            from ..search import kmeans_clusters
+
+            docs = cast("list[Doc]", list(as_rows(docs)))
+            vectors = [row_vector(doc, number) for number, doc in enumerate(docs)]
+            found = kmeans_clusters(vectors, n_clusters=clusters, seed=options.get("seed", 0))
+            options["labels"] = found.tolist()
+        page = render(docs, cast(Any, style), page=True, jupyter=False, options=options)
     with atomic_write(output) as file:
-        file.write(str(page).encode("utf8"))
-
-
-def _clustered(docs: "Doc | Iterable[Doc | Span]", count: int, seed: int) -> tuple[list["Doc | Span"], list[int]]:
-    """Return the texts of a map, and the number of the cluster of each."""
-    import numpy
-
-    from ..search import kmeans_clusters
-    from ..visual.rows import as_rows, row_vector
-
-    rows = list(as_rows(docs))
-    vectors = numpy.stack([row_vector(row, number) for number, row in enumerate(rows)])
-    return rows, kmeans_clusters(vectors, n_clusters=count, seed=seed).tolist()
+        file.write(page.encode("utf8"))
 
 
 def _with_vectors(
@@ -174,9 +156,8 @@ def _with_vectors(
 
     from ..bulk.loading import find_pipe
 
-    stored = vectors_of(path, corpus, column)
     pipe = find_pipe(nlp, name)
-    vectors = check_vectors(pipe, *stored)[: len(texts)]  # of all texts, if they are limited
+    vectors = check_vectors(pipe, *vectors_of(path, corpus, column))[: len(texts)]  # of all texts, if they are limited
     for text, vector in zip(texts, vectors, strict=True):
         words = re.findall(r"\w+|\W+", text)  # the language's own tokenizer is not at hand
         doc = Doc(pipe.vocab, words, [False] * len(words))
@@ -203,8 +184,3 @@ def read_texts(
         texts = [check_text(record[0], names[0], path, line) for line, record in rows]
         return texts, None if label is None else [check_label(record[1], label, path, line) for line, record in rows]
     return list(islice((text.strip() for _, text in read_lines(path) if text.strip()), end)), None
-
-
-def _read_document(path: Path) -> str:
-    """Return the whole file as one text, in UTF-8."""
-    return "".join(line for _, line in read_lines(path))

@@ -1,9 +1,17 @@
 """Sentence meta-embeddings: several sentence encoders combined into one vector. After Poerner et al. 2020."""
 
-from .autoencoder import CrossViewAutoencoder
-from .estimators import Average, Concatenation, MetaEmbedding
-from .linear import GCCA, SVD, Moments
-from .methods import METHODS, estimator_from_bytes, make_estimator
+from .methods import (
+    GCCA,
+    METHODS,
+    SVD,
+    Average,
+    Concatenation,
+    CrossViewAutoencoder,
+    MetaEmbedding,
+    Moments,
+    estimator_from_bytes,
+    make_estimator,
+)
 
 __all__ = [
     "GCCA",

@@ -1,14 +1,597 @@
-"""The methods by the names that configs and the command line use, and the serialization of estimators."""
+"""The methods of meta-embedding: concatenation, average, SVD, GCCA and cross-view autoencoders."""
 
-from collections.abc import Callable
+import inspect
+import itertools
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Annotated, ClassVar, Literal, Self
 
+import numpy
 import srsly
+import torch
+from pydantic import Field
+from scipy import linalg
+from torch.nn import functional
 
-from ..errors import Errors
+from ..errors import Errors, Warnings
 from ..files.serialization import add_checksum, verify_checksum
-from .autoencoder import CrossViewAutoencoder
-from .estimators import Average, Concatenation, MetaEmbedding
-from .linear import GCCA, SVD
+from ..progress import progress_bar, progress_of, ticking
+from ..similarity import components_of_covariance, flip_signs, unit_length
+from ..validation import NonNegativeFloat, Positive, PositiveFloat, Seed, Width, check_weights, validated
+
+Views = Sequence[numpy.ndarray]
+_BLOCK = 4096  # sentences worked on at once
+_MIN_VARIANCE = 1e-12  # variance of a member, as a share of its mean square, that counts as 0
+
+
+class MetaEmbedding(ABC):
+    """Combines the vectors of several sentence encoders.
+
+    size (int): the width d of what comes out; None for that of the widest member, or for as many directions as there
+        are to learn, if these are fewer.
+    normalize (bool): whether each member's vectors are brought to length 1 first. size_: d, once it is fitted.
+
+    Views are J arrays, float (n, d_j), one for each member, the rows of all being the same n sentences. They may be
+    memory-mapped: they are read a block of rows at a time.
+    SOURCE: Poerner et al. 2020, Sentence Meta-Embeddings for Unsupervised Semantic Textual Similarity, section 3.
+    """
+
+    method: ClassVar[str]
+    needs_fit: ClassVar[bool] = True
+    learned: ClassVar[tuple[str, ...]] = ()  # attributes that are arrays
+
+    @validated
+    def __init__(self, *, size: Width | None = None, normalize: bool = True):
+        self.size = size
+        self.normalize = normalize
+        self.size_ = 0
+        self.names_: tuple[str, ...] = ()
+        self.widths_: tuple[int, ...] = ()
+
+    def __repr__(self) -> str:
+        settings = ", ".join(f"{name}={value!r}" for name, value in self.settings.items())
+        width = f"{self.width} numbers" if self.width else "any width"
+        return f"{type(self).__name__}({settings}: {width if self.is_fitted else 'not fitted yet'})"
+
+    @property
+    def settings(self) -> dict[str, object]:
+        """Return the arguments that make an equal estimator that is not fitted."""
+        return {name: getattr(self, name) for name in inspect.signature(type(self)).parameters}
+
+    @property
+    def is_fitted(self) -> bool:
+        return bool(self.widths_) or not self.needs_fit
+
+    @property
+    def width(self) -> int:
+        """Return the width of what comes out, once it is known, else 0."""
+        return self.size_ or self.size or 0
+
+    @property
+    def arrays(self) -> dict[str, numpy.ndarray]:
+        """Return the learned arrays by name; none before it is fitted."""
+        return {name: getattr(self, name) for name in self.learned} if self.widths_ else {}
+
+    def _set_arrays(self, arrays: Mapping[str, numpy.ndarray]) -> None:
+        for name, array in arrays.items():
+            setattr(self, name, array)
+
+    def check_size(self, widths: Sequence[int], n: int) -> None:  # noqa: B027 (conc and avg have none)
+        """Check, before there are any vectors, that members of widths d_j can give the size on n sentences.
+
+        RAISES (ValueError): if they cannot.
+        """
+
+    def notes(self, name: str) -> Iterator[str]:
+        """Yield what users should know about the fit; name (str): of the pipe, for the messages."""
+        widest = max(self.widths_, default=0)
+        if self.size is None and self.needs_fit and self.width < widest:
+            yield Warnings.META_FEWER_DIRECTIONS.format(name=name, method=self.method, size=self.width, widest=widest)
+
+    def fit(self, views: Views, names: Sequence[str] | None = None, *, progress: bool = False) -> Self:
+        """Learn from the vectors of a corpus of sentences.
+
+        views (J arrays, float (n, d_j)): see the class.
+        names (J strings): of the members, for messages; by default their numbers.
+        progress (bool): whether to show progress bars.
+        RETURNS (Self): itself.
+        RAISES (ValueError): if there is but one member or no sentence, numbers of sentences differ, a number is not
+            finite, or the members do not span enough directions.
+        """
+        self.names_, self.widths_, self.size_ = (), (), 0
+        names = tuple(names or map(str, range(len(views))))
+        if len(views) < 2:
+            raise ValueError(Errors.META_ONE_MEMBER.format(given=", ".join(names) or "none"))
+        if not len(views[0]):
+            raise ValueError(Errors.META_EMPTY_CORPUS)
+        self._fit(views, names, progress)
+        self.names_, self.widths_ = names, tuple(view.shape[1] for view in views)
+        return self
+
+    def transform(self, views: Views) -> numpy.ndarray:
+        """Combine the members' vectors of sentences.
+
+        views (J arrays, float (n, d_j)): see the class.
+        RETURNS (float64 (n, width)): the meta-embeddings.
+        RAISES (ValueError): if it is not fitted, the members are not those it was fitted on, or a number is not finite.
+        """
+        widths = tuple(view.shape[1] for view in views)
+        if not self.is_fitted:
+            raise ValueError(
+                f"The meta-embedding by '{self.method}' has not been fitted. Call nlp.initialize, python -m spacy "
+                "sbert fit-meta, or fit of the estimator."
+            )
+        if self.widths_ and widths != self.widths_:
+            expected = dict(zip(self.names_, self.widths_, strict=True))
+            raise ValueError(
+                f"Members of widths {list(widths)}, but the meta-embedding was fitted on {expected}. Fit it again."
+            )
+        names = self.names_ or tuple(map(str, range(len(views))))
+        parts = [self._transform(block) for block in self._blocks(views, names)]
+        return numpy.concatenate(parts) if parts else numpy.zeros((0, self.width))
+
+    def _blocks(self, views: Views, names: Sequence[str]) -> Iterator[list[numpy.ndarray]]:
+        """Yield the views as float64, checked and brought to length 1, a block of sentences at a time."""
+        n = len(views[0])
+        for name, view in zip(names, views, strict=True):
+            if len(view) != n:
+                raise ValueError(
+                    f"The member '{name}' of a meta-embedding has {len(view)} vectors, '{names[0]}' has {n}: "
+                    "expected those of the same sentences."
+                )
+        for start in range(0, n, _BLOCK):
+            block = [view[start : start + _BLOCK] for view in views]
+            yield [self._prepared(rows, name, start) for name, rows in zip(names, block, strict=True)]
+
+    def _prepared(self, rows: numpy.ndarray, name: str, start: int = 0) -> numpy.ndarray:
+        rows = numpy.asarray(rows, dtype="float64")
+        finite = numpy.isfinite(rows).all(axis=1)
+        if not finite.all():
+            raise ValueError(
+                f"The member '{name}' of a meta-embedding has a number that is not finite in the vector of sentence "
+                f"{start + int(finite.argmin())} (from 0). Repair that encoder, or leave the member or the sentence "
+                "out."
+            )
+        return unit_length(rows) if self.normalize else rows
+
+    @abstractmethod
+    def _fit(self, views: Views, names: Sequence[str], progress: bool) -> None:
+        """Learn; the number of views is checked, what is in them is not."""
+
+    @abstractmethod
+    def _transform(self, views: list[numpy.ndarray]) -> numpy.ndarray:
+        """Combine a block of prepared views, float64 (b, d_j) each: float64 (b, width)."""
+
+
+class Concatenation(MetaEmbedding):
+    """Concatenation of the members' vectors.
+
+    F(s) = [F_1(s); ...; F_J(s)]
+
+    SOURCE: Poerner et al. 2020, section 3.1.
+    """
+
+    method = "conc"
+    needs_fit = False
+
+    @validated
+    def __init__(self, *, size: Width | None = None, normalize: bool = True):
+        super().__init__(size=size, normalize=normalize)
+        if size is not None:
+            raise ValueError(
+                f"size = {size}, but the width of the method '{self.method}' follows from the members. Leave size out, "
+                "or use svd, gcca or ae."
+            )
+
+    @property
+    def width(self) -> int:
+        return sum(self.widths_)
+
+    def _fit(self, views: Views, names: Sequence[str], progress: bool) -> None:
+        for _ in self._blocks(views, names):  # raises if a number is not finite, as the other methods do
+            pass
+
+    def _transform(self, views: list[numpy.ndarray]) -> numpy.ndarray:
+        return numpy.hstack(views)
+
+
+class Average(Concatenation):
+    """The mean of the members' vectors, shorter ones followed by zeros.
+
+    F(s) = 1 / J sum_j [F_j(s); 0]
+
+    SOURCE: Poerner et al. 2020, section 3.1; Coates and Bollegala 2018, Frustratingly Easy Meta-Embedding.
+    """
+
+    method = "avg"
+
+    @property
+    def width(self) -> int:
+        return max(self.widths_, default=0)
+
+    def _transform(self, views: list[numpy.ndarray]) -> numpy.ndarray:
+        total = numpy.zeros((len(views[0]), max(view.shape[1] for view in views)))
+        for view in views:
+            total[:, : view.shape[1]] += view
+        return total / len(views)
+
+
+class Moments:
+    """Accumulates the mean and the scatter of rows, so that a corpus need not fit into memory.
+
+    Of blocks a and b: n = n_a + n_b, mean = mean_a + n_b / n delta and S = S_a + S_b + n_a n_b / n delta delta',
+    where delta = mean_b - mean_a and S = sum_i (x_i - mean)(x_i - mean)'.
+
+    width (int): of the rows.
+    SOURCE: Chan, Golub and LeVeque 1983, Algorithms for Computing the Sample Variance, equation 2.1.
+    """
+
+    def __init__(self, width: int):
+        self.n = 0
+        self.mean = numpy.zeros(width)
+        self.scatter = numpy.zeros((width, width))
+
+    def update(self, rows: numpy.ndarray) -> "Moments":
+        """Add a block of rows, float (b, width). RETURNS (Moments): self."""
+        b = len(rows)
+        if not b:
+            return self
+        rows = rows.astype("float64", copy=False)
+        mean = rows.mean(axis=0)
+        centred = rows - mean
+        delta, n = mean - self.mean, self.n + b
+        self.scatter += centred.T @ centred
+        self.scatter += numpy.outer(delta, delta) * (self.n * b / n)
+        self.mean += delta * (b / n)
+        self.n = n
+        return self
+
+    @property
+    def covariance(self) -> numpy.ndarray:
+        """Return the scatter over n - 1, or over 1 if there is one row: float64 (width, width)."""
+        return self.scatter / max(self.n - 1, 1)
+
+
+class _Linear(MetaEmbedding):
+    """F(s) = C ([F_1(s); ...; F_J(s)] - mean), with a mean and a projection C learned from streamed moments.
+
+    mean_: float64 (D,), of the concatenation, D = sum_j d_j. components_: float64 (d, D), the projection C.
+    values_: float64 (d,), what each component is worth, the best first: see the method.
+    """
+
+    learned = ("mean_", "components_", "values_")
+    mean_: numpy.ndarray
+    components_: numpy.ndarray
+    values_: numpy.ndarray
+
+    def check_size(self, widths: Sequence[int], n: int) -> None:
+        self._check_directions(min(sum(widths), n - 1), n)  # of centred concatenations
+
+    def _check_directions(self, most: int, n: int) -> None:
+        if self.size is not None and self.size > most:
+            raise ValueError(
+                f"Cannot use size = {self.size}: by the method '{self.method}' the members have only {most} directions "
+                f"to give on {n} sentences. Set size to at most that, or leave it out to take as many as there are."
+            )
+
+    def _fit(self, views: Views, names: Sequence[str], progress: bool) -> None:
+        widths = [view.shape[1] for view in views]
+        moments = Moments(sum(widths))
+        with progress_bar(len(views[0]), desc="Fitting", unit="sentences", shown=progress) as bar:
+            for block in self._blocks(views, names):
+                with numpy.errstate(over="ignore", invalid="ignore"):  # checked in fit_moments
+                    moments.update(numpy.hstack(block))
+                bar.update(len(block[0]))
+        with ticking(f"Solving for {sum(widths)} numbers", shown=progress):
+            self.fit_moments(moments, widths, names)
+
+    def fit_moments(self, moments: Moments, widths: Sequence[int], names: Sequence[str]) -> Self:
+        """Learn from moments alone: those of the concatenation of the members' vectors.
+
+        moments (Moments): of width D. widths (J ints): d_j. names (J strings): of the members.
+        RETURNS (Self): itself.
+        RAISES (ValueError): if a member is the same for every sentence, or there are fewer than d directions.
+        """
+        covariance = moments.covariance
+        if not numpy.isfinite(covariance).all():
+            raise ValueError(
+                "The numbers in the members' vectors are too large for their squares. Set normalize = true, or scale "
+                "them down."
+            )
+        for name, part in zip(names, _slices(widths), strict=True):
+            variance, square = covariance.diagonal()[part].sum(), (moments.mean[part] ** 2).sum()
+            if not variance > _MIN_VARIANCE * max(square, numpy.finfo("float64").tiny):
+                raise ValueError(
+                    f"The member '{name}' of a meta-embedding has the same vector for all {moments.n} sentences. Take "
+                    "it out, or fit on sentences that it tells apart."
+                )
+        most = min(sum(widths), moments.n - 1)
+        size = min(self.size or max(widths), most)
+        values, components, available = self._solve(moments, list(widths), size, names)
+        rank = min(available, most)  # rounding may look like one more
+        self._check_directions(rank, moments.n)
+        size = min(size, rank)
+        self.mean_, self.components_, self.values_ = moments.mean.copy(), flip_signs(components[:size]), values[:size]
+        self.names_, self.widths_, self.size_ = tuple(names), tuple(widths), size
+        return self
+
+    @abstractmethod
+    def _solve(
+        self, moments: Moments, widths: list[int], size: int, names: Sequence[str]
+    ) -> tuple[numpy.ndarray, numpy.ndarray, int]:
+        """Return values (size,), components (size, D), best first, and how many there can be at any size."""
+
+    def _transform(self, views: list[numpy.ndarray]) -> numpy.ndarray:
+        return (numpy.hstack(views) - self.mean_) @ self.components_.T
+
+
+def _slices(widths: Sequence[int]) -> list[slice]:
+    """Return the columns of each member in the concatenation; widths (J ints): d_j."""
+    return [slice(start, end) for start, end in itertools.pairwise([0, *itertools.accumulate(widths)])]
+
+
+def _rank(covariance: numpy.ndarray) -> int:
+    return components_of_covariance(covariance).rank
+
+
+class SVD(_Linear):
+    """The directions in which the centred concatenation varies most.
+
+    X - mean = U S V', F(s) = V_d' ([F_1(s); ...; F_J(s)] - mean), with X the n normalised concatenations; V is found
+    as the eigenvectors of their covariance. values_ are the singular values S_d over sqrt(n - 1).
+
+    SOURCE: Poerner et al. 2020, section 3.2; Yin and Schuetze 2016, Learning Word Meta-Embeddings.
+    """
+
+    method = "svd"
+
+    def _solve(
+        self, moments: Moments, widths: list[int], size: int, names: Sequence[str]
+    ) -> tuple[numpy.ndarray, numpy.ndarray, int]:
+        pca = components_of_covariance(moments.covariance)
+        return numpy.sqrt(numpy.maximum(pca.variances[:size], 0.0)), pca.axes[:size], pca.rank
+
+
+_ROUNDING = 1e-10
+_SINGULAR = 1e-12  # smallest eigenvalue of a matrix, as a share of the largest, that cannot be told from 0
+
+
+class GCCA(_Linear):
+    """Projections of the members that correlate with one another as much as can be, summed.
+
+    F(s) = sum_j Theta_j (F_j(s) - mean_j), where the columns of [Theta_1, ..., Theta_J]' are the eigenvectors of the
+    d largest rho in
+
+        A theta = rho B theta,  A = blocks Sigma_jk for j != k, 0 for j = k,
+                                B = blocks Sigma_jj + tau tr(Sigma_jj) / d_j I for j = k, 0 for j != k,
+
+    with Sigma_jk the covariance of the members j and k, and scaled so that theta' B theta = 1. values_ are rho,
+    whatever their sign: there are as many as the members have numbers in all, and they add up to 0. Of two members, the
+    positive ones are the canonical correlations if tau is 0, the negative ones are the same with the other sign, and
+    the rest is 0. Where several rho are equal, their theta are some basis of one space.
+
+    tau (float): regularisation, as a share of the mean variance of a member's numbers; at least 0.
+    SOURCE: Poerner et al. 2020, section 3.3; Bach and Jordan 2002, Kernel Independent Component Analysis, section 3.2;
+        Rastogi et al. 2015, Multiview LSA, for the regularisation.
+    """
+
+    method = "gcca"
+
+    @validated
+    def __init__(self, *, size: Width | None = None, normalize: bool = True, tau: NonNegativeFloat = 10.0):
+        super().__init__(size=size, normalize=normalize)
+        self.tau = tau
+        self._n_positive: int | None = None  # of values_, but for rounding; what is loaded has no notes
+
+    def matrices(self, covariance: numpy.ndarray, widths: list[int]) -> tuple[numpy.ndarray, numpy.ndarray]:
+        """Return A and B of the eigenvalue problem, from the covariance of the concatenation: float64 (D, D) each."""
+        between, within = covariance.copy(), numpy.zeros_like(covariance)
+        for part, width in zip(_slices(widths), widths, strict=True):
+            block = covariance[part, part]
+            within[part, part] = block + self.tau * numpy.trace(block) / width * numpy.eye(width)
+            between[part, part] = 0.0
+        return between, within
+
+    def notes(self, name: str) -> Iterator[str]:
+        yield from super().notes(name)
+        if self._n_positive is not None and self._n_positive < self.width:
+            counts = {"size": self.width, "count": self.width - self._n_positive, "positive": self._n_positive}
+            yield Warnings.META_NOT_POSITIVE.format(name=name, **counts)
+
+    def _solve(
+        self, moments: Moments, widths: list[int], size: int, names: Sequence[str]
+    ) -> tuple[numpy.ndarray, numpy.ndarray, int]:
+        """Solve the eigenvalue problem. RAISES (ValueError): if B is singular, or A is 0."""
+        covariance, conditions = moments.covariance, []
+        between, within = self.matrices(covariance, widths)
+        total = len(covariance)
+        for name, part, width in zip(names, _slices(widths), widths, strict=True):
+            lowest, highest = linalg.eigvalsh(within[part, part])[[0, -1]]
+            if lowest <= _SINGULAR * highest:
+                raise ValueError(
+                    f"The covariance of the member '{name}' cannot be inverted with tau = {self.tau}: its vectors lie "
+                    f"in {_rank(covariance[part, part])} directions, of the {width} that they are wide. Set tau "
+                    "higher, such as 0.1."
+                )
+            conditions.append(highest / lowest)
+        rho, theta = linalg.eigh(between, within, subset_by_index=[total - size, total - 1])
+        # What is rounding in Sigma_jk is divided by the roots of the smallest eigenvalues of B_jj and B_kk.
+        of_pair = numpy.prod(sorted(conditions)[-2:]) ** 0.5
+        rounding = max(_ROUNDING * abs(rho).max(), total * numpy.finfo("float64").eps * of_pair)
+        self._n_positive = int((rho > rounding).sum())
+        if not self._n_positive:  # rho add up to 0, so all of them are 0
+            raise ValueError(
+                f"The members ({', '.join(names)}) have no direction to give by the method '{self.method}': on these "
+                f"{moments.n} sentences no number of one correlates with any of another. Use the method svd, "
+                "or other members."
+            )
+        return rho[::-1], theta.T[::-1], total
+
+
+def _kl_divergence(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+    logs = functional.log_softmax(x, dim=1), functional.log_softmax(y, dim=1)
+    return functional.kl_div(*logs, reduction="batchmean", log_target=True)
+
+
+def _squared_cosine_distance(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+    return (1 - functional.cosine_similarity(x, y, dim=1)).square().mean()
+
+
+# Of reconstructions x and members' vectors y, (n, d) each.
+LOSSES: dict[str, Callable[[torch.Tensor, torch.Tensor], torch.Tensor]] = {
+    "mse": functional.mse_loss,  # 1 / (n d) sum_i |x_i - y_i|^2
+    "mae": functional.l1_loss,  # 1 / (n d) sum_i |x_i - y_i|_1
+    "kld": _kl_divergence,  # 1 / n sum_i KL(softmax(y_i) || softmax(x_i))
+    "cosine": _squared_cosine_distance,  # 1 / n sum_i (1 - cos(x_i, y_i))^2
+}
+LAYERS = (0, 1, 2)
+_MAX_EPOCHS = 1_000_000  # the loss of each is saved
+
+
+class _CrossViewNetwork(torch.nn.Module):
+    """Encoders E_j and decoders D_j of J members.
+
+    Each is a linear map, or a feed-forward network with ReLU behind each of its hidden layers of width d.
+
+    widths (J ints): d_j. size (int): d. hidden_layers (int): of each encoder and decoder.
+    """
+
+    def __init__(self, widths: Sequence[int], size: int, hidden_layers: int):
+        super().__init__()
+        hidden = [size] * hidden_layers
+        self.encoders = torch.nn.ModuleList(_feed_forward([width, *hidden, size]) for width in widths)
+        self.decoders = torch.nn.ModuleList(_feed_forward([size, *hidden, width]) for width in widths)
+
+    def forward(self, views: Sequence[torch.Tensor]) -> torch.Tensor:
+        """Return the code: sum_j E_j(x_j), (n, d), of J views (n, d_j)."""
+        return torch.stack(self._codes(views)).sum(dim=0)
+
+    def loss(self, views: Sequence[torch.Tensor], loss: str) -> torch.Tensor:
+        """Return sum_j sum_k l(D_k(E_j(x_j)), x_k), over all J x J pairs of J views (n, d_j)."""
+        compare, pairs = LOSSES[loss], list(zip(self.decoders, views, strict=True))
+        parts = [compare(decode(code), view) for code in self._codes(views) for decode, view in pairs]
+        return torch.stack(parts).sum()
+
+    def _codes(self, views: Sequence[torch.Tensor]) -> list[torch.Tensor]:
+        return [encode(view) for encode, view in zip(self.encoders, views, strict=True)]
+
+
+def _feed_forward(widths: Sequence[int]) -> torch.nn.Sequential:
+    """Return linear layers of these widths, with ReLU between them."""
+    layers: list[torch.nn.Module] = []
+    for n_in, n_out in itertools.pairwise(widths):
+        layers += [torch.nn.Linear(n_in, n_out), torch.nn.ReLU()]
+    return torch.nn.Sequential(*layers[:-1])
+
+
+class CrossViewAutoencoder(MetaEmbedding):
+    """The sum of the members' codes, of autoencoders that reconstruct every member from the code of every member.
+
+    F(s) = sum_j E_j(F_j(s)), with E and D trained to minimise sum_s sum_j sum_k l(D_k(E_j(F_j(s))), F_k(s)) by Adam
+    with beta 0.9 and 0.999. See _CrossViewNetwork for E and D, LOSSES for l.
+
+    hidden_layers (int): of each encoder and decoder, 0, 1 or 2, each of width d.
+    loss (str): "mse", "mae", "kld" or "cosine".
+    epochs, batch_size (int), learn_rate (float): of the training.
+    seed (int): of the weights at the start and of the order of the sentences.
+    dtype (str): of the arithmetic, "float32" or "float64".
+    parameters_: arrays by name, the weights. losses_: float64 (epochs,), the mean loss of the batches of each epoch.
+    SOURCE: Poerner et al. 2020, section 3.4; Bollegala and Bao 2018, Learning Word Meta-Embeddings by Autoencoding.
+    """
+
+    method = "ae"
+
+    @validated
+    def __init__(
+        self,
+        *,
+        size: Width | None = None,
+        normalize: bool = True,
+        hidden_layers: Literal[0, 1, 2] = 0,
+        loss: Literal["mse", "mae", "kld", "cosine"] = "mse",
+        epochs: Annotated[int, Field(ge=1, le=_MAX_EPOCHS)] = 500,
+        batch_size: Positive = 10_000,
+        learn_rate: PositiveFloat = 0.001,
+        seed: Seed = 0,
+        dtype: Literal["float32", "float64"] = "float32",
+    ):
+        super().__init__(size=size, normalize=normalize)
+        self.hidden_layers = hidden_layers
+        self.loss = loss
+        self.epochs = epochs
+        self.batch_size = batch_size
+        self.learn_rate = learn_rate
+        self.seed = seed
+        self.dtype = dtype
+        self.losses_ = numpy.zeros(0)
+        self._network: _CrossViewNetwork | None = None
+
+    @property
+    def parameters_(self) -> dict[str, numpy.ndarray]:
+        """Return the weights by name."""
+        network = self._network
+        return {} if network is None else {name: value.numpy() for name, value in network.state_dict().items()}
+
+    @property
+    def arrays(self) -> dict[str, numpy.ndarray]:
+        return {**self.parameters_, "losses_": self.losses_} if self.widths_ else {}
+
+    def _set_arrays(self, arrays: Mapping[str, numpy.ndarray]) -> None:
+        self.losses_ = arrays["losses_"]
+        network = self._new_network(self.widths_)
+        network.load_state_dict({name: torch.from_numpy(arrays[name]) for name in network.state_dict()})
+        self._network = network.eval().requires_grad_(False)
+
+    def check_size(self, widths: Sequence[int], n: int) -> None:
+        size = self.size or max(widths)
+        check_weights("size", size, size, max(*widths, size if self.hidden_layers else 0))
+
+    def _fit(self, views: Views, names: Sequence[str], progress: bool) -> None:
+        widths = [view.shape[1] for view in views]
+        self.check_size(widths, len(views[0]))
+        for _ in self._blocks(views, names):  # names the sentence if a number is not finite
+            pass
+        network = self._new_network(widths)
+        optimizer = torch.optim.Adam(network.parameters(), lr=self.learn_rate, betas=(0.9, 0.999))
+        rng = numpy.random.default_rng(self.seed)
+        losses = []
+        for epoch in progress_of(range(self.epochs), desc="Training", unit="epochs", shown=progress):
+            batch_losses = []
+            for batch in self._batches(views, names, rng):
+                optimizer.zero_grad()
+                loss = network.loss(batch, self.loss)
+                loss.backward()
+                optimizer.step()
+                batch_losses.append(loss.detach())
+            losses.append(float(torch.stack(batch_losses).mean()))
+            if not numpy.isfinite(losses[-1]):
+                raise ValueError(
+                    f"The loss of the autoencoder is not finite in epoch {epoch + 1}. Set learn_rate lower "
+                    f"than {self.learn_rate}, or normalize = true."
+                )
+        self.losses_, self.size_ = numpy.array(losses), self.size or max(widths)
+        self._network = network.eval().requires_grad_(False)
+
+    def _new_network(self, widths: Sequence[int]) -> _CrossViewNetwork:
+        with torch.random.fork_rng(devices=[]):  # the caller's random numbers stay
+            torch.manual_seed(self.seed)
+            network = _CrossViewNetwork(widths, self.size or max(widths), self.hidden_layers)
+        return network.to(getattr(torch, self.dtype))
+
+    def _tensors(self, views: Sequence[numpy.ndarray]) -> list[torch.Tensor]:
+        return [torch.from_numpy(view).to(getattr(torch, self.dtype)) for view in views]
+
+    def _batches(self, views: Views, names: Sequence[str], rng: numpy.random.Generator) -> Iterator[list[torch.Tensor]]:
+        order = rng.permutation(len(views[0]))
+        for start in range(0, len(order), self.batch_size):
+            rows = numpy.sort(order[start : start + self.batch_size])  # read in the order on disk
+            yield self._tensors([self._prepared(view[rows], name) for name, view in zip(names, views, strict=True)])
+
+    @torch.no_grad()
+    def _transform(self, views: list[numpy.ndarray]) -> numpy.ndarray:
+        assert self._network is not None
+        return self._network(self._tensors(views)).double().numpy()
+
 
 METHODS: dict[str, type[MetaEmbedding]] = {
     estimator.method: estimator for estimator in (Concatenation, Average, SVD, GCCA, CrossViewAutoencoder)
@@ -24,9 +607,8 @@ def make_estimator(method: str, **settings: object) -> MetaEmbedding:
     if method not in METHODS:
         raise ValueError(f"Unknown method '{method}' of meta-embedding: expected one of {', '.join(METHODS)}.")
     kind: Callable[..., MetaEmbedding] = METHODS[method]
-    known = kind().settings
-    unknown = sorted(settings.keys() - known.keys())
-    if unknown:
+    known = inspect.signature(kind).parameters
+    if unknown := sorted(settings.keys() - known.keys()):
         expected = ", ".join(known)
         raise ValueError(f"The method '{method}' has no setting {', '.join(unknown)}: expected some of {expected}.")
     return kind(**settings)
@@ -34,20 +616,21 @@ def make_estimator(method: str, **settings: object) -> MetaEmbedding:
 
 def estimator_to_bytes(estimator: MetaEmbedding) -> bytes:
     """Return an estimator, its settings and what it learned, as MessagePack with a checksum."""
-    state = {"method": estimator.method, "settings": estimator.settings, **estimator.state()}
+    state = {"method": estimator.method, "settings": estimator.settings, "names": list(estimator.names_)}
+    state |= {"widths": list(estimator.widths_), "size": estimator.size_, "arrays": estimator.arrays}
     return add_checksum(srsly.msgpack_dumps(state))
 
 
 def estimator_from_bytes(data: bytes) -> MetaEmbedding:
     """Load an estimator from the bytes of `estimator_to_bytes`, such as the file `estimator` of a saved pipe.
 
-    RAISES (ValueError): if these are not such bytes, or arrays in them do not fit its settings.
+    RAISES (ValueError): if the bytes are damaged, or those of something else.
     """
-    state = verify_checksum(data)
-    try:
-        parts = srsly.msgpack_loads(state)
-    except Exception as error:  # msgpack and NumPy raise many kinds
-        raise ValueError(Errors.META_BAD_STATE.format(what="an estimator", given=error)) from error
-    if not (isinstance(parts, dict) and isinstance(parts.get("settings"), dict)):
-        raise ValueError(Errors.META_BAD_STATE.format(what="method, settings and state", given=type(parts).__name__))
-    return make_estimator(parts.get("method", ""), **parts["settings"]).set_state(parts)
+    state = srsly.msgpack_loads(verify_checksum(data))
+    if not (isinstance(state, dict) and "method" in state):
+        raise ValueError("These bytes are not a saved meta-embedding. Save it again.")
+    estimator = make_estimator(state["method"], **state["settings"])
+    estimator.names_, estimator.widths_, estimator.size_ = tuple(state["names"]), tuple(state["widths"]), state["size"]
+    if estimator.widths_:
+        estimator._set_arrays({name: numpy.array(array) for name, array in state["arrays"].items()})  # noqa: SLF001 (of this module)
+    return estimator

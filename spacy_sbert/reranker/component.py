@@ -4,7 +4,6 @@ import math
 from collections.abc import Callable, Iterable, Iterator, Sequence, Sized
 from dataclasses import dataclass
 from functools import partial
-from itertools import chain, islice
 from pathlib import Path
 from typing import Any, Generic, Literal, TypeVar, Unpack, cast, overload
 
@@ -13,65 +12,45 @@ import torch
 from spacy.language import Language
 from spacy.tokens import Doc
 from spacy.training import Example, validate_get_examples
+from spacy.util import minibatch
 from spacy.vocab import Vocab
-from thinc.api import Model, Optimizer, set_dropout_rate
-from thinc.types import Floats2d
-from thinc.util import to_numpy
+from thinc.api import Model, Optimizer, set_dropout_rate, torch2xp, xp2torch
+from thinc.types import Floats1d, Floats2d, Ints1d
+from thinc.util import get_array_module, to_numpy
 
 from ..errors import Errors, Warnings, WarnOnce
 from ..files.serialization import ChecksummedPipe
-from ..losses._common import softmax
+from ..losses._common import cross_entropy, mean_square, softmax
 from ..models.encode_arguments import ScoreOptions, check_device, check_form
+from ..models.encoded_docs import TruncationCounter
+from ..models.heads import sigmoid
 from ..models.hub import warn_if_missing
 from ..models.spans import SPANS_KEY, members
 from ..pipeline import doc_vectors
 from ..pipeline.find_pipe import InPipeline, find_in
 from ..progress import progress_bar
 from ..training.batch_loss import PairPipe, Scores
-from ..training.examples import batch_size_of, predicted_label, predicted_score
-from ..validation import (
-    NOT_SEVERAL,
-    Name,
-    Positive,
-    Text,
-    check_text,
-    column_names,
-    one_column,
-    short_repr,
-    text_of,
-    validated,
-)
-from .cross_encoder import CrossEncoder, PairLogits, network_bytes
-from .objectives import OBJECTIVES
-from .shim import Activation, Pair, PairTruncation, apply_activation
+from ..training.examples import batch_size_of, labels_of, predicted_label, predicted_score, scores_of
+from ..validation import SCORE_RANGE, Name, Positive, Text, check_text, one_column, short_repr, text_of, validated
+from .cross_encoder import ACTIVATIONS, CrossEncoder, Pair, PairLogits, network_bytes
 
-
-def _annotate(doc: Doc, name: str, spans_key: str, scores: numpy.ndarray, labels: Sequence[str]) -> None:
-    """Store the scores of a pair in doc.spans[spans_key].attrs, and the label of the highest of several.
-
-    The keys of the pipe "sbert_reranker" are "sbert_reranker_score" and "sbert_reranker_label".
-
-    scores (float32 (outputs,)): a single one is stored as a float, several as a list. labels: of the outputs.
-    """
-    attrs = doc.spans[spans_key].attrs
-    attrs[predicted_score(name)] = float(scores[0]) if len(scores) == 1 else scores.tolist()
-    if labels:
-        attrs[predicted_label(name)] = labels[int(scores.argmax())]
-
-
-def _install_extension(name: str) -> None:
-    """Register `doc._.sbert_reranker_score`, which reads the stored score; None on a Doc that is not a pair."""
-    attribute = predicted_score(name)
-    if not Doc.has_extension(attribute):
-        Doc.set_extension(attribute, getter=partial(_get_score, attribute))
-
-
-def _get_score(attribute: str, doc: Doc) -> float | list[float] | None:
-    return next((group.attrs[attribute] for group in doc.spans.values() if attribute in group.attrs), None)
-
-
-TextT = TypeVar("TextT", bound=Text)
 WINDOW = 4096  # pairs that are tokenised and sorted together
+Activation = Callable[[torch.Tensor], torch.Tensor]
+Objective = Literal["regression", "squared_error", "classification"]
+TextT = TypeVar("TextT", bound=Text)
+
+
+class _PairOptions(ScoreOptions, total=False):
+    activation_fn: Activation | None
+    apply_softmax: bool
+
+
+class _PairTruncation(TruncationCounter):
+    """Counts the pairs that were longer than a cross-encoder's limit, for one warning for many."""
+
+    @property
+    def message(self) -> str:
+        return Warnings.RERANKER_TRUNCATED.format(count=self.count, total=self.total, limit=self.limit)
 
 
 @dataclass(frozen=True)
@@ -86,43 +65,6 @@ class Ranked(Generic[TextT]):
     index: int
 
 
-def _read_windows(pairs: Iterable[tuple[Text, Text]], size: int = WINDOW) -> Iterator[list[Pair]]:
-    """Yield the texts of pairs, size pairs at a time. RAISES (TypeError): if one is not a pair of texts."""
-    if not isinstance(pairs, Iterable) or isinstance(pairs, NOT_SEVERAL) or column_names(pairs) is not None:
-        raise TypeError(
-            f"Cannot score {' '.join(short_repr(pairs).split())}: expected several pairs of texts in an order, such "
-            'as a list of (query, passage), or of two columns of a table zip(df["query"], df["passage"]).'
-        )
-    stream = (_texts_of(pair, number) for number, pair in enumerate(pairs))
-    while window := list(islice(stream, size)):
-        yield window
-
-
-def _texts_of(pair: object, number: int) -> Pair:
-    if not (isinstance(pair, tuple | list) and len(pair) == 2 and all(isinstance(text, Text) for text in pair)):
-        raise TypeError(
-            f"Cannot score pair number {number}, {repr(pair)[:100]}: expected two texts (str, Doc or Span), "
-            "such as (query, passage). Put a single pair into a list."
-        )
-    first, second = map(text_of, pair)
-    check_text(first, f"the first text of pair number {number}")
-    check_text(second, f"the second text of pair number {number}")
-    return first, second
-
-
-class _PairOptions(ScoreOptions, total=False):
-    activation_fn: Activation | None
-    apply_softmax: bool
-
-
-def _checked_texts(texts: Iterable[TextT]) -> list[TextT]:
-    if isinstance(texts, NOT_SEVERAL):
-        raise TypeError(
-            f"Cannot rank {repr(texts)[:100]}: expected several texts, such as a list. Put a single text into a list."
-        )
-    return list(one_column(texts))
-
-
 class SentenceReranker(PairPipe, ChecksummedPipe):
     """Scores pairs of texts, by reading both at once: slower than to compare two vectors, and more precise.
 
@@ -133,7 +75,7 @@ class SentenceReranker(PairPipe, ChecksummedPipe):
     scorer (Callable): what to report of pairs.
     spans_key (str): where the members of a pair are, doc.spans[spans_key].
     nlp (Language): the pipeline that the pipe is made for; warns if it cannot find the encoder.
-    RAISES (ValueError): if model is not a cross-encoder, or for an unknown objective.
+    RAISES (ValueError): if model is not a cross-encoder.
     SOURCE: Reimers and Gurevych 2019, sections 4.2 and 4.3 (BERT-STSb and BERT-AFS).
     """
 
@@ -144,7 +86,7 @@ class SentenceReranker(PairPipe, ChecksummedPipe):
         model: Model,
         name: str = "sbert_reranker",
         *,
-        objective: str = "regression",
+        objective: Objective = "regression",
         scorer: Callable[..., Scores] | None = None,
         spans_key: Name = SPANS_KEY,
         nlp: Language | None = None,
@@ -156,24 +98,21 @@ class SentenceReranker(PairPipe, ChecksummedPipe):
             )
         if nlp is not None:
             warn_if_missing(nlp, name, model.shim.name)
-        if objective not in OBJECTIVES:
-            expected = ", ".join(OBJECTIVES)
-            raise ValueError(f"Unknown objective '{objective}' of a reranker: expected one of {expected}.")
         self.vocab = vocab
         self.model: CrossEncoder = model
         self.name = name
-        self.objective = OBJECTIVES[objective]
+        self.objective = objective
         self.scorer = scorer
         self.spans_key = spans_key
         self.cfg: dict[str, object] = {}
-        self._notices = WarnOnce(PairTruncation)
+        self._notices = WarnOnce(_PairTruncation)
         self._in_pipeline = InPipeline(nlp)
         _install_extension(name)
 
     def __repr__(self) -> str:
         shim = self.model.shim
         state = f"{shim.precision} on {shim.device}" if shim.is_loaded else f"{shim.precision}, not loaded yet"
-        return f"SentenceReranker('{self.name}': {shim.name}, {self.objective.name}, {state})"
+        return f"SentenceReranker('{self.name}': {shim.name}, {self.objective}, {state})"
 
     def load(self) -> None:
         """Load the cross-encoder, which is otherwise loaded with the first pair.
@@ -205,8 +144,7 @@ class SentenceReranker(PairPipe, ChecksummedPipe):
         if others := [item for item in docs if not isinstance(item, Doc)]:
             raise TypeError(
                 f"predict of '{self.name}' scores Docs that are pairs, as every pipe of spaCy does with Docs, "
-                f"got {short_repr(others[0])}. To score pairs of texts, as CrossEncoder.predict of "
-                "sentence-transformers does, call score_pairs(pairs)."
+                f"got {short_repr(others[0])}. To score pairs of texts call score_pairs(pairs)."
             )
         pairs = [self._pair(doc) for doc in docs]
         known = [pair for pair in pairs if pair is not None]
@@ -214,11 +152,19 @@ class SentenceReranker(PairPipe, ChecksummedPipe):
         return [None if pair is None else next(scores) for pair in pairs]
 
     def set_annotations(self, docs: Iterable[Doc], scores: list[numpy.ndarray | None]) -> None:
-        """Store scores and labels beside the members of pairs, see _annotate."""
+        """Store the scores of pairs in doc.spans[spans_key].attrs, and the label of the highest of several.
+
+        The keys of the pipe "sbert_reranker" are "sbert_reranker_score", a float or a list of several, and
+        "sbert_reranker_label".
+        """
         _install_extension(self.name)  # the pipe may have got another name since it was made
         for doc, of_doc in zip(docs, scores, strict=True):
-            if of_doc is not None:
-                _annotate(doc, self.name, self.spans_key, of_doc, self.labels)
+            if of_doc is None:
+                continue
+            attrs = doc.spans[self.spans_key].attrs
+            attrs[predicted_score(self.name)] = float(of_doc[0]) if len(of_doc) == 1 else of_doc.tolist()
+            if labels := self.labels:
+                attrs[predicted_label(self.name)] = labels[int(of_doc.argmax())]
 
     def _pair(self, doc: Doc) -> Pair | None:
         pair = members(doc, self.spans_key)
@@ -273,9 +219,9 @@ class SentenceReranker(PairPipe, ChecksummedPipe):
         check_device(device, self.model.ops)
         check_form(convert_to_numpy=convert_to_numpy, convert_to_tensor=convert_to_tensor)
         total, shown = len(pairs) if isinstance(pairs, Sized) else None, progress or bool(show_progress_bar)
-        parts = []
+        parts, stream = [], (_texts_of(pair, number) for number, pair in enumerate(pairs))
         with self._notices.one_for_cuts(), progress_bar(total, shown=shown, unit="pairs") as bar:
-            for window in _read_windows(pairs, min(WINDOW, batch_size or WINDOW)):
+            for window in minibatch(stream, min(WINDOW, batch_size or WINDOW)):
                 parts.append(self._score_window(window, activation_fn, apply_softmax=apply_softmax))
                 bar.update(len(window))
         if not parts:
@@ -301,7 +247,7 @@ class SentenceReranker(PairPipe, ChecksummedPipe):
     ) -> list[Ranked[TextT]]:
         """Order texts by how well they answer a query.
 
-        query (str, Doc or Span): stands first in every pair.
+        query (str, Doc or Span): the first text of every pair.
         texts (Iterable): str, Docs or Spans, such as those that a search found, or a column, see SentenceBert.encode.
         k (int): how many to return, by default all. progress (bool): as of score_pairs.
         show_progress_bar, activation_fn, top_k, batch_size, return_documents, device: as in `CrossEncoder.rank` of
@@ -313,11 +259,11 @@ class SentenceReranker(PairPipe, ChecksummedPipe):
         check_device(device, self.model.ops)
         if k is not None and top_k is not None:
             raise ValueError(f"Cannot rank with k = {k} and top_k = {top_k}: expected one of them. Leave one out.")
-        texts = _checked_texts(texts)
+        texts = list(one_column(texts))
         if k is not None and not 1 <= k <= len(texts):
             raise ValueError(
-                f"Cannot find {k} best of {len(texts)} texts: expected a whole number, at least 1 and at most "
-                f"{len(texts)}, as k. Ask for fewer, or give more texts."
+                f"Cannot find {k} best of {len(texts)} texts: expected k of at least 1 and at most {len(texts)}. Ask "
+                "for fewer, or give more texts."
             )
         self.model.shim.load()
         if (n_outputs := self.model.shim.config.num_labels) > 1:
@@ -338,11 +284,10 @@ class SentenceReranker(PairPipe, ChecksummedPipe):
         predicted = self.model.predict(pairs)
         if pairs and self.model.shim.has_new_head:
             self._notices.once(Warnings.RERANKER_NEW_HEAD.format(name=self.name))
-        cuts = self._notices.cuts
-        cuts.count, cuts.total, cuts.limit = cuts.count + predicted.n_cut, cuts.total + len(pairs), self._limit
-        bad = numpy.flatnonzero(~numpy.isfinite(to_numpy(predicted.logits)).all(axis=1))
-        if len(bad):
-            first, second = (text[:50] for text in pairs[int(bad[0])])
+        self._notices.cuts.add_rows(len(pairs), predicted.n_cut, self._limit)
+        finite = numpy.isfinite(to_numpy(predicted.logits)).all(axis=1)
+        if not finite.all():
+            first, second = (text[:50] for text in pairs[int(finite.argmin())])
             raise ValueError(
                 f"The score that '{self.name}' gives to the pair ('{first}', '{second}') is not finite: "
                 "training has diverged, or the weights are damaged. Use other weights, or train with a lower "
@@ -351,7 +296,7 @@ class SentenceReranker(PairPipe, ChecksummedPipe):
         if activation_fn is None:
             scores = self.model.scores(predicted.logits)
         else:
-            scores = apply_activation(activation_fn, predicted.logits)
+            scores = _apply(activation_fn, predicted.logits)
         if not apply_softmax:
             return to_numpy(scores)
         if scores.shape[1] == 1:
@@ -396,20 +341,26 @@ class SentenceReranker(PairPipe, ChecksummedPipe):
             there is but one label, or n_outputs in the config of the model does not fit the objective.
         """
         validate_get_examples(get_examples, "SentenceReranker.initialize")
-        shim = self.model.shim
+        shim, classifies = self.model.shim, self.objective == "classification"
         if checkpoint is not None:
             shim.from_bytes(network_bytes(checkpoint, self.name))
         self.model.initialize()
-        n_outputs = shim.config.num_labels  # without labels and pairs
         pairs = (example for example in get_examples() if self._pair(example.predicted) is not None)
-        first = next(pairs, None)
-        if labels is None:
-            labels = [] if first is None else self.objective.labels_of(chain([first], pairs), self.spans_key)
-        if labels or first is not None:
-            n_outputs = self.objective.n_outputs(labels, n_outputs)
+        first = next(pairs, None)  # reading all of them is left to an objective that needs their labels
+        if labels and not classifies:
+            raise ValueError(
+                f'Labels were given ({", ".join(labels)}), but the objective "{self.objective}" learns scores. Set '
+                'objective = "classification", or leave the labels out.'
+            )
+        if labels is None and classifies and first is not None:
+            labels = sorted(set(labels_of([first, *pairs], self.spans_key)))
+        labels = labels or ()
+        if len(labels) == 1:
+            raise ValueError(Errors.SINGLE_CLASS.format(loss=self.objective, given=labels[0]))
+        n_outputs = len(labels) or (1 if first is not None and not classifies else shim.config.num_labels)
         if shim.n_outputs not in (0, n_outputs):
             raise ValueError(
-                f'The objective "{self.objective.name}" needs {n_outputs} outputs with these examples, and the config '
+                f'The objective "{self.objective}" needs {n_outputs} outputs with these examples, and the config '
                 f"of the cross-encoder says n_outputs = {shim.n_outputs}. Set n_outputs = 0, which follows the "
                 'objective, or choose another: scores are learned by "regression", labels by "classification".'
             )
@@ -459,12 +410,38 @@ class SentenceReranker(PairPipe, ChecksummedPipe):
         RAISES (ValueError): if a pair has no gold value, or the loss is not finite.
         """
         examples = list(examples)
-        loss, d_logits = self.objective.loss(self.model, scores.logits, examples, self.spans_key)
+        logits, classifies = scores.logits, self.objective == "classification"
+        if (logits.shape[1] == 1) == classifies:
+            raise ValueError(
+                f'The cross-encoder has {logits.shape[1]} outputs, which do not fit the objective "{self.objective}". '
+                'Call nlp.initialize before training, with examples that carry labels for "classification", or set '
+                "n_outputs."
+            )
+        if classifies:
+            loss, d_logits = _label_cross_entropy(logits, self._targets(examples))
+        else:
+            gold = scores_of(examples, self.model.ops, self.spans_key, SCORE_RANGE)
+            if self.objective == "regression":
+                loss, d_logits = _binary_cross_entropy(logits, gold)
+            else:
+                loss, d_logits = _mean_squared_error(logits, gold, self.model.activation)
         if not math.isfinite(loss):
             text = examples[0].reference.text[:50]
-            raise ValueError(Errors.LOSS_NOT_FINITE.format(loss=self.objective.name, text=text))
+            raise ValueError(Errors.LOSS_NOT_FINITE.format(loss=self.objective, text=text))
         share = len(examples) / batch_size_of(examples[0], self.spans_key, default=len(examples))
         return loss * share, d_logits * share
+
+    def _targets(self, examples: list[Example]) -> Ints1d:
+        """Return the output of each gold label. RAISES (ValueError): if a label has none."""
+        index = {label: i for i, label in enumerate(self.model.shim.labels)}
+        gold = labels_of(examples, self.spans_key)
+        if unknown := [label for label in gold if label not in index]:
+            raise ValueError(
+                f"The label '{unknown[0]}' is unknown to the reranker, which has outputs for {', '.join(index)}. "
+                "Correct the example, or initialize the pipe with all labels, from the examples or from "
+                "[initialize.components.sbert_reranker] labels."
+            )
+        return self.model.ops.asarray1i([index[label] for label in gold])
 
     def _scored(self, examples: list[Example]) -> list[Example]:
         return [example for example in examples if self._pair(example.predicted) is not None]
@@ -479,3 +456,79 @@ def find_reranker(nlp: Language, name: str | None = None) -> SentenceReranker:
     RAISES (ValueError): if there is none.
     """
     return find_in(nlp, SentenceReranker, "sbert_reranker", name)
+
+
+def _install_extension(name: str) -> None:
+    """Register `doc._.sbert_reranker_score`, which reads the stored score; None on a Doc that is not a pair."""
+    attribute = predicted_score(name)
+    if not Doc.has_extension(attribute):
+        Doc.set_extension(attribute, getter=partial(_get_score, attribute))
+
+
+def _get_score(attribute: str, doc: Doc) -> float | list[float] | None:
+    return next((group.attrs[attribute] for group in doc.spans.values() if attribute in group.attrs), None)
+
+
+def _texts_of(pair: object, number: int) -> Pair:
+    if not (isinstance(pair, tuple | list) and len(pair) == 2 and all(isinstance(text, Text) for text in pair)):
+        raise TypeError(
+            f"Cannot score pair number {number}, {repr(pair)[:100]}: expected two texts (str, Doc or Span), "
+            "such as (query, passage). Put a single pair into a list."
+        )
+    first, second = map(text_of, pair)
+    check_text(first, f"the first text of pair number {number}")
+    check_text(second, f"the second text of pair number {number}")
+    return first, second
+
+
+def _apply(activation_fn: Activation, logits: Floats2d) -> Floats2d:
+    """Return the scores that a function of PyTorch makes of logits. RAISES (ValueError): if their shape is another."""
+    with torch.no_grad():
+        scores = activation_fn(xp2torch(logits))
+    shape = tuple(scores.shape) if torch.is_tensor(scores) else type(scores).__name__
+    if shape != logits.shape:
+        raise ValueError(
+            f"activation_fn made {shape} of logits of shape {logits.shape}: expected a tensor of the same "
+            "shape, such as torch.nn.Identity() gives."
+        )
+    return cast(Floats2d, torch2xp(scores.float()))
+
+
+def _binary_cross_entropy(logits: Floats2d, gold: Floats1d) -> tuple[float, Floats2d]:
+    """Return the binary cross-entropy of the sigmoid of the one output, and its derivative by s, float (n, 1).
+
+    loss = -1/n sum_i (y_i log sigmoid(s_i) + (1 - y_i) log(1 - sigmoid(s_i)))
+
+    logits (float (n, 1)): s. gold (float (n,)): y, from 0 to 1.
+    """
+    xp = get_array_module(logits)
+    scores = xp.asarray(logits)[:, 0]
+    losses = xp.logaddexp(xp.zeros_like(scores), scores) - gold * scores
+    return float(losses.mean()), ((sigmoid(scores) - gold) / len(gold))[:, None]
+
+
+def _mean_squared_error(logits: Floats2d, gold: Floats1d, activation: str = "identity") -> tuple[float, Floats2d]:
+    """Return the mean squared error of the score of the one output, and its derivative by s, float (n, 1).
+
+    loss = 1/n sum_i (f(s_i) - y_i)^2
+
+    logits (float (n, 1)): s. gold (float (n,)): y, from 0 to 1.
+    activation (str): f: "identity", the linear output, or "sigmoid", whose derivative is f(s) (1 - f(s)).
+    SOURCE: Devlin et al. 2019, section 4.1, on the STS benchmark (identity); Reimers and Gurevych 2019, section 3,
+        regression by mean squared error.
+    """
+    scores = ACTIVATIONS[activation](logits)[:, 0]
+    errors = scores - gold
+    slopes = scores * (1 - scores) if activation == "sigmoid" else 1.0
+    return mean_square(errors), (2 * errors * slopes / len(gold))[:, None]
+
+
+def _label_cross_entropy(logits: Floats2d, targets: Ints1d) -> tuple[float, Floats2d]:
+    """Return the cross-entropy of the softmax of the outputs, and its derivative by s, float (n, labels).
+
+    loss = -1/n sum_i log softmax(s_i)[y_i]
+
+    logits (float (n, labels)): s. targets (int (n,)): y, the index of each label.
+    """
+    losses, d_logits = cross_entropy(logits, targets)
+    return float(losses.mean()), d_logits / len(targets)

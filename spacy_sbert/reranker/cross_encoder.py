@@ -1,25 +1,256 @@
-"""Cross-encoder architecture."""
+"""Cross-encoder: the tokenizer of pairs, the sequence classifier, and the architecture."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from copy import deepcopy
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any, Literal, cast
 
-from pydantic import Field
+import numpy
+import torch
+from pydantic import BaseModel, Field
 from spacy.util import SimpleFrozenDict, load_model, registry
-from thinc.api import Model, torch2xp, xp2torch
+from thinc.api import Model, Optimizer, torch2xp, xp2torch
 from thinc.types import Floats2d
+from transformers import AutoModelForSequenceClassification, PretrainedConfig, PreTrainedModel, PreTrainedTokenizerBase
 
 from ..errors import Errors
 from ..files.serialization import ChecksummedModel
+from ..losses._common import softmax
 from ..models.engine.concurrency import prepare_forks
-from ..models.hub_loading import position_limit
+from ..models.engine.packing import Batch, padded_batches, padded_inputs
+from ..models.engine.runner import CPU_BUDGET, GPU_BUDGET
+from ..models.engine.training import autocast
+from ..models.heads import sigmoid
+from ..models.hub_loading import Source, check_architecture, check_weights, load_weights, position_limit
+from ..models.options import TransformerConfig
+from ..models.sbert_config import TEXT, SentenceTransformersConfig, read_file
+from ..models.shim import SETTINGS_FILE, TransformerShim
+from ..models.tokenization import BatchTokenizer, TokenizedBatch, flat, lower_case
 from ..validation import MAX_OUTPUTS, ConfiguredModel, Name, NonNegative, NonNegativeFloat, validated
-from .shim import ACTIVATIONS, ClassifierShim, Pair, PairTokenizer, resolve_activation
 
+Pair = tuple[str, str]
+CPU_TRAINING_BUDGET = 512  # wordpieces in a part of a batch; more would be padding
+_MIN_LENGTH = 8  # up to four special tokens, and some text of both
 _NO_SETTINGS: dict[str, object] = SimpleFrozenDict()
 _Precision = Literal["float32", "bfloat16", "float16", "auto"]  # pairs are not rounded, nor batched as "reference"
-_MIN_LENGTH = 8  # up to four special tokens, and some text of both
+# From logits to scores, float (n, k) each; softmax is over the k.
+ACTIVATIONS: dict[str, Callable[[Floats2d], Floats2d]] = {
+    "sigmoid": sigmoid,
+    "identity": lambda logits: logits,
+    "softmax": softmax,
+}
+_OLD_KEY = "sbert_ce_default_activation_function"  # in config.json, of sentence-transformers before version 4
+
+
+class PairTokenizer(BatchTokenizer):
+    """The tokenizer of a cross-encoder, for many pairs at a time.
+
+    tokenizer: of Hugging Face. settings (SentenceTransformersConfig): of the encoder.
+    limit (int): the most wordpieces of a pair, special tokens included; None for no limit.
+    """
+
+    def __init__(self, tokenizer: PreTrainedTokenizerBase, settings: SentenceTransformersConfig, limit: int | None):
+        super().__init__(tokenizer, replace(settings, max_length=None), "truncate")
+        self.limit = limit
+
+    def tokenize_pairs(self, pairs: Sequence[Pair]) -> TokenizedBatch:
+        """Tokenise one pair or more; a window a pair."""
+        if self.settings.lowercase:
+            pairs = [(lower_case(first), lower_case(second)) for first, second in pairs]
+        if self._slow is not None:
+            rows = list(map(self._slow_row, pairs))
+        else:
+            rows = list(map(self._fast_row, self._fast.encode_batch_fast(list(pairs))))
+        lengths = numpy.array([len(ids) for ids, _, _ in rows])
+        type_ids = flat(types for _, types, _ in rows)
+        return TokenizedBatch(
+            text_of=numpy.arange(len(rows)),
+            lengths=lengths,
+            ids=flat(ids for ids, _, _ in rows),
+            type_ids=type_ids if self.has_type_ids and type_ids.any() else None,
+            special=numpy.zeros(int(lengths.sum()), dtype=bool),  # not used
+            offsets=None,
+            n_cut=numpy.array([n_cut for _, _, n_cut in rows]),
+        )
+
+    def _fast_row(self, encoding: Any) -> tuple[list[int], list[int], int]:  # noqa: ANN401 (of tokenizers)
+        """Return the ids and type ids of a tokenised pair, and how many wordpieces were cut.
+
+        The tokenizer's own truncation would make windows of all combinations of two long texts.
+        """
+        if self.limit is None or len(encoding) <= self.limit:
+            return encoding.ids, encoding.type_ids, 0
+        owners = numpy.array([-1 if owner is None else owner for owner in encoding.sequence_ids])
+        first, second, special = (int((owners == owner).sum()) for owner in (0, 1, -1))
+        kept = owners < 0
+        for member, most in enumerate(_truncated_lengths(first, second, self.limit - special)):
+            kept[numpy.flatnonzero(owners == member)[:most]] = True
+        ids, types = (numpy.array(values)[kept].tolist() for values in (encoding.ids, encoding.type_ids))
+        return ids, types, len(encoding) - len(ids)
+
+    def _slow_row(self, pair: Pair) -> tuple[list[int], list[int], int]:
+        first, second = (self._slow.encode(text, add_special_tokens=False, verbose=False) for text in pair)
+        lengths = len(first), len(second)
+        if self.limit is not None:
+            lengths = _truncated_lengths(*lengths, self.limit - self._slow.num_special_tokens_to_add(pair=True))
+        window = self._slow.prepare_for_model(first[: lengths[0]], second[: lengths[1]])
+        ids = window["input_ids"]
+        return ids, window.get("token_type_ids", [0] * len(ids)), len(first) + len(second) - sum(lengths)
+
+
+def _truncated_lengths(first: int, second: int, room: int) -> tuple[int, int]:
+    """Return how many wordpieces of each text fit, as transformers' "longest_first": the longer text is cut.
+
+    Both are cut to half of the room if the shorter one is longer than that.
+
+    first, second: wordpieces of each text, without special tokens. room: the most of both.
+    """
+    shorter = min(first, second)
+    if first + second <= room:
+        return first, second
+    kept = shorter if 2 * shorter <= room else room // 2
+    return (room - kept, kept) if first > second else (kept, room - kept)
+
+
+class _ActivationConfig(BaseModel):
+    """Contents of config_sentence_transformers.json."""
+
+    activation_fn: str | None = Field(None, description=TEXT)
+
+
+def _saved_activation(config: PretrainedConfig) -> str | None:
+    """Return the activation that sentence-transformers wrote to the config of a model."""
+    saved = getattr(config, "sentence_transformers", None) or {}
+    return saved.get("activation_fn") or getattr(config, _OLD_KEY, None)
+
+
+class ClassifierShim(TransformerShim):
+    """A sequence classifier that is looked for and loaded when it is first needed.
+
+    A plain encoder, or a folder whose head has another number of outputs, gets a new head, of seed 0 until
+    make_head draws it again.
+
+    n_outputs (int): of the head, 0 for as many as the folder's has, or 1.
+    max_batch_items (int): the most wordpieces in a forward pass in use, padding included; 0 for what suits the device.
+    For the others see TransformerShim.
+    """
+
+    _trial = ("a", "a")
+
+    def __init__(self, name: str, *, n_outputs: int, max_batch_items: int, **config: Any):  # noqa: ANN401 (fields of TransformerConfig)
+        super().__init__(name, TransformerConfig(**config), max_batch_items=max_batch_items)
+        self.n_outputs = n_outputs
+
+    @property
+    def config(self) -> PretrainedConfig:
+        """Return the config of the loaded Hugging Face model, in which labels and activation are saved."""
+        return self.network.config
+
+    @property
+    def has_new_head(self) -> bool:
+        """Return whether the head has not been trained."""
+        return getattr(self.config, "has_new_head", False)
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """Return the label of each output; none of a single one."""
+        names = self.config.id2label
+        return tuple(names[i] for i in range(len(names))) if len(names) > 1 else ()
+
+    def make_head(self, n_outputs: int, labels: Sequence[str], seed: int) -> None:
+        """Put a new head on the encoder, of so many outputs with these labels, or none; seed (int): of its weights."""
+        self.load()
+        model = _with_new_head(self.network, n_outputs, labels, seed)
+        with self.use.changing():
+            self._hfmodel.transformer = self._model = model.to(self.device)
+            self._inference.drop()
+            self._prepare_training()
+
+    def logits(self, wordpieces: TokenizedBatch) -> torch.Tensor:
+        """Return the logits of pairs without dropout, float32 (n, outputs)."""
+        budget = self.max_batch_items or (CPU_BUDGET if self.device.type == "cpu" else GPU_BUDGET)
+        with self._using() as model, torch.no_grad(), autocast(self.device, self._inference_precision):
+            parts = [(rows, self._logits_of(model, wordpieces, rows)) for rows in _passes(wordpieces, budget)]
+        return self._gathered(wordpieces, parts)
+
+    def begin_logits(self, wordpieces: TokenizedBatch) -> tuple[torch.Tensor, Callable[[torch.Tensor], None]]:
+        """Return logits with dropout, and a callback that backpropagates their gradient to the parameters."""
+        budget = CPU_TRAINING_BUDGET if self.device.type == "cpu" else GPU_BUDGET
+        with self._begin_step() as step, autocast(self.device, self.precision):
+            parts = [(rows, self._logits_of(self.network, wordpieces, rows)) for rows in _passes(wordpieces, budget)]
+
+        def backward(gradients: list[torch.Tensor]) -> None:
+            (d_logits,) = gradients
+            outputs = [logits for _, logits in parts if logits.requires_grad]  # none if every parameter is frozen
+            if outputs:
+                torch.autograd.backward(outputs, [d_logits[self._indices(rows)] for rows, _ in parts])
+
+        return self._gathered(wordpieces, parts), lambda d_logits: self._end_step(step, backward, [d_logits])
+
+    def _logits_of(self, model: PreTrainedModel, wordpieces: TokenizedBatch, rows: Batch) -> torch.Tensor:
+        return model(**padded_inputs(model, wordpieces, self.device, rows)).logits.float()
+
+    def _gathered(self, wordpieces: TokenizedBatch, parts: list[tuple[Batch, torch.Tensor]]) -> torch.Tensor:
+        """Return the logits in the order of the pairs."""
+        logits = torch.empty(len(wordpieces.lengths), self.config.num_labels, device=self.device)
+        for rows, part in parts:
+            logits[self._indices(rows)] = part.detach()
+        return logits
+
+    def _indices(self, rows: Batch) -> torch.Tensor:
+        """Return the indices of the pairs of a pass, int64 (k,)."""
+        return torch.from_numpy(rows.windows).to(self.device)
+
+    def _update(self, optimizer: Optimizer) -> None:
+        super()._update(optimizer)
+        self.config.has_new_head = False
+
+    def _load_transformer(self, source: Source, config: PretrainedConfig) -> PreTrainedModel:
+        folder = source.folder
+        has_head = any(str(name).endswith("ForSequenceClassification") for name in config.architectures or ())
+        if not has_head:
+            config.num_labels = self.n_outputs or 1  # else Hugging Face makes it 2
+        activation = read_file(folder / "config_sentence_transformers.json", _ActivationConfig).activation_fn
+        if activation is not None and _saved_activation(config) is None:
+            config.sentence_transformers = {"activation_fn": activation}  # saved with the model
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(0)
+            model, loading = load_weights(source, AutoModelForSequenceClassification, config)
+        if not source.trust:
+            check_architecture(model, config, folder)
+        keeps_head = has_head and self.n_outputs in (0, config.num_labels)
+        check_weights(model, loading, folder, head=keeps_head, cut=source.cuts_layers)
+        for weight in model.parameters():
+            weight.data = weight.data.clone()  # alignment in the file changes the last bit of products
+        if loading["missing_keys"]:
+            model.config.has_new_head = True
+        is_saved = (folder / SETTINGS_FILE).is_file()  # with its trained head, whatever n_outputs is
+        if is_saved or self.n_outputs in (0, config.num_labels):
+            return model
+        return _with_new_head(model, self.n_outputs, (), 0)
+
+
+def _passes(wordpieces: TokenizedBatch, budget: int) -> list[Batch]:
+    return padded_batches(wordpieces.lengths, numpy.arange(len(wordpieces.lengths)), budget)
+
+
+def _with_new_head(model: PreTrainedModel, n_outputs: int, labels: Sequence[str], seed: int) -> PreTrainedModel:
+    """Return the same encoder with a new head, and without the activation of the old one."""
+    config = deepcopy(model.config)
+    config.num_labels = n_outputs
+    if labels:
+        config.id2label = dict(enumerate(labels))
+        config.label2id = {label: i for i, label in enumerate(labels)}
+    for key in ("sentence_transformers", _OLD_KEY):
+        if hasattr(config, key):
+            delattr(config, key)
+    config.has_new_head = True
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        model_with_head = type(model)(config)
+    model_with_head.base_model.load_state_dict(model.base_model.state_dict())
+    return model_with_head
 
 
 @dataclass(frozen=True)
@@ -40,11 +271,6 @@ class CrossEncoder(ConfiguredModel[list[Pair], PairLogits], ChecksummedModel[lis
     """
 
     def __init__(self, name: str, *, activation: str, max_length: int, **shim_config: Any):  # noqa: ANN401 (arguments of ClassifierShim)
-        if activation not in (*ACTIVATIONS, "auto"):
-            expected = ", ".join((*ACTIVATIONS, "auto"))
-            raise ValueError(f"Unknown activation '{activation}' of a cross-encoder: expected one of {expected}.")
-        if 0 < max_length < _MIN_LENGTH:
-            raise ValueError(Errors.RERANKER_MAX_LENGTH.format(given=max_length, expected=f"{_MIN_LENGTH} or more"))
         prepare_forks()
         self._activation = activation
         self._max_length = max_length
@@ -57,29 +283,39 @@ class CrossEncoder(ConfiguredModel[list[Pair], PairLogits], ChecksummedModel[lis
 
     @property
     def activation(self) -> str:
-        """Return "sigmoid", "identity" or "softmax"."""
-        self.shim.load()
-        return resolve_activation(self._activation, self.shim.config)
+        """Return the name of the activation: that of the config, or that of the folder.
 
-    @property
-    def pair_tokenizer(self) -> PairTokenizer:
-        """Return the classifier's tokenizer, for whole batches."""
-        settings, tokenizer = self.shim.load(), self.shim.tokenizer
-        if self._tokenizer is None or self._tokenizer[0] is not tokenizer:
-            self._tokenizer = tokenizer, PairTokenizer(tokenizer, settings, self._limit(settings.max_length))
-        return self._tokenizer[1]
+        RAISES (ValueError): if the folder names another one, or softmax was asked for of one output.
+        """
+        self.shim.load()
+        config = self.shim.config
+        default = "sigmoid" if config.num_labels == 1 else "identity"
+        saved = _saved_activation(config) or default
+        activation = saved.rsplit(".", 1)[-1].lower() if self._activation == "auto" else self._activation
+        if activation not in ACTIVATIONS:
+            raise ValueError(
+                f"The folder of the cross-encoder names the activation '{saved}', which is not supported: expected "
+                f"one of {', '.join(ACTIVATIONS)}. Set activation to one of them in the config of the model."
+            )
+        if activation == "softmax" and config.num_labels == 1:
+            raise ValueError(Errors.RERANKER_SOFTMAX_OF_ONE)
+        return activation
 
     def scores(self, logits: Floats2d) -> Floats2d:
         """Return the logits after the activation."""
         return ACTIVATIONS[self.activation](logits)
 
-    def _limit(self, of_folder: int | None) -> int | None:
-        most = position_limit(self.shim.network)
-        limit = self._max_length or of_folder
-        if limit is not None and (limit < _MIN_LENGTH or (most is not None and limit > most)):
-            expected = f"{_MIN_LENGTH} to {most}" if most else f"{_MIN_LENGTH} or more"
-            raise ValueError(Errors.RERANKER_MAX_LENGTH.format(given=limit, expected=expected))
-        return limit
+    @property
+    def pair_tokenizer(self) -> PairTokenizer:
+        """Return the classifier's tokenizer, for whole batches. RAISES (ValueError): if it cannot have the limit."""
+        settings, tokenizer = self.shim.load(), self.shim.tokenizer
+        if self._tokenizer is None or self._tokenizer[0] is not tokenizer:
+            most, limit = position_limit(self.shim.network), self._max_length or settings.max_length
+            if limit is not None and (limit < _MIN_LENGTH or (most is not None and limit > most)):
+                expected = f"{_MIN_LENGTH} to {most}" if most else f"{_MIN_LENGTH} or more"
+                raise ValueError(f"Cannot read pairs of max_length = {limit} wordpieces: expected {expected}.")
+            self._tokenizer = tokenizer, PairTokenizer(tokenizer, settings, limit)
+        return self._tokenizer[1]
 
     def to_dict(self) -> dict:
         """Return the model's state; loads the weights first."""
@@ -92,7 +328,7 @@ class CrossEncoder(ConfiguredModel[list[Pair], PairLogits], ChecksummedModel[lis
 def cross_encoder(
     name: Name = "sentence-transformers/all-MiniLM-L6-v2",
     n_outputs: Annotated[int, Field(ge=0, le=MAX_OUTPUTS)] = 0,
-    activation: str = "auto",
+    activation: Literal["auto", "sigmoid", "identity", "softmax"] = "auto",
     max_length: NonNegative = 0,
     max_batch_items: NonNegative = 0,
     tokenizer_config: dict[str, object] = _NO_SETTINGS,
@@ -141,18 +377,18 @@ def _init(model: Model, X: None = None, Y: None = None) -> None:
 
 def _forward(model: Model, pairs: list[Pair], is_train: bool) -> tuple[PairLogits, Callable[[Floats2d], list[Pair]]]:
     encoder = cast(CrossEncoder, model)
-    encoder.shim.load()
+    shim = encoder.shim
+    shim.load()
     if not pairs:
-        empty = model.ops.alloc2f(0, encoder.shim.config.num_labels)
-        return PairLogits(empty, 0), lambda d_logits: pairs
+        return PairLogits(model.ops.alloc2f(0, shim.config.num_labels), 0), lambda d_logits: pairs
     wordpieces = encoder.pair_tokenizer.tokenize_pairs(pairs)
     n_cut = int((wordpieces.n_cut > 0).sum())
     if not is_train:
-        return PairLogits(cast(Floats2d, torch2xp(encoder.shim.logits(wordpieces))), n_cut), lambda d_logits: pairs
-    logits, backward = encoder.shim.begin_logits(wordpieces)
+        return PairLogits(cast(Floats2d, torch2xp(shim.logits(wordpieces))), n_cut), lambda d_logits: pairs
+    logits, backward = shim.begin_logits(wordpieces)
 
     def backprop(d_logits: Floats2d) -> list[Pair]:
-        backward(xp2torch(d_logits, device=encoder.shim.device))
+        backward(xp2torch(d_logits, device=shim.device))
         return pairs  # texts have no gradient
 
     return PairLogits(cast(Floats2d, torch2xp(logits)), n_cut), backprop
@@ -168,10 +404,9 @@ def network_bytes(checkpoint: str | Path, name: str) -> bytes:
     nlp = load_model(checkpoint)
     model = getattr(nlp.get_pipe(name), "model", None) if nlp.has_pipe(name) else None
     if not isinstance(model, CrossEncoder):
-        pipes = ", ".join(nlp.pipe_names) or "none"
         raise ValueError(
-            f"Cannot start '{name}' from the pipeline '{checkpoint}': it has no 'sbert_reranker' of that name, "
-            f"its pipes are {pipes}. Name a pipeline that was trained with one, such as with "
+            f"Cannot start '{name}' from the pipeline '{checkpoint}': it has no 'sbert_reranker' of that name, its "
+            f"pipes are {', '.join(nlp.pipe_names) or 'none'}. Name a pipeline that was trained with one, such as with "
             f"configs/reranker_nli.cfg, in [initialize.components.{name}] checkpoint."
         )
     return model.shim.to_bytes()

@@ -1,5 +1,96 @@
 """Pictures of sentence vectors in HTML, as displacy draws parses: a heat map of similarity, a map of a collection."""
 
-from .render import render
+from collections.abc import Callable, Iterable, Mapping
+from inspect import signature
+from typing import Literal, overload
+
+from spacy.tokens import Doc, Span
+from spacy.util import is_in_jupyter
+
+from ..validation import validated
+from . import heatmap, scatter
+from .page import Picture
 
 __all__ = ["render"]
+
+Style = Literal["heatmap", "map", "tokens"]
+_STYLES: dict[str, Callable[..., Picture]] = {
+    "heatmap": heatmap.heatmap,
+    "map": scatter.scatter,
+    "tokens": heatmap.tokens,
+}
+
+
+@overload
+def render(
+    docs: Doc | Span | Iterable[Doc | Span],
+    style: Style = ...,
+    *,
+    page: bool = ...,
+    jupyter: Literal[False],
+    options: Mapping[str, object] | None = ...,
+) -> str: ...
+
+
+@overload
+def render(
+    docs: Doc | Span | Iterable[Doc | Span],
+    style: Style = ...,
+    *,
+    page: bool = ...,
+    jupyter: bool | None = ...,
+    options: Mapping[str, object] | None = ...,
+) -> str | None: ...
+
+
+@validated
+def render(
+    docs: Doc | Span | Iterable[Doc | Span],
+    style: Style = "heatmap",
+    *,
+    page: bool = False,
+    jupyter: bool | None = None,
+    options: Mapping[str, object] | None = None,
+) -> str | None:
+    """Draw sentence vectors: one piece of HTML that fetches nothing.
+
+    docs (Doc, Span or Iterable of them): the texts; a single Doc or Span stands for its sentences.
+    style (str): "heatmap", the similarity of every two texts, "tokens", that of the tokens of two texts, or "map", the
+        texts as points on two axes.
+    page (bool): whether to make a whole page rather than a fragment.
+    jupyter (bool): whether to show the picture in a notebook; None to find out.
+    options (dict): of the style, see heatmap, tokens and scatter.
+    RETURNS (str): the HTML; None if it was shown in a notebook.
+    RAISES (ValueError): for an unknown style or option, too few or too many texts, or vectors that are missing, of
+        unequal widths or not finite.
+    RAISES (ImportError): if what an option or a notebook needs is not installed.
+    """
+    check_options(style, options or {})
+    picture = _STYLES[style](docs, **(options or {}))
+    if not (is_in_jupyter() if jupyter is None else jupyter):
+        return picture.page() if page else picture.fragment()
+    try:
+        from IPython.display import HTML, display  # noqa: PLC0415 (not a dependency: every notebook has it)
+    except ImportError as error:
+        raise ImportError(
+            "Showing a picture in a notebook needs IPython. Install it, or set jupyter = False and write the returned "
+            "HTML to a file."
+        ) from error
+    display(HTML(picture.fragment()))
+    return None
+
+
+def check_options(style: str, options: Mapping[str, object]) -> None:
+    """Check the options of a picture before texts are encoded.
+
+    RAISES (ValueError): for an unknown style, or an option that it does not have; (ImportError): if an option needs a
+        package that is not installed.
+    """
+    if style not in _STYLES:
+        raise ValueError(f"Unknown style '{style}' of a picture: expected one of {', '.join(_STYLES)}.")
+    known = list(signature(_STYLES[style]).parameters)[1:]  # the first is the texts
+    unknown = [name for name in options if name not in known]
+    if unknown:
+        raise ValueError(f"The style '{style}' has no option '{unknown[0]}': expected some of {', '.join(known)}.")
+    if "projection" in options:
+        scatter.check_projection(options["projection"])

@@ -1,7 +1,7 @@
-"""Heat map of similarities."""
+"""Heat maps of similarities: of texts, and of the tokens of two texts."""
 
-from collections.abc import Iterable, Sequence
-from itertools import chain, count
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import count, islice
 from typing import Any, Literal
 
 import numpy
@@ -10,144 +10,22 @@ from spacy.tokens import Doc, Span
 
 from ..errors import Errors
 from ..render.plots import clean
-from ..similarity import unit_length
+from ..similarity import cosine, unit_length
 from ..validation import validated
-from .page import STEPS, Picture, step
-from .rows import Text, as_rows, language, row_vector, token_vectors, unit_rows
+from .page import STEPS, Picture, Text, as_rows, language, row_vector, step, token_vectors, unit_rows
 
 Order = Literal["similarity", "given"]
-
-
-def _similarity_order(cosines: numpy.ndarray) -> list[int]:
-    """Return the order of the leaves of a dendrogram, turned so that neighbours are similar.
-
-    d(i, j) = 1 - cos(i, j), average linkage; small sum_k d(o_k, o_(k + 1)) over the orders o that the dendrogram allows
-
-    An order and its reverse are equally good: the first text comes before the last one.
-
-    cosines (float array of shape (n, n)): the similarity of every two texts.
-    RETURNS (list of int): n places of texts, from 0.
-    SOURCE: Bar-Joseph, Gifford and Jaakkola 2001, Fast optimal leaf ordering for hierarchical clustering.
-    """
-    n = len(cosines)
-    if n < 3:
-        return list(range(n))
-    distances = numpy.maximum(1 - cosines, 0.0)
-    tree = linkage(distances[numpy.triu_indices(n, 1)], "average", optimal_ordering=True)
-    order = leaves_list(tree).tolist()
-    return order if order.index(0) < order.index(n - 1) else order[::-1]
-
-
-LOWEST, HIGHEST = -1.0, 1.0  # the ends of the scale for which a picture has none of its own
-LEAST = 0.01  # difference between similarities that the colours of a picture span
-APART = 0.15  # of the length of the legend, between two numbers
-
-
-def check_range(low: float | None, high: float | None) -> None:
-    """Raise ValueError if no colours can be given to similarities between these ends."""
-    low, high = LOWEST if low is None else low, HIGHEST if high is None else high
-    if not (low < high and high > 0):
-        raise ValueError(
-            f"Cannot give similarities from {low} to {high} colours: expected low below high, high above 0, "
-            "such as low = 0.6, high = 1.0."
-        )
-
-
-def range_of(cosines: numpy.ndarray, low: float | None, high: float | None) -> tuple[float, float]:
-    """Return the similarities of the outermost colours: those given, or the range of cosines in whole hundredths.
-
-    cosines (float64): those to tell apart, without that of any text to itself. low, high: None for one not given. If
-        only one is given, the other is -1 or 1; so are both if all cosines are equal but for less than 0.01.
-    """
-    if low is None and high is None and cosines.size and numpy.ptp(cosines) >= LEAST:
-        ends = float(numpy.floor(100 * cosines.min() + 1e-6)), float(numpy.ceil(100 * cosines.max() - 1e-6))
-        return ends[0] / 100, ends[1] / 100
-    return LOWEST if low is None else low, HIGHEST if high is None else high
-
-
-Head = dict[str, object]  # of a row or column: its place, its number ("" for none) and its label
-
-
-def table(
-    heads: Sequence[Head], columns: Sequence[Head], cosines: numpy.ndarray, low: float, high: float
-) -> dict[str, object]:
-    """Return the variables of visual/heatmap.html.
-
-    heads (n), columns (m): of the rows and of the columns. cosines: float64 (n, m).
-    """
-    rows = [(head, cells(row, low, high)) for head, row in zip(heads, cosines.tolist(), strict=True)]
-    return {"columns": columns, "rows": rows, **legend(low, high)}
-
-
-def cells(row: Sequence[float], low: float, high: float) -> list[dict[str, str]]:
-    """Return how each similarity of a row is shown: its colour, and the number with four and with two digits."""
-    return [
-        {"kind": _kind(step(value, low, high)), "exact": _rounded(value, 4), "short": _rounded(value, 2)}
-        for value in row
-    ]
-
-
-def steps(low: float, high: float) -> list[int]:
-    """Return the index of the colour of each similarity from -1 to 1, in steps of 0.01."""
-    return [step(hundredths / 100, low, high) + STEPS for hundredths in range(-100, 101)]
-
-
-def legend(low: float, high: float) -> dict[str, object]:
-    """Return the legend of a picture.
-
-    RETURNS (dict): the colours from low to high, the similarities below them with their places from 0 to 1, and the
-        similarity from which the bars of the cells are measured.
-    """
-    inner = 0.0 if low < 0 < high else (low + high) / 2
-    share = (inner - low) / (high - low)
-    marks = [(low, 0.0), *([(inner, share)] if APART <= share <= 1 - APART else []), (high, 1.0)]
-    return {
-        "bar": [_kind(place) for place in range(step(low, low, high), step(high, low, high) + 1)],
-        "marks": [(_mark(mark), round(place, 4)) for mark, place in marks],
-        "zero": _mark(0.0 if low < 0 < high else low if low >= 0 else high),
-        "below": low < 0,
-    }
-
-
-def cosines_of(u: numpy.ndarray, v: numpy.ndarray) -> numpy.ndarray:
-    """Return the cosine of each vector of u and each of v: float64 (n, m).
-
-    u (float64 (n, width)), v (float64 (m, width)): of length 1 or 0.
-    RAISES (ValueError): if the widths differ.
-    """
-    if u.shape[1] != v.shape[1]:
-        raise ValueError(Errors.UNEQUAL_WIDTHS.format(ours=u.shape[1], theirs=v.shape[1]))
-    return numpy.clip(u @ v.T, -1.0, 1.0)  # rounding may exceed them
-
-
-def shown_tokens(text: Text) -> list[str]:
-    """Return the tokens of a text, each with the space after it."""
-    return [clean(token.text_with_ws) for token in text]
-
-
-def hundredths(cosines: numpy.ndarray) -> list[list[int]]:
-    """Return cosines as whole numbers from -100 to 100, which make the page smaller."""
-    return numpy.rint(100 * cosines).astype("int64").tolist()
-
-
-def _mark(value: float) -> str:
-    return f"{round(value, 3) + 0.0:g}"
-
-
-def _rounded(value: float, digits: int) -> str:
-    return f"{round(value, digits) + 0.0:.{digits}f}"  # + 0.0: no -0.00
-
-
-def _kind(place: int) -> str:
-    """Return the CSS class with the colour of a step."""
-    return f"v{place + STEPS}"
-
-
-MOST = 64  # texts on a side: more cells than can be read
-MOST_NUMBERS = 10**6  # similarities of tokens, about 3 MB of the page
-HINT = "Point at a cell, or move between cells with the arrow keys, to read both texts."
-ShownText = dict[str, Any]  # its tokens and their cosines
-ORDERED = "Similar texts stand side by side; the numbers are those of the given order."
+_MAX_TEXTS = 64  # on a side: more cells than can be read
+_MAX_TOKENS = 128  # of a text
+_MAX_NUMBERS = 10**6  # similarities of tokens, about 3 MB of the page
+_MIN_RANGE = 0.01  # difference between similarities that the colours of a picture span
+_MIN_GAP = 0.15  # of the length of the legend, between two numbers
+_HINT = "Point at a cell, or move between cells with the arrow keys, to read both texts."
+_ORDERED = "Similar texts stand side by side; the numbers are those of the given order."
+_TOKENS_HINT = (
+    "The most similar token of each row is framed. Point at a cell, or move between cells with the arrow keys, to see "
+    "both tokens in their texts."
+)
 
 
 @validated
@@ -177,60 +55,159 @@ def heatmap(
     RAISES (ValueError): for fewer than two texts, more than 64 on a side, an unknown order, or vectors that are
         missing, of unequal widths or not finite.
     """
-    check_range(low, high)
-    by_similarity = _is_by_similarity(order, columns is not None or isinstance(docs, (Doc, Span)))
+    _check_range(low, high)
+    square = columns is None
+    by_similarity = order == "similarity" or (order is None and square and not isinstance(docs, Doc | Span))
     rows = list(as_rows(docs))
     others = rows if columns is None else list(as_rows(columns))
-    check_counts(len(rows), len(others), square=columns is None)
+    check_counts(len(rows), len(others), square=square)
     u = unit_rows(map(row_vector, rows, count()))
-    v = u if columns is None else unit_rows(map(row_vector, others, count()))
-    cosines = cosines_of(u, v)
-    told_apart = cosines[~numpy.eye(len(rows), dtype=bool)] if columns is None else cosines
-    ends = range_of(told_apart, low, high)
-    if tokens:
-        _check_tokens(rows, others, columns is None)
-    down, across = (_similarity_order(cosines_of(side, side)) if by_similarity else range(len(side)) for side in (u, v))
-    counts = f"{len(rows)}" if columns is None else f"{len(rows)} and {len(others)}"
+    v = u if square else unit_rows(map(row_vector, others, count()))
+    cosines = _cosines(u, v)
+    numbers = sum(map(len, rows)) * len(others) + (0 if square else sum(map(len, others)) * len(rows))
+    if tokens and numbers > _MAX_NUMBERS:
+        raise ValueError(
+            f"The tokens of these texts have {numbers} similarities to the texts of the other side: expected "
+            f"at most {_MAX_NUMBERS}, which a browser can hold. Draw sentences, or fewer texts, or set options "
+            '= {"tokens": False}.'
+        )
+    data: dict[str, Any] = {"rows": [_shown_text(row, v if tokens else None) for row in rows]}
+    data["columns"] = None if square else [_shown_text(other, u if tokens else None) for other in others]
+    of_tokens = [row for text in data["rows"] + (data["columns"] or []) for row in text["cosines"] or () if row]
+    ends = _range(numpy.array([cosine for row in of_tokens for cosine in row], dtype="float64") / 100, low, high)
+    data |= {"steps": _steps(*ends), "range": " to ".join(f"{end:g}" for end in ends)}
+    down, across = (_similarity_order(_cosines(side, side)) if by_similarity else range(len(side)) for side in (u, v))
+    counts = f"{len(rows)}" if square else f"{len(rows)} and {len(others)}"
+    ends = _range(cosines[~numpy.eye(len(rows), dtype=bool)] if square else cosines, low, high)
     return Picture(
         template="visual/heatmap.html",
         title=title or f"Cosine similarity of {counts} texts",
-        note=f"{ORDERED} {HINT}" if by_similarity else HINT,
+        note=f"{_ORDERED} {_HINT}" if by_similarity else _HINT,
         lang=language(rows[0]),
-        drawn=table(_heads(rows, down), _heads(others, across), cosines[numpy.ix_(down, across)], *ends),
-        data=_data(
-            _texts(rows, v if tokens else None),
-            None if columns is None else _texts(others, u if tokens else None),
-            low,
-            high,
-        ),
+        drawn=_table(_heads(rows, down), _heads(others, across), cosines[numpy.ix_(down, across)], *ends),
+        data=data,
     )
 
 
-def _is_by_similarity(order: str | None, is_ordered: bool) -> bool:
-    """Return whether to order texts by similarity; is_ordered: whether to keep the given order by default."""
-    return order == "similarity" or (order is None and not is_ordered)
+@validated
+def tokens(
+    docs: Text | Iterable[Text], *, low: float | None = None, high: float | None = None, title: str | None = None
+) -> Picture:
+    """Draw the cosine similarity of each token of a text to each token of another, by their vectors in their texts.
+
+    cos(u, v) = (u / ||u||) . (v / ||v||), in float64
+
+    docs (Iterable of Doc or Span): two texts, the rows and the columns; or one Doc or Span that has two sentences.
+    low, high (float): the similarities of the outermost colours. By default the lowest and the highest in the picture;
+        if only one is given, the other is -1 or 1.
+    title (str): above the picture.
+    RETURNS (Picture): a table.
+    RAISES (ValueError): unless there are two texts with vectors of tokens, 128 at most in each; or if vectors are of
+        unequal widths or not finite.
+    """
+    _check_range(low, high)
+    texts = list(islice(as_rows(docs), 3))  # more than two are not drawn
+    if len(texts) != 2:
+        raise ValueError(
+            f"Cannot draw the tokens of {len(texts) if len(texts) < 3 else '3 or more'} texts: expected two Docs or "
+            "Spans, or one Doc that has two sentences. Give two of them, on the command line with --limit 2."
+        )
+    (rows, u), (columns, v) = (_drawn_tokens(text, number) for number, text in enumerate(texts))
+    cosines = _cosines(u, v)
+    low, high = _range(cosines, low, high)
+    whole = cosine(*(row_vector(text, number)[None].astype("float64") for number, text in enumerate(texts)))
+    note = f"Cosine similarity of tokens; that of the texts is {float(whole[0]):.4f}. {_TOKENS_HINT}"
+    if left_out := sum(map(len, texts)) - len(rows) - len(columns):
+        counted = "1 token without a vector is" if left_out == 1 else f"{left_out} tokens without a vector are"
+        note += f" {counted} left out: white space, or beyond the encoder's limit."
+    heads = [
+        [{"place": place, "number": "", "label": text[place].text} for place in places]
+        for text, places in zip(texts, (rows, columns), strict=True)
+    ]
+    drawn: dict[str, Any] = _table(*heads, cosines, low, high)
+    for _, cells in drawn["rows"]:
+        best = max(float(cell["exact"]) for cell in cells)
+        for cell in cells:
+            cell["kind"] += " best" if float(cell["exact"]) == best else ""
+    return Picture(
+        template="visual/heatmap.html",
+        title=title or "Tokens of two texts",
+        note=note,
+        lang=language(texts[0]),
+        drawn=drawn,
+        data={
+            "rows": [_with_cosines(texts[0], rows, cosines)],
+            "columns": [_with_cosines(texts[1], columns, cosines.T)],
+            "steps": _steps(low, high),
+        },
+    )
 
 
 def check_counts(rows: int, columns: int, *, square: bool) -> None:
     """Raise ValueError if a heat map cannot have so many texts on a side; square: if its columns are its rows."""
     least = 2 if square else 1
-    if not least <= min(rows, columns):
+    if min(rows, columns) < least:
         raise ValueError(Errors.VISUAL_TOO_FEW.format(given=min(rows, columns), least=least))
-    if max(rows, columns) > MOST:
+    if max(rows, columns) > _MAX_TEXTS:
         raise ValueError(
-            f"Cannot draw a heat map with {max(rows, columns)} texts on a side: expected at most {MOST}. "
-            f'Choose some of them (--limit {MOST}), or draw all with style = "map" (--style map).'
+            f"Cannot draw a heat map with {max(rows, columns)} texts on a side: expected at most {_MAX_TEXTS}. "
+            f'Choose some of them (--limit {_MAX_TEXTS}), or draw all with style = "map" (--style map).'
         )
 
 
-def _check_tokens(rows: Sequence[Text], others: Sequence[Text], square: bool) -> None:
-    numbers = sum(map(len, rows)) * len(others) + (0 if square else sum(map(len, others)) * len(rows))
-    if numbers > MOST_NUMBERS:
+def _check_range(low: float | None, high: float | None) -> None:
+    low, high = -1.0 if low is None else low, 1.0 if high is None else high
+    if not (low < high and high > 0):
         raise ValueError(
-            f"The tokens of these texts have {numbers} similarities to the texts of the other side: expected "
-            f"at most {MOST_NUMBERS}, which a browser can hold. Draw sentences, or fewer texts, or set options "
-            '= {"tokens": False}.'
+            f"Cannot give similarities from {low} to {high} colours: expected low below high, high above 0, "
+            "such as low = 0.6, high = 1.0."
         )
+
+
+def _range(cosines: numpy.ndarray, low: float | None, high: float | None) -> tuple[float, float]:
+    """Return the similarities of the outermost colours: those given, or the range of cosines in whole hundredths.
+
+    cosines (float64): those to tell apart, without that of any text to itself. low, high: None for one not given. If
+        only one is given, the other is -1 or 1; so are both if all cosines are equal but for less than 0.01.
+    """
+    if low is None and high is None and cosines.size and numpy.ptp(cosines) >= _MIN_RANGE:
+        lowest, highest = numpy.floor(100 * cosines.min() + 1e-6), numpy.ceil(100 * cosines.max() - 1e-6)
+        return float(lowest) / 100, float(highest) / 100
+    return -1.0 if low is None else low, 1.0 if high is None else high
+
+
+def _cosines(u: numpy.ndarray, v: numpy.ndarray) -> numpy.ndarray:
+    """Return the cosine of each vector of u and each of v: float64 (n, m).
+
+    u (float64 (n, width)), v (float64 (m, width)): of length 1 or 0.
+    RAISES (ValueError): if the widths differ.
+    """
+    if u.shape[1] != v.shape[1]:
+        raise ValueError(Errors.UNEQUAL_WIDTHS.format(ours=u.shape[1], theirs=v.shape[1]))
+    return numpy.clip(u @ v.T, -1.0, 1.0)  # rounding may exceed them
+
+
+def _similarity_order(cosines: numpy.ndarray) -> list[int]:
+    """Return the order of the leaves of a dendrogram, turned so that neighbours are similar.
+
+    d(i, j) = 1 - cos(i, j), average linkage; small sum_k d(o_k, o_(k + 1)) over the orders o that the dendrogram allows
+
+    An order and its reverse are equally good: the first text comes before the last one.
+
+    cosines (float array of shape (n, n)): the similarity of every two texts.
+    RETURNS (list of int): n places of texts, from 0.
+    SOURCE: Bar-Joseph, Gifford and Jaakkola 2001, Fast optimal leaf ordering for hierarchical clustering.
+    """
+    n = len(cosines)
+    if n < 3:
+        return list(range(n))
+    distances = numpy.maximum(1 - cosines, 0.0)
+    tree = linkage(distances[numpy.triu_indices(n, 1)], "average", optimal_ordering=True)
+    order = leaves_list(tree).tolist()
+    return order if order.index(0) < order.index(n - 1) else order[::-1]
+
+
+Head = Mapping[str, object]  # of a row or column: its place, its number ("" for none) and its label
 
 
 def _heads(texts: Sequence[Text], order: Iterable[int]) -> list[Head]:
@@ -238,33 +215,76 @@ def _heads(texts: Sequence[Text], order: Iterable[int]) -> list[Head]:
     return [{"place": place, "number": place + 1, "label": " ".join(texts[place].text.split())} for place in order]
 
 
-def _texts(rows: Sequence[Text], others: numpy.ndarray | None) -> list[ShownText]:
-    """Return what the script shows of each text: its tokens, and their similarity to each text of the other side."""
-    return [
-        {
-            "tokens": shown_tokens(row),
-            "cosines": None if others is None else _token_cosines(token_vectors(row), others),
-        }
-        for row in rows
-    ]
-
-
-def _data(
-    rows: list[ShownText], columns: list[ShownText] | None, low: float | None, high: float | None
+def _table(
+    heads: Sequence[Head], columns: Sequence[Head], cosines: numpy.ndarray, low: float, high: float
 ) -> dict[str, object]:
-    """Return what the script shows. Tokens have their own range, as their similarities may be lower."""
-    found = (values for text in rows + (columns or []) for values in text["cosines"] or () if values)
-    ends = range_of(numpy.fromiter(chain.from_iterable(found), "float64") / 100, low, high)
-    return {"rows": rows, "columns": columns, "steps": steps(*ends), "range": " to ".join(f"{end:g}" for end in ends)}
+    """Return the variables of visual/heatmap.html.
 
+    Each cell has its colour, and its number with four and with two digits. The legend has the colours from low to high,
+    the similarities below them with their places from 0 to 1, and the one from which the bars of the cells are
+    measured.
 
-def _token_cosines(vectors: list[numpy.ndarray | None], others: numpy.ndarray) -> list[list[int] | None] | None:
-    """Return cosine x 100 of each token to each of m others, float64 (m, width).
-
-    RETURNS (list): None for a token without a vector; None instead of the list if no token has one.
+    heads (n), columns (m): of the rows and of the columns. cosines: float64 (n, m).
     """
-    found = [vector for vector in vectors if vector is not None]
-    if not found:
-        return None
-    cosines = iter(hundredths(cosines_of(unit_length(numpy.stack(found).astype("float64")), others)))
-    return [None if vector is None else next(cosines) for vector in vectors]
+    inner = 0.0 if low < 0 < high else (low + high) / 2
+    share = (inner - low) / (high - low)
+    marks = [(low, 0.0), *([(inner, share)] if _MIN_GAP <= share <= 1 - _MIN_GAP else []), (high, 1.0)]
+    rows = [
+        [{"kind": _kind(step(value, low, high)), "exact": f"{value:z.4f}", "short": f"{value:z.2f}"} for value in row]
+        for row in cosines.tolist()
+    ]
+    return {
+        "columns": columns,
+        "rows": list(zip(heads, rows, strict=True)),
+        "bar": [_kind(place) for place in range(step(low, low, high), step(high, low, high) + 1)],
+        "marks": [(_mark(mark), round(place, 4)) for mark, place in marks],
+        "zero": _mark(0.0 if low < 0 < high else low if low >= 0 else high),
+        "below": low < 0,
+    }
+
+
+def _steps(low: float, high: float) -> list[int]:
+    """Return the index of the colour of each similarity from -1 to 1, in steps of 0.01."""
+    return [step(hundredths / 100, low, high) + STEPS for hundredths in range(-100, 101)]
+
+
+def _kind(place: int) -> str:
+    """Return the CSS class with the colour of a step."""
+    return f"v{place + STEPS}"
+
+
+def _mark(value: float) -> str:
+    return f"{round(value, 3) + 0.0:g}"  # + 0.0: no -0
+
+
+def _shown_text(text: Text, others: numpy.ndarray | None) -> dict[str, object]:
+    """Return what the script shows of a text: its tokens, and their similarity to each text of the other side."""
+    vectors = {} if others is None else token_vectors(text)
+    if others is None or not vectors:
+        return {"tokens": [clean(token.text_with_ws) for token in text], "cosines": None}
+    rows = unit_length(numpy.stack(list(vectors.values())).astype("float64"))
+    return _with_cosines(text, list(vectors), _cosines(rows, others))
+
+
+def _with_cosines(text: Text, places: Sequence[int], cosines: numpy.ndarray) -> dict[str, object]:
+    """Return the tokens of a text, each with the space after it, and the cosines x 100 of those at these places."""
+    hundredths = dict(zip(places, numpy.rint(100 * cosines).astype("int64").tolist(), strict=True))  # a smaller page
+    tokens = [clean(token.text_with_ws) for token in text]
+    return {"tokens": tokens, "cosines": [hundredths.get(place) for place in range(len(tokens))]}
+
+
+def _drawn_tokens(text: Text, number: int) -> tuple[list[int], numpy.ndarray]:
+    """Return the indices of the tokens that have a vector, and these vectors, of length 1: float64 (n, width)."""
+    vectors = {place: vector for place, vector in token_vectors(text).items() if not text[place].is_space}
+    if not vectors:
+        raise ValueError(
+            f"Number {number} (from 0) of the texts to draw, '{text.text[:50]}', has no vectors of tokens. "
+            "Process the text with a pipe that keeps them: 'sbert' does unless its setting token_vectors is "
+            "false, 'sbert_meta' does not."
+        )
+    if len(vectors) > _MAX_TOKENS:
+        raise ValueError(
+            f"Number {number} (from 0) of the texts to draw has {len(vectors)} tokens: expected at most {_MAX_TOKENS}. "
+            "Give a Span of it, such as one of its sentences."
+        )
+    return list(vectors), unit_rows(vectors.values())

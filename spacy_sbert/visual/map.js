@@ -74,13 +74,12 @@
   };
 
   // Grid lines, their numbers and the names of groups move with the points; what leaves the field is hidden.
-  const movable = [...drawing.querySelectorAll(".grid, text:not(.name, .group)")].map((element) => {
+  const movable = [...drawing.querySelectorAll(".grid, text:not(.name)")].map((element) => {
     const line = element.getAttribute("d"), numbers = line && line.match(/-?[\d.]+/g).map(Number);
     const [x, y] = numbers || [+element.getAttribute("x"), +element.getAttribute("y")];
     const across = numbers ? numbers[0] === numbers[2] : element.getAttribute("text-anchor") === "middle";
     return { element, x, y, dx: across, dy: !across };
   });
-  drawing.querySelectorAll("text.group").forEach((element) => element.remove());
   const names = data.middles.map(([name, group, x, y]) => {
     const element = document.createElementNS(drawing.namespaceURI, "text");
     element.setAttribute("class", "group");

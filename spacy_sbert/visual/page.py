@@ -1,10 +1,96 @@
-"""Pages and colors of pictures."""
+"""What all pictures share: their texts and vectors, their colours, and the page."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from uuid import uuid4
 
+import numpy
+from spacy.tokens import Doc, Span, Token
+from thinc.util import to_numpy
+
+from ..errors import Errors
+from ..pipeline import doc_vectors
 from ..render.document import render
+from ..similarity import checked, unit_length
+
+Text = Doc | Span
+_EXCERPT = 50  # characters of a text in a message
+
+
+def as_rows(docs: Text | Iterable[Text]) -> Iterator[Text]:
+    """Yield the texts to draw: the given texts, or the sentences of a single Doc or Span that are not blank.
+
+    YIELDS (Doc or Span): one text at a time, so that nlp.pipe can be given.
+    RAISES (ValueError): if that Doc has no sentence boundaries. RAISES (TypeError): for anything else.
+    """
+    if isinstance(docs, Doc | Span):
+        doc = _doc_of(docs)
+        if not doc.has_annotation("SENT_START"):
+            raise ValueError(
+                f"Cannot draw the sentences of '{doc.text[:_EXCERPT]}': the Doc has no sentence boundaries. Put "
+                "a sentencizer, senter or parser into the pipeline, or give a list of Docs or Spans."
+            )
+        docs = [sentence for sentence in docs.sents if sentence.text.strip()]
+    for number, row in enumerate(docs):
+        if not isinstance(row, Doc | Span):
+            raise TypeError(
+                f"Cannot draw {f'{row!r:.{_EXCERPT}}'}, number {number} (from 0) of what was given: expected "
+                "Docs and Spans. Process texts first: render(nlp.pipe(texts))."
+            )
+        yield row
+
+
+def row_vector(row: Text, number: int) -> numpy.ndarray:
+    """Return a copy of the vector of a text, which does not keep its Doc in memory.
+
+    number (int): of the text, for messages.
+    RETURNS (float array of shape (width,)). RAISES (ValueError): if it has none.
+    """
+    vector = _vector_of(row)
+    if vector is None:
+        raise ValueError(
+            f"Number {number} (from 0) of the texts to draw, '{row.text[:_EXCERPT]}', has no vector: it has no "
+            "words, or its Doc was not processed by a pipe that makes vectors, such as 'sbert', or its user "
+            "data did not travel with it. Leave it out, or process the text with the pipeline."
+        )
+    return vector.copy()
+
+
+def unit_rows(vectors: Iterable[numpy.ndarray]) -> numpy.ndarray:
+    """Scale the vectors of texts to length 1.
+
+    RETURNS (float64 array of shape (n, width)): of length 1 or 0.
+    RAISES (ValueError): if widths differ, or a number is not finite.
+    """
+    vectors = list(vectors)
+    for vector in vectors:
+        if vector.shape != vectors[0].shape:
+            raise ValueError(Errors.UNEQUAL_WIDTHS.format(ours=len(vectors[0]), theirs=len(vector)))
+    return unit_length(checked(numpy.stack(vectors), "vectors", "float64"))
+
+
+def token_vectors(text: Text) -> dict[int, numpy.ndarray]:
+    """Return the vectors of the tokens that have one, by their index; none if the pipe did not keep them."""
+    kept = all("states" in record.data for record in doc_vectors.find(_doc_of(text)))
+    found = ((index, _vector_of(token)) for index, token in enumerate(text) if kept)
+    return {index: vector for index, vector in found if vector is not None}
+
+
+def _vector_of(text: Text | Token) -> numpy.ndarray | None:
+    """Return the vector that a pipe stored for a text, even if no hooks are set, else spaCy's own, else None."""
+    if doc_vectors.find(_doc_of(text)):
+        return doc_vectors.vector(text) if doc_vectors.has_vector(text) else None
+    return to_numpy(text.vector) if text.has_vector else None
+
+
+def language(row: Text) -> str:
+    """Return the language code of a text."""
+    return _doc_of(row).lang_
+
+
+def _doc_of(text: Text | Token) -> Doc:
+    return text if isinstance(text, Doc) else text.doc
+
 
 STEPS = 20  # colours on either side of zero
 # A similarity of -1, -0.5, 0, 0.5 and 1.
@@ -13,6 +99,7 @@ DARK = ("#ffd0a1", "#b0611c", "#2a2f38", "#2f76b8", "#bfe0ff")
 # Of labels.
 LIGHT_LABELS = ("#0b66b0", "#c04f00", "#007d5c", "#a8437f", "#7a6200", "#5b4bb5", "#b3261e", "#4a5563")
 DARK_LABELS = ("#6fb7f2", "#ff9f5a", "#4fd0a5", "#ee9bcb", "#e6cf5c", "#b7a9ff", "#ff8d85", "#b5c0ce")
+_EQUAL_CONTRAST = 0.179  # the relative luminance that contrasts as much with black as with white
 
 
 def step(value: float, low: float, high: float) -> int:
@@ -31,11 +118,10 @@ def step(value: float, low: float, high: float) -> int:
 
 def scale(stops: Sequence[str]) -> list[str]:
     """Return the colours of all steps, from -STEPS to STEPS, interpolated between equally spaced stops."""
-    reach = 2 * STEPS // (len(stops) - 1)
-    return [
-        _mix(stops[at // reach], stops[min(at // reach + 1, len(stops) - 1)], at % reach / reach)
-        for at in range(2 * STEPS + 1)
-    ]
+    channels = numpy.array([list(bytes.fromhex(stop[1:])) for stop in stops])
+    places = numpy.linspace(0, len(stops) - 1, 2 * STEPS + 1)
+    mixed = [numpy.interp(places, range(len(stops)), channel) for channel in channels.T]
+    return ["#" + bytes(colour.tolist()).hex() for colour in numpy.rint(mixed).astype(int).T]
 
 
 def _variables(stops: Sequence[str], labels: Sequence[str]) -> dict[str, str]:
@@ -45,38 +131,20 @@ def _variables(stops: Sequence[str], labels: Sequence[str]) -> dict[str, str]:
 
     stops: see scale. labels: colours of labels.
     """
-    found: dict[str, str] = {}
-    for place, colour in enumerate(scale(stops)):
-        found |= {f"v{place}": colour, f"i{place}": _ink(colour)}
-    return found | {f"c{place}": colour for place, colour in enumerate(labels)}
+    colours = scale(stops)
+    variables = {f"v{place}": colour for place, colour in enumerate(colours)}
+    variables |= {f"i{place}": _ink(colour) for place, colour in enumerate(colours)}
+    return variables | {f"c{place}": colour for place, colour in enumerate(labels)}
 
 
 def _ink(colour: str) -> str:
-    """Return black or white, whichever has more contrast with a colour: at least 4.58."""
-    return "#000" if _contrast(colour, "#000000") >= _contrast(colour, "#ffffff") else "#fff"
-
-
-def _contrast(first: str, second: str) -> float:
-    """Return (L1 + 0.05) / (L2 + 0.05), where L1 is the higher relative luminance: from 1 to 21.
+    """Return black or white, whichever has more contrast with a colour: at least 4.58.
 
     SOURCE: WCAG 2.2, contrast ratio and relative luminance.
     """
-    low, high = sorted((_luminance(first), _luminance(second)))
-    return (high + 0.05) / (low + 0.05)
-
-
-def _luminance(colour: str) -> float:
-    red, green, blue = (_linear(part / 255) for part in bytes.fromhex(colour[1:]))
-    return 0.2126 * red + 0.7152 * green + 0.0722 * blue
-
-
-def _linear(part: float) -> float:
-    return part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4
-
-
-def _mix(first: str, second: str, share: float) -> str:
-    parts = zip(bytes.fromhex(first[1:]), bytes.fromhex(second[1:]), strict=True)
-    return "#" + bytes(round(a + share * (b - a)) for a, b in parts).hex()
+    parts = numpy.frombuffer(bytes.fromhex(colour[1:]), dtype="uint8") / 255
+    linear = numpy.where(parts <= 0.04045, parts / 12.92, ((parts + 0.055) / 1.055) ** 2.4)
+    return "#000" if linear @ [0.2126, 0.7152, 0.0722] > _EQUAL_CONTRAST else "#fff"
 
 
 @dataclass(frozen=True)

@@ -12,8 +12,8 @@ if TYPE_CHECKING:
 
 AXES = 2
 PERPLEXITY = 30.0
-FEW = 200  # points, for which t-SNE needs no approximation
-MOST_TSNE = 5000  # points that t-SNE places: about half a minute on two cores
+MAX_EXACT = 200  # points, for which t-SNE needs no approximation
+MAX_TSNE = 5000  # points that t-SNE places: about half a minute on two cores
 NEIGHBOURS = 5  # among which each further point is placed
 BLOCK = 1000  # points whose neighbours are looked for at once
 
@@ -66,11 +66,11 @@ def tsne(vectors: ArrayLike, *, seed: int = 0) -> numpy.ndarray:
     """
     model_of = import_tsne()
     rows = unit_length(checked(vectors, "vectors", "float64"))
-    if len(rows) > MOST_TSNE:
+    if len(rows) > MAX_TSNE:
         return _from_sample(rows, seed)
     points = pca(rows)[0]
     start = 1e-4 * points / points[:, 0].std()  # as scikit-learn scales its own, which is not exact
-    method = "exact" if len(points) <= FEW else "barnes_hut"
+    method = "exact" if len(points) <= MAX_EXACT else "barnes_hut"
     perplexity = min(PERPLEXITY, (len(points) - 1) / 3)
     model = model_of(AXES, perplexity=perplexity, init=start, method=method, random_state=seed)
     return model.fit_transform(rows).astype("float64")
@@ -88,7 +88,7 @@ def has_tsne() -> bool:
 def _from_sample(rows: numpy.ndarray, seed: int) -> numpy.ndarray:
     """Return t-SNE's points of a sample of rows, and those of the other rows among their neighbours in it."""
     order = numpy.random.default_rng(seed).permutation(len(rows))
-    chosen, others = numpy.sort(order[:MOST_TSNE]), numpy.sort(order[MOST_TSNE:])
+    chosen, others = numpy.sort(order[:MAX_TSNE]), numpy.sort(order[MAX_TSNE:])
     points = numpy.zeros((len(rows), AXES))
     points[chosen] = tsne(rows[chosen], seed=seed)
     for start in range(0, len(others), BLOCK):

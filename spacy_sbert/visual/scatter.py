@@ -1,6 +1,10 @@
-"""The map: a collection of texts as points on two axes."""
+"""The map: a collection of texts as points on two axes, with markers and names of their labels."""
 
+import re
+from collections import Counter
 from collections.abc import Iterable, Sequence
+from math import cos, lcm, log, pi, sin
+from numbers import Integral
 
 import numpy
 from markupsafe import Markup
@@ -8,10 +12,8 @@ from markupsafe import Markup
 from ..errors import Errors
 from ..render.plots import Axis, bottom_axis, box, clean, join, left_axis, number, shape, ticks
 from ..validation import Seed, validated
-from .labels import MOST_LABELS, buttons, kind, named, on_map, outline, shortened, together, words_of
-from .page import Picture
-from .projection import MOST_TSNE, has_tsne, import_tsne, pca, tsne
-from .rows import Text, as_rows, language, row_vector, unit_rows
+from .page import LIGHT_LABELS, Picture, Text, as_rows, language, row_vector, unit_rows
+from .projection import MAX_TSNE, has_tsne, import_tsne, pca, tsne
 
 MOST = 20_000  # points
 MOST_CHARACTERS = 500  # of a text that is shown
@@ -37,7 +39,13 @@ HINT = (
 DENSE = 1000  # points, of which more have no outlines: these would cover the points
 LAYERS = 6  # of a dense map: where see-through points of one path overlap, they are painted once
 OPAQUE, FAINT, SPARSE = 0.85, 0.35, 300  # the opacity of up to SPARSE points, and the least of more
+_TOO_MANY = (
+    f"Cannot draw a map of more than {MOST} texts, which is what a browser can hold. Draw a random sample: "
+    f"random.sample(texts, {MOST})."
+)
 SMALL_SCREEN = 1.8  # times as large are the points there
+TERMS = 3  # in the name of a group
+LONGEST = 32  # characters of a name on the map; the button has all of it
 
 
 @validated
@@ -67,7 +75,7 @@ def scatter(
     """
     check_projection(projection)
     texts, words, vectors, lang = _read(docs)
-    names, group = named(labels, words, terms)
+    names, group = _named(labels, words, terms)
     if projection is None:
         projection = "tsne" if len(texts) >= LEAST_TSNE and has_tsne() else "pca"
     points, axes, note = _project(vectors, projection, seed)
@@ -83,16 +91,16 @@ def scatter(
             "width": WIDTH,
             "height": HEIGHT,
             "description": note,
-            "drawing": axes_drawn + _points(places, group, size) + on_map(names, group, places, field),
-            "opacity": opacity(len(places)),
-            "labels": buttons(names, group),
+            "drawing": axes_drawn + _points(places, group, size),
+            "opacity": _opacity(len(places)),
+            "labels": _buttons(names, group),
         },
         data={
             "frame": field,
-            "opacity": opacity(len(places)),
+            "opacity": _opacity(len(places)),
             "middles": [
-                [shortened(clean(names[place])), place, round(x, 1), round(y, 1)]
-                for place, x, y in (together(group, places) if names else ())
+                [_cut(clean(names[place]), LONGEST), place, round(x, 1), round(y, 1)]
+                for place, x, y in (_compact_groups(group, places) if names else ())
             ],
             "outlines": [
                 [outline(place, size), outline(place, SMALL_SCREEN * size)] for place in range(max(1, len(names)))
@@ -119,12 +127,11 @@ def check_projection(projection: object) -> None:
 def check_sizes(n_texts: int, n_labels: int) -> None:
     """Raise ValueError if there are too many texts or labels for a map. Called before texts are encoded."""
     if n_texts > MOST:
-        raise ValueError(Errors.VISUAL_TOO_MANY_POINTS.format(most=MOST))
+        raise ValueError(_TOO_MANY)
     if n_labels > MOST_LABELS:
         raise ValueError(
-            f"Cannot tell {n_labels} clusters apart in one picture: expected at most {MOST_LABELS}. Find "
-            "fewer, or let the command `cluster` find them: of the labels of a table the largest are told "
-            "apart."
+            f"Cannot tell {n_labels} clusters apart in one picture: expected at most {MOST_LABELS}. Find fewer, or let "
+            "the command `cluster` find them: of the labels of a table the largest are told apart."
         )
 
 
@@ -139,7 +146,7 @@ def _read(docs: Text | Iterable[Text]) -> tuple[list[str], list[list[str]], nump
     lang = ""
     for row in as_rows(docs):
         if len(texts) == MOST:
-            raise ValueError(Errors.VISUAL_TOO_MANY_POINTS.format(most=MOST))
+            raise ValueError(_TOO_MANY)
         vectors.append(row_vector(row, len(texts)))
         texts.append(_shortened(row.text))
         words.append(words_of(row))
@@ -153,8 +160,8 @@ def _project(vectors: numpy.ndarray, projection: str, seed: int) -> tuple[numpy.
     """Return the points, the names of the axes (none if their numbers mean nothing), and how to read the map."""
     if projection == "tsne":
         note = TSNE_NOTE.format(seed=seed)
-        if len(vectors) > MOST_TSNE:
-            note += SAMPLE_NOTE.format(most=MOST_TSNE)
+        if len(vectors) > MAX_TSNE:
+            note += SAMPLE_NOTE.format(most=MAX_TSNE)
         return tsne(vectors, seed=seed), [], note
     points, shares = pca(vectors)
     axes = [f"principal component {axis}, {100 * share:.1f} % of the variance" for axis, share in enumerate(shares, 1)]
@@ -192,7 +199,7 @@ def _points(places: Sequence[tuple[float, float]], group: Sequence[int], size: f
     return join(shape("".join(path), f"points{dense} {kind(at % labels)}") for at, path in enumerate(paths))
 
 
-def opacity(count: int) -> float:
+def _opacity(count: int) -> float:
     """Return the opacity of points: lower if there are more, so that points below others show."""
     return round(max(FAINT, OPAQUE * min(1.0, (SPARSE / count) ** 0.3)), 2)
 
@@ -201,3 +208,138 @@ def _shortened(text: str) -> str:
     """Return a text on one line; a long one is cut, and its length is given."""
     line = clean(" ".join(text.split()))
     return line if len(line) <= MOST_CHARACTERS else f"{line[:MOST_CHARACTERS]}… ({len(line)} characters)"
+
+
+def _cut(name: str, most: int) -> str:
+    return name if len(name) <= most else name[: most - 1] + "…"
+
+
+# Corners around (0, 0), of about the same area as the circle of radius 1, which has none.
+_PLUS_CORNERS = ((-0.42, -1.3), (0.42, -1.3), (0.42, -0.42), (1.3, -0.42), (1.3, 0.42), (0.42, 0.42))
+_PLUS = (*_PLUS_CORNERS, *((-x, -y) for x, y in _PLUS_CORNERS))
+_SHAPES: tuple[tuple[tuple[float, float], ...], ...] = (
+    (),  # circle
+    ((-0.9, -0.9), (0.9, -0.9), (0.9, 0.9), (-0.9, 0.9)),  # square
+    ((0.0, -1.3), (1.25, 0.9), (-1.25, 0.9)),  # triangle
+    ((0.0, -1.3), (1.3, 0.0), (0.0, 1.3), (-1.3, 0.0)),  # diamond
+    ((0.0, 1.3), (-1.25, -0.9), (1.25, -0.9)),  # triangle upside down
+    _PLUS,
+    ((-1.5, -0.55), (1.5, -0.55), (1.5, 0.55), (-1.5, 0.55)),  # wide rectangle
+    tuple((r * sin(pi * corner / 5), -r * cos(pi * corner / 5)) for corner, r in enumerate((1.55, 0.65) * 5)),  # star
+    tuple(((x - y) / 2**0.5, (x + y) / 2**0.5) for x, y in _PLUS),  # cross
+    ((-0.55, -1.5), (0.55, -1.5), (0.55, 1.5), (-0.55, 1.5)),  # high rectangle
+)
+MOST_LABELS = lcm(len(LIGHT_LABELS), len(_SHAPES))  # 40: then colour and shape begin again together
+
+
+def kind(place: int) -> str:
+    """Return the CSS class with the colour of a label, by its place in the order of labels."""
+    return f"c{place % len(LIGHT_LABELS)}"
+
+
+def outline(place: int, size: float) -> str:
+    """Return the shape of a label, by its place in the order of labels, as an SVG path that starts at its centre."""
+    corners = _SHAPES[place % len(_SHAPES)]
+    if not corners:
+        radius, across = number(size), number(2 * size)
+        return f"m-{radius} 0a{radius} {radius} 0 1 0 {across} 0a{radius} {radius} 0 1 0 -{across} 0z"
+    steps = [(x - a, y - b) for (x, y), (a, b) in zip(corners, ((0.0, 0.0), *corners), strict=False)]
+    return "m" + "l".join(f"{number(size * x)} {number(size * y)}" for x, y in steps) + "z"
+
+
+def _buttons(names: Sequence[str], group: Sequence[int]) -> list[dict[str, object]]:
+    """Return the name, marker and number of texts of each label; its button shows only its points."""
+    counts = Counter(group)
+    return [
+        {"name": name, "mark": shape(f"M0 0{outline(place, 6)}", kind(place)), "count": counts[place]}
+        for place, name in enumerate(names)
+    ]
+
+
+def _compact_groups(group: Sequence[int], places: Sequence[tuple[float, float]]) -> Iterable[tuple[int, float, float]]:
+    """Yield the groups whose points keep together, the largest first, each with the middle of its points.
+
+    They do if more than half of the points within the median distance of a group's points from its middle are its own.
+
+    places: of the points, in pixels.
+    """
+    points, of = numpy.array(places), numpy.array(group)
+    for place, _ in Counter(group).most_common():
+        own = of == place
+        middle = numpy.median(points[own], axis=0)
+        far = numpy.hypot(*(points - middle).T)
+        near = far <= numpy.median(far[own])
+        if 2 * (near & own).sum() > near.sum():
+            yield place, float(middle[0]), float(middle[1])
+
+
+def words_of(text: Text) -> list[str]:
+    """Return the words of a text that can name it, in lower case: two or more letters, no stop words."""
+    return [token.lower_ for token in text if token.is_alpha and not token.is_stop and len(token) > 1]
+
+
+def class_terms(
+    words: Iterable[Sequence[str]], group: Sequence[int], groups: int, *, count: int = TERMS
+) -> list[list[str]]:
+    """Return the terms of each group with the highest class-based tf-idf, the highest first.
+
+    W(t, c) = tf(t, c) / |c| log(1 + A / tf(t))
+
+    tf(t, c) is how often the term t occurs in group c, |c| how many words the group has, tf(t) how often the term
+    occurs in all groups, and A the mean number of words of a group that has any. Of equal terms the first in the
+    alphabet comes first.
+
+    words (Iterable of lists of str): the words of each text. group (Sequence[int]): the group of each text, from 0.
+    groups (int): the number of groups. count (int): the number of terms for each group.
+    RETURNS (list of lists of str): fewer for a group with fewer different words.
+    SOURCE: Grootendorst 2022, BERTopic: Neural topic modeling with a class-based TF-IDF procedure, section 3.3; tf
+        divided by |c| as in its software.
+    """
+    counts: list[Counter[str]] = [Counter() for _ in range(groups)]
+    for tokens, place in zip(words, group, strict=True):
+        counts[place].update(tokens)
+    total = sum(counts, Counter())
+    mean = total.total() / max(1, sum(map(bool, counts)))
+    terms: list[list[str]] = []
+    for own in counts:
+        # |c| is the same for all terms of a group, which is all that are compared
+        weights = {term: tf * log(1 + mean / total[term]) for term, tf in own.items()}
+        terms.append(sorted(weights, key=lambda term: (-weights[term], term))[:count])
+    return terms
+
+
+def _named(
+    labels: Iterable[object] | None, words: Sequence[Sequence[str]], terms: bool | None
+) -> tuple[list[str], list[int]]:
+    """Return the names of the distinct labels in order of appearance, and the index of each text's label among them.
+
+    If there are more than MOST_LABELS labels, the largest keep their names, and the others share the last one.
+
+    labels: one for each text. words: of each text, see words_of. terms: whether to append the terms of its texts to a
+        name; None to append them only to the numbers of clusters.
+    RAISES (ValueError): if there are not as many labels as texts, or none to name.
+    """
+    if labels is None:
+        if terms:
+            raise ValueError(
+                'Cannot name labels by their terms: none are given. Give options = {"labels": ...}, such as '
+                "the clusters of spacy_sbert.search.kmeans_clusters."
+            )
+        return [], [0] * len(words)
+    labels = list(labels)
+    if len(labels) != len(words):
+        raise ValueError(f"Given {len(labels)} labels, expected one for each of the {len(words)} texts.")
+    counts = Counter(map(str, labels))
+    largest = {label for label, _ in counts.most_common(None if len(counts) <= MOST_LABELS else MOST_LABELS - 1)}
+    names = [label for label in counts if label in largest]
+    places = {label: place for place, label in enumerate(names)}
+    group = [places.get(label, len(names)) for label in map(str, labels)]
+    are_clusters = all(isinstance(label, Integral) and not isinstance(label, bool) for label in labels)
+    if terms or (terms is None and are_clusters):
+        are_clusters = are_clusters or all(re.fullmatch(r"-1|\d+", label) for label in counts)  # as read from a table
+        described = [", ".join(own) for own in class_terms(words, group, len(names) + 1)[: len(names)]]
+        if are_clusters and "-1" in places:  # the number of texts that are in no cluster
+            described[places["-1"]] = "no cluster"
+        names = [f"{name}: {words}" if words else name for name, words in zip(names, described, strict=True)]
+    smaller = len(counts) - len(largest)
+    return names + ([f"other: {smaller} more labels"] if smaller else []), group

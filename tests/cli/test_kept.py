@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 
 from spacy_sbert import SentenceBert
 from spacy_sbert.cli import app
-from spacy_sbert.visual.labels import class_terms, words_of
+from spacy_sbert.visual.scatter import class_terms, words_of
 
 TEXTS = ["the cat sat on the mat", "a dog ran", "the cat sat on the mat", "", "food for the man", "a dog ran", "he"]
 IDS = [f"t{i}" for i in range(len(TEXTS))]

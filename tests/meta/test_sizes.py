@@ -4,7 +4,7 @@ import logging
 
 import numpy
 import pytest
-from made_views import SENTENCES, make_views, unit
+from made_views import SENTENCES, make_views
 from typer.testing import CliRunner
 
 from spacy_sbert.cli import app
@@ -48,13 +48,11 @@ def test_the_default_is_what_there_is_and_is_saved():
     assert CrossViewAutoencoder(epochs=1).fit([view[:4] for view in make_views()]).width == 7
 
 
-def test_the_message_names_ranks_and_its_remedy_works():
+def test_the_remedies_of_messages_work():
     views = deficient()
-    with pytest.raises(ValueError, match=r"only 9 directions to give on 300 sentences.*: a 4 of 7, b 5 of 5\.$"):
+    with pytest.raises(ValueError, match=r"size = 10: .* have only 9 directions to give on 300 sentences"):
         SVD(size=10, normalize=False).fit(views, ["a", "b"])
     assert SVD(size=9, normalize=False).fit(views).width == 9
-    with pytest.raises(ValueError, match=r"only 5 directions .*: a 4 of 7, b 5 of 5\. More sentences may give more"):
-        SVD(size=6, normalize=False).fit([view[:6] for view in views], ["a", "b"])
     with pytest.raises(ValueError, match=r"member 'a' cannot be inverted with tau = 0.0: .* 4 directions, of the 7"):
         GCCA(tau=0.0, normalize=False).fit(views, ["a", "b"])
     assert GCCA(tau=0.1, normalize=False).fit(views).width == 7
@@ -62,7 +60,7 @@ def test_the_message_names_ranks_and_its_remedy_works():
 
 def test_numbers_too_large_for_their_squares():
     views = [view.astype("f8") * 1e200 for view in make_views()]
-    with pytest.raises(ValueError, match=r"member '0' .* too large for their squares\. Set normalize = true"):
+    with pytest.raises(ValueError, match=r"too large for their squares\. Set normalize = true"):
         SVD(size=3, normalize=False).fit(views)
     assert SVD(size=3).fit(views).transform(views) == pytest.approx(SVD(size=3).fit(make_views()).transform(views))
 
@@ -70,14 +68,8 @@ def test_numbers_too_large_for_their_squares():
 @pytest.mark.parametrize(
     ("config", "width", "n", "message"),
     [
-        (
-            {"method": "svd", "size": 21},
-            4,
-            120,
-            "at most 20 directions .* 120 sentences: sbert is 16 wide, other is 4 wide",
-        ),
-        ({"method": "svd", "size": 10}, 0, 10, "at most 9 directions to give on 10 sentences"),
-        ({"method": "gcca", "size": 8}, 0, 8, "at most 7 directions to give on 8 sentences"),
+        ({"method": "svd", "size": 21}, 4, 120, "only 20 directions to give on 120 sentences"),
+        ({"method": "gcca", "size": 8}, 0, 8, "only 7 directions to give on 8 sentences"),
         (
             {"method": "ae", "size": 2**15, "options": {"hidden_layers": 1}},
             0,
@@ -94,13 +86,6 @@ def test_said_before_anything_is_encoded(make_members, monkeypatch, config, widt
     with pytest.raises(ValueError, match=message):
         fit_meta(nlp, "sbert_meta", lambda: SENTENCES[:n])
     assert not encoded
-    monkeypatch.undo()
-    if n:
-        other = make_members(
-            width, method=config["method"], **({"options": {"epochs": 1}} if config["method"] == "ae" else {})
-        )
-        fit_meta(other, "sbert_meta", lambda: SENTENCES[:n])  # the remedy
-        assert other("A man.").vector.shape == (other.get_pipe("sbert_meta").estimator.width,)
 
 
 def test_fewer_directions_than_the_widest_member_are_logged(make_members, caplog, monkeypatch, tmp_path):
@@ -116,7 +101,7 @@ def test_fewer_directions_than_the_widest_member_are_logged(make_members, caplog
     nlp.to_disk(tmp_path)
     assert numpy.array_equal(spacy.load(tmp_path)("A man.").vector, vector)
     caplog.clear()
-    fit_meta(make_members(method="svd", size=3), "sbert_meta", lambda: SENTENCES)
+    fit_meta(make_members(method="svd", size=3), "sbert_meta", lambda: SENTENCES[:9])
     assert "directions" not in caplog.text
 
 
@@ -130,31 +115,19 @@ def test_gcca_takes_the_largest_rho_whatever_their_sign(normalize):
         narrow = GCCA(size=size, normalize=normalize).fit(views)
         assert narrow.values_ == pytest.approx(whole.values_[:size], abs=1e-12)
         assert (len(list(narrow.notes("it"))) > 0) == (size > 4)
-    with pytest.raises(ValueError, match=r"size 12, .* only 11 directions to give on 300 sentences"):
+    with pytest.raises(ValueError, match=r"size = 12: .* only 11 directions to give on 300 sentences"):
         GCCA(size=12).fit(views)
-
-
-@pytest.mark.parametrize(("widths", "size"), [((60, 51, 102), 102), ((60, 51), 102)])
-def test_the_size_of_the_widest_member_without_any_of_the_others(widths, size):
-    """The paper's d = 1024 of members 600, 512 and 1024 wide, and each of them left out, at a tenth."""
-    fitted = GCCA(size=size).fit(make_views(n=600, widths=widths))
-    B = GCCA().matrices(_covariance(make_views(n=600, widths=widths)), list(widths))[1]
-    assert fitted.components_ @ B @ fitted.components_.T == pytest.approx(numpy.eye(size), abs=1e-9)
-
-
-def _covariance(views):
-    return numpy.cov(numpy.hstack([unit(view) for view in views]).T)
 
 
 @pytest.mark.parametrize(
     ("method", "bars", "quiet"),
-    [("gcca", ("Fitting", "Solving for 20 numbers"), False), ("ae", ("Training",), False), ("gcca", (), True)],
+    [("gcca", ("Fitting", "Solving for 20 numbers"), False), ("ae", ("Training",), True)],
 )
 def test_progress(make_members, tmp_path, method, bars, quiet):
     nlp = make_members(4)
     nlp.remove_pipe("sbert_meta")
     nlp.to_disk(tmp_path / "in")
-    (tmp_path / "s.txt").write_text("\n".join(SENTENCES), encoding="utf8")
+    (tmp_path / "s.txt").write_text("\n".join(SENTENCES[:40]), encoding="utf8")
     options = ["--option", "epochs=2"] if method == "ae" else []
     command = ["fit-meta", *(str(tmp_path / name) for name in ("in", "s.txt", "out")), "--method", method, *options]
     done = CliRunner().invoke(app, [*command, *(["--quiet"] if quiet else [])])

@@ -5,7 +5,7 @@ import pytest
 from scipy import special
 
 from spacy_sbert.models import heads as dense
-from spacy_sbert.reranker import shim as activation
+from spacy_sbert.reranker import cross_encoder as activation
 
 EXTREME = [0.0, -0.0, 1e-30, 15.9, 88.0, 88.8, 89.0, 103.0, 709.0, 710.0, 745.0, 1000.0, 1e30, numpy.inf]
 

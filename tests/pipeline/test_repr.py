@@ -11,7 +11,7 @@ from pipelines import ENCODERS
 
 from spacy_sbert.evaluation import PipelineSource
 from spacy_sbert.evaluation.report import results_repr
-from spacy_sbert.meta.linear import GCCA
+from spacy_sbert.meta import GCCA
 from spacy_sbert.readers.corpora import PairCorpus
 from spacy_sbert.search import SpanSearch, VectorIndex, collect_spans, identify
 from spacy_sbert.visual.heatmap import heatmap

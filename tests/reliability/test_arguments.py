@@ -182,7 +182,7 @@ def calls(nlp, folder):
         "render": (visual.render, {"docs": doc, "jupyter": False}, {"options": {"none", "dict"}}),
         "heatmap": (visual.heatmap.heatmap, {"docs": doc}, {}),
         "scatter": (visual.scatter.scatter, {"docs": doc, "labels": [0, 1, 1]}, {}),
-        "tokens": (visual.token_heatmap.tokens, {"docs": [doc, doc]}, {}),
+        "tokens": (visual.heatmap.tokens, {"docs": [doc, doc]}, {}),
         "distill_static": (
             distill_static,
             {"teacher": nlp, "texts": [TEXT] * 6, "size": 2},

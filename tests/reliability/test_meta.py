@@ -12,9 +12,9 @@ from scipy import linalg
 from spacy_sbert.meta import GCCA, SVD, Average, Concatenation, CrossViewAutoencoder, estimator_from_bytes
 from spacy_sbert.meta.methods import estimator_to_bytes
 
-PARTS, QUICK = 20, 1
+PARTS, QUICK = 40, 1
 PROMISE = "a meta-embedding of members of any rank is right, or refused with a remedy that works"
-TAUS = (0.0, 1e-13, 1e-9, 1e-6, 0.1, 10.0, 1e6)
+TAUS = (0.0, 1e-13, 1e-6, 0.1, 10.0, 1e6)
 
 
 def signal(rng, n, width):
@@ -144,7 +144,7 @@ def judge(cases, what, make, settings, views):
     names, widths = [str(i) for i in range(len(views))], [view.shape[1] for view in views]
     estimator, early = make(**settings), None
     try:
-        estimator.check_size(widths, names, len(views[0]))
+        estimator.check_size(widths, len(views[0]))
     except ValueError as error:
         early = str(error)
     try:
@@ -181,7 +181,7 @@ def judge_refusal(cases, what, message, make, settings, views, names):
 def test_meta_embeddings(counted, part):
     rng = numpy.random.default_rng(part)
     with counted(PROMISE) as cases:
-        for number in range(12):
+        for number in range(6):
             views = made_members(rng)
             widths, n = [view.shape[1] for view in views], len(views[0])
             sizes = {None, 1, max(widths), min(sum(widths), n - 1) or 1, sum(widths), sum(widths) + 1}

@@ -28,7 +28,7 @@ from spacy_sbert.losses.softmax import SoftmaxLoss
 from spacy_sbert.losses.triplet import BatchHardTripletLoss, TripletLoss
 from spacy_sbert.models.heads import ACTIVATIONS, Dense, unit_length
 from spacy_sbert.models.pooling import POOLING, make_pooling
-from spacy_sbert.reranker.objectives import _binary_cross_entropy, _label_cross_entropy, _mean_squared_error
+from spacy_sbert.reranker.component import _binary_cross_entropy, _label_cross_entropy, _mean_squared_error
 
 PARTS, QUICK = 20, 2
 PROMISE = "numbers of any size give no NaN and no overflow, but what float64 gives"

@@ -29,16 +29,8 @@ def make_classifier(tiny_bert: Path, tmp_path_factory: pytest.TempPathFactory) -
         with torch.random.fork_rng():
             torch.manual_seed(n_outputs)
             if kind == "distilbert":
-                settings = DistilBertConfig(
-                    vocab_size=base.vocab_size,
-                    dim=16,
-                    n_layers=2,
-                    n_heads=2,
-                    hidden_dim=32,
-                    max_position_embeddings=24,
-                    initializer_range=0.3,
-                    num_labels=n_outputs,
-                )
+                sizes = {"dim": 16, "n_layers": 2, "n_heads": 2, "hidden_dim": 32, "max_position_embeddings": 24}
+                settings = DistilBertConfig(base.vocab_size, initializer_range=0.3, num_labels=n_outputs, **sizes)
                 DistilBertForSequenceClassification(settings).save_pretrained(folder)
             else:
                 BertForSequenceClassification(base).save_pretrained(folder)
@@ -53,7 +45,7 @@ def tiny_classifier(make_classifier: Callable[..., Path]) -> Path:
     return make_classifier()
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def make_reranker(tiny_classifier: Path) -> Callable[..., Language]:
     """Build a pipeline of a reranker."""
 

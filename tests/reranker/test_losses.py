@@ -7,8 +7,8 @@ import pytest
 import torch
 from gradients import finite_differences, relative_error
 
-from spacy_sbert.reranker.objectives import _binary_cross_entropy, _label_cross_entropy, _mean_squared_error
-from spacy_sbert.reranker.shim import sigmoid
+from spacy_sbert.models.heads import sigmoid
+from spacy_sbert.reranker.component import _binary_cross_entropy, _label_cross_entropy, _mean_squared_error
 
 RNG = numpy.random.default_rng(0)
 LOGITS = RNG.normal(size=(5, 1), scale=3)

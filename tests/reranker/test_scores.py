@@ -14,8 +14,7 @@ from transformers.models.bert.modeling_bert import BertForSequenceClassification
 
 from spacy_sbert.models.hub import resolve
 from spacy_sbert.models.sbert_config import read_settings
-from spacy_sbert.reranker import Ranked
-from spacy_sbert.reranker.shim import PairTokenizer
+from spacy_sbert.reranker.cross_encoder import PairTokenizer
 
 WORDS = [
     "a",
@@ -58,6 +57,7 @@ def test_parity_with_sentence_transformers(make_reranker, make_classifier, n_out
     assert numpy.ptp(ours) > 0.1
 
 
+@pytest.mark.slow  # with the published weights; the tiny encoder below gets a new head in the same way
 @NEW_HEAD
 def test_a_plain_encoder_gets_a_new_head():
     """3 outputs on MiniLM: the encoder is the published one, and the same head is drawn each time."""
@@ -127,8 +127,8 @@ def test_max_length(make_reranker):
     with pytest.warns(UserWarning, match="limit of 10 wordpieces"):
         cut = reranker.score_pairs([("cat sat on the mat is", "dog ran fast")])
     assert cut == pytest.approx(reranker.score_pairs([("cat sat on the", "dog ran fast")]), abs=1e-6)
-    for wrong, expected in ((4, "8 or more"), (25, "8 to 24")):
-        with pytest.raises(ValueError, match=f"max_length = {wrong} wordpieces: expected {expected}"):
+    for wrong in (4, 25):
+        with pytest.raises(ValueError, match=f"max_length = {wrong} wordpieces: expected 8 to 24"):
             reranker_of(make_reranker(model={"max_length": wrong})).score_pairs([("a", "b")])
 
 
@@ -138,7 +138,6 @@ def test_max_length(make_reranker):
 @CUT
 def test_scores_are_the_same_whatever_the_batches(make_reranker, make_classifier, monkeypatch):
     assert reranker_of(make_reranker(make_classifier(3))).score_pairs(iter([])).shape == (0, 3)
-    assert reranker_of(make_reranker()).rank("a", []) == []
     whole = reranker_of(make_reranker()).score_pairs(PAIRS)
     monkeypatch.setattr("spacy_sbert.reranker.component.WINDOW", 7)
     parts = reranker_of(make_reranker(model={"max_batch_items": 30})).score_pairs(pair for pair in PAIRS)
@@ -164,9 +163,9 @@ def test_activations(make_reranker, make_classifier, n_outputs):
         found = reranker_of(make_reranker(folder, model={"activation": activation})).score_pairs(PAIRS)
         return found.reshape(len(PAIRS), n_outputs).astype("float64")
 
-    logits = scores("identity")
-    assert numpy.allclose(scores("sigmoid"), 1 / (1 + numpy.exp(-logits)), atol=1e-6)
-    assert numpy.array_equal(scores("auto"), scores("sigmoid" if n_outputs == 1 else "identity"))
+    logits, sigmoid = scores("identity"), scores("sigmoid")
+    assert numpy.allclose(sigmoid, 1 / (1 + numpy.exp(-logits)), atol=1e-6)
+    assert numpy.array_equal(scores("auto"), sigmoid if n_outputs == 1 else logits)
     if n_outputs == 3:
         exponentials = numpy.exp(logits)
         assert numpy.allclose(scores("softmax"), exponentials / exponentials.sum(axis=1, keepdims=True), atol=1e-6)
@@ -202,57 +201,12 @@ def test_foreign_activations_are_not_run(make_reranker, make_classifier):
     assert reranker_of(make_reranker(folder, **own)).score_pairs([("a", "b")]).shape == (1,)
 
 
-# Ranks
-
-
-def test_rank_is_best_first(make_reranker):
-    nlp = make_reranker()
-    reranker = reranker_of(nlp)
-    texts = ["the cat sat", "a man is eating", "the cat sat", "dog"]
-    scores = reranker.score_pairs([("a man", text) for text in texts])
-    ranked = reranker.rank("a man", texts)
-    assert [r.index for r in ranked] == sorted(range(4), key=lambda i: (-scores[i], i))
-    assert ranked[0] == Ranked(texts[ranked[0].index], float(scores.max()), ranked[0].index)
-    assert reranker.rank("a man", iter(texts), k=2) == ranked[:2]
-
-
-def test_rank_returns_the_spans_that_it_was_given(make_reranker):
-    nlp = make_reranker()
-    doc = nlp.make_doc("the cat sat . a man is eating . dog")
-    spans = [doc[:4], doc[4:9], doc[9:]]
-    ranked = reranker_of(nlp).rank(nlp.make_doc("a man"), spans)
-    by_text = reranker_of(nlp).rank("a man", [span.text for span in spans])
-    assert [(r.text.text, r.score) for r in ranked] == [(r.text, r.score) for r in by_text]
-    assert all(r.text is spans[r.index] for r in ranked)
-
-
-# What is refused
-
-
-REFUSED = [
-    *(
-        (lambda one, pair=pair: one.score_pairs([("a", "b"), pair]), TypeError, r"pair number 1, .*expected two texts")
-        for pair in ("ab", ("a",), ("a", "b", "c"), ("a", None), None)
-    ),
-    *((lambda one, k=k: one.rank("a", ["a", "b", "c"], k), ValueError, "at least 1 and at most 3") for k in (0, 4)),
-    (lambda one: one.rank("a", "ab"), TypeError, "expected several texts"),
-    (lambda one: one.rank("a", spacy.blank("en")("ab")), TypeError, "expected several texts"),
-]
-
-
-@pytest.mark.parametrize(("use", "error", "message"), REFUSED)
-def test_refused(make_reranker, use, error, message):
-    with pytest.raises(error, match=message):
-        use(reranker_of(make_reranker()))
-
-
 @pytest.mark.parametrize(
     ("config", "message"),
     [
-        ({"objective": "ranking"}, "Unknown objective 'ranking'"),
-        ({"model": {"activation": "tanh"}}, "Unknown activation 'tanh'"),
+        ({"objective": "ranking"}, "Cannot use objective = 'ranking'"),
+        ({"model": {"activation": "tanh"}}, "activation.*'tanh' is not"),
         ({"model": {"n_outputs": -1}}, "n_outputs = -1"),
-        ({"model": {"max_batch_items": -1}}, "max_batch_items = -1"),
         ({"model": {"precision": "float8"}}, "precision.*'float8'"),
         ({"model": {"activation": "softmax"}}, "Softmax of a single output is always 1"),
         ({"model": {"n_outputs": 3}}, "gives 3 numbers a pair: expected one"),

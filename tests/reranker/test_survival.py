@@ -22,6 +22,7 @@ def pair_docs(nlp):
     return [pair_doc(nlp, *pair) for pair in PAIRS]
 
 
+@pytest.fixture(scope="module")
 def trained(make_reranker, tiny_bert):
     nlp = make_reranker(tiny_bert)
     optimizer = nlp.initialize()
@@ -100,8 +101,8 @@ def test_scores_beside_an_sbert_pipe_are_its_own(make_nlp, tiny_classifier, tmp_
 
 
 @pytest.mark.parametrize("way", ["disk", "bytes"])
-def test_saved_and_loaded_bit_by_bit(make_reranker, tiny_bert, tmp_path, way):
-    nlp = trained(make_reranker, tiny_bert)
+def test_saved_and_loaded_bit_by_bit(trained, tmp_path, way):
+    nlp = trained
     expected = nlp.get_pipe(PIPE).score_pairs(TEXTS)
     if way == "disk":
         nlp.to_disk(tmp_path / "nlp")
@@ -127,9 +128,9 @@ def test_what_is_saved_needs_no_folder(make_reranker, make_classifier, tmp_path)
         assert numpy.array_equal(loaded.get_pipe(PIPE).score_pairs(TEXTS), expected)
 
 
-def test_the_state_is_a_folder_of_sentence_transformers(make_reranker, tiny_bert, tmp_path):
+def test_the_state_is_a_folder_of_sentence_transformers(trained, tmp_path):
     """Weights as safetensors, no pickle, and what serves cross-encoders reads them."""
-    nlp = trained(make_reranker, tiny_bert)
+    nlp = trained
     files = srsly.msgpack_loads(nlp.get_pipe(PIPE).model.shim.to_bytes())["files"]
     assert "model.safetensors" in files and not [name for name in files if name.endswith((".bin", ".pt", ".pkl"))]
     for name, content in files.items():
@@ -148,8 +149,8 @@ def test_labels_are_saved(make_reranker, tiny_bert):
     assert loaded.get_pipe(PIPE).labels == ("yes", "no", "maybe")
 
 
-def test_a_copy_has_weights_of_its_own(make_reranker, tiny_bert):
-    nlp = trained(make_reranker, tiny_bert)
+def test_a_copy_has_weights_of_its_own(trained):
+    nlp = trained
     reranker = nlp.get_pipe(PIPE)
     copied = reranker.model.copy()
     before = weights(nlp, PIPE)

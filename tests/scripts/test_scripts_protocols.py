@@ -342,7 +342,7 @@ def test_supervised_sts(load, run_script, sts_options, tmp_path, monkeypatch):
     assert len(seen["cross-nli-1"]["corpora.train.path"]) == 2
     for name in ("cross-sts-1", "cross-nli-sts-1"):  # both learn scores by the same loss
         pipe = spacy.load(output / "models" / name).get_pipe("sbert_reranker")
-        assert (pipe.objective.name, pipe.model.activation) == ("squared_error", "identity")
+        assert (pipe.objective, pipe.model.activation) == ("squared_error", "identity")
     with pytest.raises(SystemExit, match=r"models/nli-1/training.json was made with .* choose another --output"):
         script.model_of(argparse.Namespace(**{**vars(script.parse()), "learn_rate": 0.5}), "nli", 1)
 

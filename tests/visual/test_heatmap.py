@@ -1,34 +1,53 @@
-"""The heat map: its numbers are the cosines, its colours their scale, its words the texts'."""
+"""Heat maps of texts and tokens: numbers are cosines, colours their scale, words the texts'; similar texts adjoin."""
+
+import itertools
+import re
 
 import numpy
 import pytest
 import spacy
 from made_pages import NLP, data_of, doc_of, made, read
-from spacy.tokens import DocBin
+from scipy.cluster import hierarchy
+from spacy.tokens import Doc, DocBin
 
 from spacy_sbert import visual
-from spacy_sbert.similarity import cosine
+from spacy_sbert.similarity import cosine, unit_length
+from spacy_sbert.visual.heatmap import _MAX_TOKENS, _similarity_order
 from spacy_sbert.visual.page import STEPS, step
 
 TEXTS = ["A man is eating food.", "Someone is having a meal.", "The cat sat on the mat.", "He cannot go."]
 
 
 def cells(page):
-    """The number of each cell, as it is written and to four decimals, row by row."""
+    """The number of each cell, as it is written and to four decimals, row by row, and its attributes."""
     found = read(page)
     attributes = [values for tag, values in found.elements if tag == "td" and "data-cosine" in values]
     return [float(text) for text in found.cells], [float(values["data-cosine"]) for values in attributes], attributes
 
 
-def expected_cosines(rows, columns):
-    pairs = [(u, v) for u in rows for v in columns]
+def cosines_of(rows, columns):
+    pairs = [(u.vector, v.vector) for u in rows for v in columns]
     return cosine(*(numpy.array(side, dtype="float64") for side in zip(*pairs, strict=True)))
 
 
-def test_numbers_are_the_cosines(make_nlp):
-    docs = list(make_nlp().pipe(TEXTS))
+def heads(page, scope):
+    return [
+        int(values["data-place"]) for tag, values in read(page).elements if tag == "th" and values["scope"] == scope
+    ]
+
+
+def on_a_circle(*angles):
+    return [made(f"Text {angle}.", [numpy.cos(angle), numpy.sin(angle)]) for angle in angles]
+
+
+@pytest.fixture(scope="module")
+def docs(make_nlp):
+    return list(make_nlp().pipe(TEXTS))
+
+
+def test_numbers_are_the_cosines(docs):
     written, exact, attributes = cells(visual.render(docs, options={"order": "given"}))
-    cosines = expected_cosines([doc.vector for doc in docs], [doc.vector for doc in docs])
+    cosines = cosines_of(docs, docs)
     numpy.testing.assert_allclose(exact, cosines, atol=5.1e-5)
     numpy.testing.assert_allclose(written, cosines, atol=5.1e-3)
     assert exact[1] == round(docs[0].similarity(docs[1]), 4)
@@ -45,9 +64,9 @@ def test_two_collections():
     page = visual.render(rows, options={"columns": columns})
     assert cells(page)[0] == [1.0, -1.0, 0.71, 0.0, 0.0, 0.71]
     assert "Cosine similarity of 2 and 3 texts" in page
-    heads = [values for tag, values in read(page).elements if tag == "th"]
-    assert [values["scope"] for values in heads] == ["col"] * 3 + ["row"] * 2
+    assert [values["scope"] for tag, values in read(page).elements if tag == "th"] == ["col"] * 3 + ["row"] * 2
     assert cells(visual.render(rows[:1], options={"columns": columns}))[0] == [1.0, -1.0, 0.71]
+    assert cells(visual.render([made("Zero.", [0, 0]), rows[0]]))[0] == [0.0, 0.0, 0.0, 1.0]
 
 
 def test_sentences_of_a_doc(make_nlp):
@@ -57,71 +76,52 @@ def test_sentences_of_a_doc(make_nlp):
     for given in (doc, doc[:], sents):
         similarity = round(sents[0].similarity(sents[1]), 4)
         assert cells(visual.render(given))[1] == [1.0, similarity, similarity, 1.0]
+        numpy.testing.assert_allclose(cells(visual.render(given, "tokens"))[1], cosines_of(*sents), atol=5.1e-5)
 
 
-def test_tokens_are_compared_with_the_other_text(make_nlp):
-    docs = list(make_nlp().pipe(TEXTS[:2]))
-    data = data_of(visual.render(docs))
+def test_tokens_are_compared_with_the_other_text(docs):
+    data = data_of(visual.render(docs[:2]))
     assert data["columns"] is None and len(data["rows"]) == 2
-    for doc, text in zip(docs, data["rows"], strict=True):
+    for doc, text in zip(docs, data["rows"], strict=False):
         assert "".join(text["tokens"]) == doc.text and len(text["tokens"]) == len(doc)
-        expected = expected_cosines([token.vector for token in doc], [other.vector for other in docs])
-        numpy.testing.assert_allclose(numpy.ravel(text["cosines"]), 100 * expected, atol=0.501)
+        numpy.testing.assert_allclose(numpy.ravel(text["cosines"]), 100 * cosines_of(doc, docs[:2]), atol=0.501)
     found = [cosine for text in data["rows"] for cosine in numpy.ravel(text["cosines"])]
     low, high = min(found) / 100, max(found) / 100
     assert data["range"] == f"{low:g} to {high:g}"
     assert data["steps"] == [step(value / 100, low, high) + STEPS for value in range(-100, 101)]
-    given = data_of(visual.render(docs, options={"low": -1.0, "high": 1.0}))["steps"]
+    given = data_of(visual.render(docs[:2], options={"low": -1.0, "high": 1.0}))["steps"]
     assert (given[0], given[100], given[200]) == (0, STEPS, 2 * STEPS)
 
 
-def test_tokens_without_vectors(make_nlp):
-    without = make_nlp(token_vectors=False)
-    for docs, options in (
-        (list(without.pipe(TEXTS)), {}),
-        (list(make_nlp().pipe(TEXTS)), {"tokens": False}),
+def test_tokens_without_vectors(make_nlp, docs):
+    without, nlp = make_nlp(token_vectors=False), make_nlp()
+    for texts, options in (
+        (list(without.pipe(TEXTS[:2])), {}),
+        (docs, {"tokens": False}),
         ([made("One word.", [1, 0]), made("Two.", [0, 1])], {}),
     ):
-        rows = data_of(visual.render(docs, options=options))["rows"]
-        assert [row["cosines"] for row in rows] == [None] * len(docs)
-        assert ["".join(row["tokens"]) for row in rows] == [doc.text for doc in docs]
-    (blank, _) = data_of(visual.render([make_nlp()("a \n man"), make_nlp()("food")]))["rows"]
+        rows = data_of(visual.render(texts, options=options))["rows"]
+        assert [row["cosines"] for row in rows] == [None] * len(texts)
+        assert ["".join(row["tokens"]) for row in rows] == [doc.text for doc in texts]
+    (blank, _) = data_of(visual.render([nlp("a \n man"), docs[0]]))["rows"]
     assert [found is None for found in blank["cosines"]] == [False, True, False]
+    page = visual.render([nlp("A \n man."), nlp("The cat sat.")], "tokens")
+    assert (heads(page, "col"), heads(page, "row")) == ([0, 1, 2, 3], [0, 2, 3])
+    assert "1 token without a vector is left out" in page
+    (text,) = data_of(page)["rows"]
+    assert [found is None for found in text["cosines"]] == [False, True, False, False]
+    assert "left out" not in visual.render([docs[1], docs[1]], "tokens")
 
 
-def test_meta_vectors(make_nlp, tiny_bert):
-    nlp = make_nlp(name=tiny_bert)
-    nlp.add_pipe("sbert", name="other", config={"model": {"name": str(tiny_bert), "pooling": "max"}})
-    nlp.add_pipe("sbert_meta")
-    docs = list(nlp.pipe(TEXTS[:2]))
-    page = visual.render(docs)
-    assert cells(page)[1][1] == round(docs[0].similarity(docs[1]), 4)
-    assert [row["cosines"] for row in data_of(page)["rows"]] == [None, None]
-
-
-def test_stored_vectors_without_hooks(make_nlp):
-    docs = list(make_nlp().pipe(TEXTS))
+def test_stored_vectors_without_hooks(docs):
     packed = list(DocBin(docs=docs, store_user_data=True).get_docs(spacy.blank("en").vocab))
     assert not packed[0].user_hooks
     assert cells(visual.render(packed)) == cells(visual.render(docs))
     assert data_of(visual.render(packed)) == data_of(visual.render(docs))
 
 
-def test_colours_of_a_narrow_range():
-    docs = [made(f"Text {angle}.", [numpy.cos(angle), numpy.sin(angle)]) for angle in (0.0, 0.7, 1.5)]
-    page = visual.render(docs, options={"low": 0.6, "high": 1.0})
-    assert cells(page)[0][:3] == [1.0, 0.76, 0.07]  # the numbers are still the cosines
-    classes = [values["class"] for values in cells(page)[2][:3]]
-    assert classes == [f"v{2 * STEPS}", f"v{STEPS + round(STEPS * (numpy.cos(0.7) - 0.6) / 0.4)}", f"v{STEPS}"]
-    assert 'aria-label="Colours from 0.6 to 1"' in page and "<span>0.8</span>" in page
-
-
-def on_a_circle(*angles):
-    return [made(f"Text {angle}.", [numpy.cos(angle), numpy.sin(angle)]) for angle in angles]
-
-
 def test_range_of_colours():
-    """Those of a text to itself are 1 and do not count."""
+    """The similarity of a text to itself is 1 and does not count; the numbers are the cosines whatever the range."""
     page = visual.render(on_a_circle(0.0, 0.2, 0.5), options={"order": "given"})
     (same, near, far), classes = cells(page)[0][:3], [one["class"] for one in cells(page)[2]]
     assert (same, near, far) == (1.0, 0.98, 0.88)
@@ -130,19 +130,109 @@ def test_range_of_colours():
     assert classes[1] == f"v{STEPS + round(STEPS * (numpy.cos(0.2) - low) / (high - low))}" and classes[0] == "v40"
     assert classes[2] == f"v{STEPS + round(STEPS * (numpy.cos(0.5) - low) / (high - low))}" == "v21"
     assert "the further from 0.87." in page and "striped" not in page.partition("</p>")[0].partition("</style>")[2]
+    page = visual.render(on_a_circle(0.0, 0.7, 1.5), options={"low": 0.6, "high": 1.0})
+    assert cells(page)[0][:3] == [1.0, 0.76, 0.07]
+    assert 'aria-label="Colours from 0.6 to 1"' in page and "<span>0.8</span>" in page
+    for angles in ((0.0, 0.8), (0.5, 0.5, 0.5), (0.0, 0.001, 0.002)):
+        assert 'aria-label="Colours from -1 to 1"' in visual.render(on_a_circle(*angles))
 
 
-@pytest.mark.parametrize("angles", [(0.0, 0.8), (0.5, 0.5, 0.5), (0.0, 0.001, 0.002)])
-def test_range_of_colours_of_similar_texts(angles):
-    assert 'aria-label="Colours from -1 to 1"' in visual.render(on_a_circle(*angles))
+# Order
 
 
-def test_a_zero_vector_is_similar_to_nothing():
-    assert cells(visual.render([made("Zero.", [0, 0]), made("One.", [1, 0])]))[0] == [0.0, 0.0, 0.0, 1.0]
+def test_groups_stand_together():
+    angles, place = (0.0, 2.0, 0.1, 2.1, 0.2), [0, 2, 4, 1, 3]
+    docs = on_a_circle(*angles)
+    page = visual.render(docs)
+    assert heads(page, "row") == heads(page, "col") == place and "Similar texts stand side by side" in page
+    expected = numpy.cos(numpy.subtract.outer(angles, angles))[numpy.ix_(place, place)]
+    numpy.testing.assert_allclose(cells(page)[1], expected.ravel(), atol=5.1e-5)
+    shown = re.findall(r'<th scope="row".*?<b>(\d+)</b>\s*<span dir="auto" title="(.*?)">', page)
+    assert shown == [("1", "Text 0.0."), ("3", "Text 0.1."), ("5", "Text 0.2."), ("2", "Text 2.0."), ("4", "Text 2.1.")]
+    assert cells(page)[2][1]["aria-label"] == f"{numpy.cos(0.1):.4f}, texts 1 and 3"
+    texts = ["".join(text["tokens"]) for text in data_of(page)["rows"]]
+    assert texts == [doc.text for doc in docs]  # the script finds them by their place among those given
+    page = visual.render(docs, options={"order": "given"})
+    assert heads(page, "row") == heads(page, "col") == [0, 1, 2, 3, 4] and "side by side" not in page
+
+
+def test_sentences_of_one_doc_stay_in_order():
+    doc = spacy.blank("en")("Zero. Two. One.")
+    for token in doc:
+        token.is_sent_start = token.i % 2 == 0
+    vectors = dict(zip(doc.sents, numpy.eye(2)[[0, 1, 0]], strict=True))
+    doc.user_span_hooks["has_vector"] = lambda span: True
+    doc.user_span_hooks["vector"] = lambda span: vectors[span]
+    for given in (doc, doc[:]):
+        assert heads(visual.render(given), "row") == [0, 1, 2]
+        assert heads(visual.render(given, options={"order": "similarity"}), "row") == [0, 2, 1]
+    assert heads(visual.render(list(doc.sents)), "row") == [0, 2, 1]
+
+
+def allowed(tree, n):
+    """Every order of the leaves of a dendrogram."""
+    parts = [[[leaf]] for leaf in range(n)]
+    for left, right in tree[:, :2].astype(int):
+        pairs = list(itertools.product(parts[left], parts[right]))
+        parts.append([one + other for one, other in pairs] + [other + one for one, other in pairs])
+    return parts[-1]
+
+
+def test_order_is_among_the_best_of_the_dendrogram():
+    """SciPy's search for the best one misses it at times."""
+    rows = unit_length(numpy.random.default_rng(0).normal(size=(8, 3)))
+    cosines = rows @ rows.T
+    orders = allowed(hierarchy.linkage(1 - cosines[numpy.triu_indices(8, 1)], "average"), 8)
+
+    def length(order):
+        return (1 - cosines[order[:-1], order[1:]]).sum()
+
+    order = _similarity_order(cosines)
+    assert order in orders and order.index(0) < order.index(7)
+    assert length(order) <= numpy.quantile([length(other) for other in orders], 0.1)
+    assert _similarity_order(numpy.ones((1, 1))) == [0] and _similarity_order(numpy.eye(2)) == [0, 1]
+    for equal in (numpy.ones((4, 4)) + 1e-15, numpy.zeros((4, 4))):
+        assert sorted(_similarity_order(equal)) == [0, 1, 2, 3]
+
+
+# Tokens of two texts
+
+
+def with_vectors(words, vectors):
+    """A Doc whose words have these vectors of the vocab."""
+    vocab = spacy.blank("en").vocab
+    vocab.reset_vectors(width=len(vectors[0]))
+    for word, vector in zip(words, vectors, strict=True):
+        vocab.set_vector(word, numpy.asarray(vector, dtype="float32"))
+    return Doc(vocab, words=words)
+
+
+def test_tokens_of_two_texts(docs):
+    page = visual.render(docs[:2], "tokens")
+    _, exact, attributes = cells(page)
+    numpy.testing.assert_allclose(exact, cosines_of(*docs[:2]), atol=5.1e-5)
+    assert (heads(page, "col"), heads(page, "row")) == ([*range(len(docs[1]))], [*range(len(docs[0]))])
+    assert attributes[1]["aria-label"] == f"{exact[1]:.4f}, tokens A and is"
+    assert f"that of the texts is {docs[0].similarity(docs[1]):.4f}" in page
+
+
+def test_the_best_of_each_row_is_framed():
+    first = with_vectors(["up", "aside"], [[0, 1], [1, 0]])
+    second = with_vectors(["high", "down", "east"], [[0.1, 1], [0, -1], [2, 0]])
+    _, exact, attributes = cells(visual.render([first, second], "tokens"))
+    assert exact == [0.995, -1.0, 0.0, 0.0995, 0.0, 1.0]
+    assert ["best" in one["class"].split() for one in attributes] == [True, False, False, False, False, True]
+
+
+# Refused
 
 
 def many(count):
     return [made(f"Text {number}.", numpy.eye(2)[number % 2]) for number in range(count)]
+
+
+def words(count):
+    return with_vectors([f"word{number}" for number in range(count)], numpy.ones((count, 2)))
 
 
 @pytest.mark.parametrize(
@@ -159,10 +249,26 @@ def many(count):
         (many(2), {"low": 0.5, "high": 0.5}, "similarities from 0.5 to 0.5"),
         (many(2), {"order": "size"}, "Cannot use order = 'size': expected 'similarity' or 'given'"),
         (many(2), {"high": float("nan")}, "Cannot use high = nan: expected a finite number"),
-        (many(2), {"low": -1.0, "high": 0.0}, "similarities from -1.0 to 0.0"),
         (many(2), {"labels": ["a", "b"]}, "The style 'heatmap' has no option 'labels': expected some of columns, tok"),
     ],
 )
 def test_refused(docs, options, message):
     with pytest.raises((ValueError, TypeError), match=message):
         visual.render(docs, options=options)
+
+
+@pytest.mark.parametrize(
+    ("docs", "options", "message"),
+    [
+        ([words(2)], {}, "Cannot draw the tokens of 1 texts: expected two Docs or Spans"),
+        ([words(2)] * 5, {}, "Cannot draw the tokens of 3 or more texts.*--limit 2"),
+        ([words(2), made("One.", [1, 0])], {}, r"Number 1 \(from 0\).*'One.', has no vectors of tokens"),
+        ([words(2), words(_MAX_TOKENS + 1)], {}, f"Number 1 .* has {_MAX_TOKENS + 1} tokens: expected at most"),
+        ([words(2), with_vectors(["one"], [[1, 2, 3]])], {}, "unequal width: 2 and 3"),
+        ([words(2), with_vectors(["one"], [[1, numpy.nan]])], {}, "not finite"),
+        ([words(2), words(2)], {"low": -1.0, "high": 0.0}, "similarities from -1.0 to 0.0"),
+    ],
+)
+def test_refused_tokens(docs, options, message):
+    with pytest.raises(ValueError, match=message):
+        visual.render(docs, "tokens", options=options)

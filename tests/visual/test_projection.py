@@ -63,7 +63,7 @@ def test_tsne_of_few(n):
 def test_tsne_of_many_projects_a_sample(monkeypatch):
     """The others are placed among their neighbours, and none of them changes what the sample looks like."""
     pytest.importorskip("sklearn")
-    monkeypatch.setattr(projection, "MOST_TSNE", 40)
+    monkeypatch.setattr(projection, "MAX_TSNE", 40)
     group = numpy.arange(60) % 2
     vectors = numpy.eye(4)[group] + RNG.normal(scale=0.05, size=(60, 4))
     points = tsne(vectors, seed=1)

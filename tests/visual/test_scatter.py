@@ -1,15 +1,18 @@
-"""The map: where its points stand, how they look, and what it says."""
+"""The map: where its points stand, how they look, what it says, and how its clusters are named."""
 
+import math
 import re
+import sys
 
 import numpy
 import pytest
+import spacy
 from made_pages import NLP, data_of, made, read
 
 from spacy_sbert import visual
 from spacy_sbert.visual import scatter
-from spacy_sbert.visual.labels import MOST_LABELS, kind, outline
 from spacy_sbert.visual.projection import pca
+from spacy_sbert.visual.scatter import MOST_LABELS, class_terms, kind, outline, words_of
 
 RNG = numpy.random.default_rng(0)
 VECTORS = RNG.normal(size=(12, 5)).astype("float32")
@@ -42,14 +45,8 @@ def test_labels():
         assert path.count("M") == 4 == path.count(outline(group, 5))
     buttons = [values for tag, values in read(page).elements if tag == "button"]
     assert buttons == [{"type": "button", "aria-pressed": "false"}] * 3
-    assert re.findall(r"<span dir=\"auto\" title=\"\w\">(\w)</span> <small>(\d)</small>", page) == [
-        ("b", "4"),
-        ("a", "4"),
-        ("3", "4"),
-    ]
-
-
-def test_no_two_labels_look_alike():
+    shown = re.findall(r"<span dir=\"auto\" title=\"\w\">(\w)</span> <small>(\d)</small>", page)
+    assert shown == [("b", "4"), ("a", "4"), ("3", "4")]
     assert len({(kind(place), outline(place, 5)) for place in range(MOST_LABELS)}) == MOST_LABELS == 40
 
 
@@ -76,12 +73,6 @@ def test_tsne_is_the_same_for_the_same_seed():
     assert "t-SNE, seed 3" in pages[0] and "principal component" not in pages[0]
 
 
-def test_tsne_without_scikit_learn(monkeypatch):
-    monkeypatch.setitem(__import__("sys").modules, "sklearn.manifold", None)
-    with pytest.raises(ImportError, match=r"pip install 'spacy-sbert\[visual\]"):
-        visual.render(DOCS, "map", options={"projection": "tsne"})
-
-
 @pytest.mark.parametrize(
     ("docs", "options", "message"),
     [
@@ -100,17 +91,15 @@ def test_refused(docs, options, message):
         visual.render(docs, "map", options=options)
 
 
-@pytest.fixture
-def of_many(monkeypatch):
-    """Those of a dozen texts are enough here."""
+def test_without_scikit_learn(monkeypatch):
+    """PCA is the default, of a dozen texts here."""
     monkeypatch.setattr(scatter, "LEAST_TSNE", len(DOCS))
-
-
-def test_pca_is_the_default_without_scikit_learn(of_many, monkeypatch):
-    monkeypatch.setitem(__import__("sys").modules, "sklearn.manifold", None)
+    monkeypatch.setitem(sys.modules, "sklearn.manifold", None)
     page = visual.render(DOCS, "map")
     assert data_of(page)["places"] == data_of(visual.render(DOCS, "map", options={"projection": "pca"}))["places"]
     assert "Projection: principal components (PCA)." in page
+    with pytest.raises(ImportError, match=r"pip install 'spacy-sbert\[visual\]"):
+        visual.render(DOCS, "map", options={"projection": "tsne"})
 
 
 def test_translucent_points(monkeypatch):
@@ -126,3 +115,49 @@ def test_translucent_points(monkeypatch):
     places = [f"{x:g} {y:g}" for x, y in data_of(page)["places"]]
     assert sorted(found["c0"]) == sorted(places[::2]) and sorted(found["c1"]) == sorted(places[1::2])
     assert max(path.count("M") for _, path in paths) < 6
+
+
+# Names of clusters
+
+TITLES = [
+    "The coins are on the market.",
+    "A market of coins.",
+    "Trees in the garden.",
+    "The garden has a tree, at market.",
+]
+GARDEN = [made(text, vector) for text, vector in zip(TITLES, [[1, 0], [1, 0.1], [0, 1], [0.1, 1]], strict=True)]
+
+
+def test_weights_by_hand():
+    words = [["a", "a", "b"], ["b", "c", "c", "d"], ["d"]]
+    # groups 0 and 1 have 3 and 5 words, A = 4; tf: a 2, b 2, c 2, d 2; all have the idf log(1 + 4 / 2)
+    assert class_terms(words, [0, 1, 1], 2) == [["a", "b"], ["c", "d", "b"]]
+    assert class_terms(words, [0, 1, 1], 2, count=1) == [["a"], ["c"]]
+    # a frequent term gives way to a rare one: 3 log(1 + 5 / 7) < 2 log(1 + 5 / 2)
+    words = [["all"] * 3 + ["own"] * 2, ["all"] * 4 + ["other"]]
+    assert 3 * math.log(1 + 5 / 7) < 2 * math.log(1 + 5 / 2)
+    assert class_terms(words, [0, 1], 2)[0] == ["own", "all"]
+
+
+def test_words_of_a_text():
+    assert words_of(spacy.blank("en")("The 2 Coins, a-b and x were NOT on Märkte!")) == ["coins", "märkte"]
+
+
+def test_clusters_are_named_by_their_terms():
+    for labels in ([0, 0, 1, 1], numpy.array([0, 0, 1, 1])):
+        data = data_of(visual.render(GARDEN, "map", options={"labels": labels}))
+        assert data["names"] == ["0: coins, market", "1: garden, tree, trees"] and data["group"] == [0, 0, 1, 1]
+    page = visual.render(GARDEN, "map", options={"labels": [0, 0, -1, -1]})
+    assert data_of(page)["names"] == ["0: coins, market", "-1: no cluster"]
+    page = visual.render(GARDEN, "map", options={"labels": ["0", "0", "-1", "-1"], "terms": True})  # from a table
+    assert data_of(page)["names"] == ["0: coins, market", "-1: no cluster"]
+    page = visual.render(GARDEN, "map", options={"labels": ["up", "up", "-1", "-1"], "terms": True})
+    assert data_of(page)["names"] == ["up: coins, market", "-1: garden, tree, trees"]
+
+
+def test_names_stand_where_points_keep_together():
+    apart = [made("One.", [1, 0.01 * number]) for number in range(5)] + [made("Two.", [0.01, 1])] * 5
+    middles = data_of(visual.render(apart, "map", options={"labels": ["a"] * 5 + ["b"] * 5}))["middles"]
+    assert [(name, group) for name, group, *_ in middles] == [("a", 0), ("b", 1)]
+    mixed = [made("One.", [1, 0.1 * number]) for number in range(15)]
+    assert data_of(visual.render(mixed, "map", options={"labels": ["a", "b", "c"] * 5}))["middles"] == []

@@ -1,4 +1,4 @@
-"""What both pictures share: escaping, a page by itself, ids, notebooks."""
+"""What all pictures share: escaping, a page by itself, ids, notebooks, and colours that can be read."""
 
 import re
 import sys
@@ -8,6 +8,7 @@ import pytest
 from made_pages import data_of, made, read
 
 from spacy_sbert import visual
+from spacy_sbert.visual.page import DARK, DARK_LABELS, LIGHT, LIGHT_LABELS, STEPS, _ink, scale, step
 
 EVIL = "</script><script>alert(1)</script><!-- \"quoted\" 'x' & <img src=x onerror=alert(2)> \u202e\u2028 ]]> $x$"
 STYLES = ("heatmap", "map")
@@ -71,6 +72,49 @@ def test_shown_in_a_notebook(monkeypatch):
     assert visual.render(docs(), jupyter=True, page=True) is None
     ((kind, html),) = shown
     assert kind == "HTML" and html.startswith("<figure ") and "mathjax_ignore" in html
-    monkeypatch.setattr(sys.modules["spacy_sbert.visual.render"], "is_in_jupyter", lambda: True)
+    monkeypatch.setattr(visual, "is_in_jupyter", lambda: True)
     assert visual.render(docs()) is None and len(shown) == 2
     assert visual.render(docs(), jupyter=False).startswith("<figure ") and len(shown) == 2
+
+
+# Colours
+
+
+def _contrast(*colours):
+    """Contrast ratio of WCAG 2.2, from 1 to 21."""
+    luminances = []
+    for colour in colours:
+        parts = [part / 255 for part in bytes.fromhex(colour[1:])]
+        linear = [part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts]
+        luminances.append(sum(weight * part for weight, part in zip((0.2126, 0.7152, 0.0722), linear, strict=True)))
+    return (max(luminances) + 0.05) / (min(luminances) + 0.05)
+
+
+@pytest.mark.parametrize("stops", [LIGHT, DARK])
+def test_scale_moves_away_from_zero(stops):
+    colours = scale(stops)
+    assert len(colours) == 2 * STEPS + 1
+    assert colours[:: STEPS // 2] == list(stops)
+    middle = [_contrast(colour, colours[STEPS]) for colour in colours]
+    assert middle[STEPS:] == sorted(middle[STEPS:]) and middle[: STEPS + 1] == sorted(middle[: STEPS + 1], reverse=True)
+    for negative, positive in ((colours[0], colours[-1]), (colours[STEPS // 2], colours[-1 - STEPS // 2])):
+        red, blue = slice(1, 3), slice(5, 7)
+        assert int(negative[red], 16) > int(negative[blue], 16) and int(positive[red], 16) < int(positive[blue], 16)
+
+
+@pytest.mark.parametrize("stops", [LIGHT, DARK])
+def test_numbers_can_be_read(stops):
+    for colour in scale(stops):
+        assert _contrast(colour, {"#000": "#000000", "#fff": "#ffffff"}[_ink(colour)]) >= 4.58
+
+
+@pytest.mark.parametrize(("labels", "page"), [(LIGHT_LABELS, "#ffffff"), (DARK_LABELS, "#14171d")])
+def test_points_stand_out(labels, page):
+    assert min(_contrast(colour, page) for colour in labels) >= 3  # WCAG 1.4.11, of graphics
+    assert len(set(labels)) == len(labels) == 8
+
+
+def test_steps():
+    assert [step(value, -1, 1) for value in (-1, -0.5, 0, 0.24, 1)] == [-20, -10, 0, 5, 20]
+    assert [step(value, -0.2, 0.8) for value in (-0.2, 0, 0.4, 0.8, 1)] == [-5, 0, 10, 20, 20]
+    assert [step(value, 0.6, 1) for value in (-1, 0.6, 0.8, 1)] == [0, 0, 10, 20]
