@@ -10,7 +10,7 @@ from ._util import app, exit_on_error, load
 from .options import Code, Overwrite, Pipe, Quiet
 
 if TYPE_CHECKING:
-    from ..hub.card import PipelineFacts
+    from ..hub.cards import PipelineFacts
 
 _PIPELINE = Argument(help="The folder of the pipeline.", exists=True, file_okay=False)
 _NAME = Option("--name", "-n", help="The name of the package; by default that in meta.json.")
