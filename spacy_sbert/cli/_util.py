@@ -31,7 +31,8 @@ def _begin() -> None:
 
 def fail(title: str, text: str = "") -> NoReturn:
     """Print an error and end the command. Names of files in it need not be UTF-8."""
-    msg.fail(*(part.encode("utf8", "backslashreplace").decode("utf8") for part in (title, text)))
+    title, text = (part.encode("utf8", "backslashreplace").decode("utf8") for part in (title, text))
+    msg.fail(title, text)
     raise Exit(1)
 
 

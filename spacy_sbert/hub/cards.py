@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from huggingface_hub import EvalResult, ModelCard, ModelCardData
 from huggingface_hub.errors import HFValidationError
@@ -47,7 +47,8 @@ _MEASURES = {  # of sentence vectors: a label, and the task and metric of the hu
 }
 
 
-class _Corpus(NamedTuple):
+@dataclass(frozen=True)
+class _Corpus:
     """The data that one reader in [corpora] of a config reads.
 
     role: its place there, such as "train" or "dev, sts". file: its name, or names, without folders.

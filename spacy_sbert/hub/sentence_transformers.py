@@ -227,10 +227,10 @@ def _transformer_config(
     folder: Path, modules: list[tuple[str, str]], settings: sbert_config.SentenceTransformersConfig
 ) -> dict[str, object]:
     """Return the pooling and prompts of a transformer; without a Pooling module, the mean is taken."""
-    pooling: sbert_config.PoolingSettings | None = sbert_config.PoolingSettings("mean")
+    pooling = sbert_config.PoolingSettings("mean")
     for path in [path for kind, path in modules if kind == "Pooling"]:
-        pooling = sbert_config.read_pooling(folder, path)
-        if pooling is None or pooling.name is None:
+        pooling = sbert_config.read_pooling(folder, path) or sbert_config.PoolingSettings(None)
+        if pooling.name is None:
             raise ValueError(
                 f"The Pooling module of {folder} asks for something unknown here, in "
                 f"{sbert_config.inside(folder, path) / 'config.json'}: expected some of {', '.join(POOLING)}."
@@ -319,7 +319,7 @@ def _load_dense(model: Model, dense: list[_Dense], width: int) -> None:
             raise _refused(read.folder, reason)
         width = layer.get_dim("nO")
         for key, value in read.weights.items():
-            layer.set_param(key, layer.ops.asarray(value))
+            layer.set_param(key, layer.ops.asarray(value))  # type: ignore[arg-type]
 
 
 def _refused(folder: Path, reason: str) -> ValueError:
