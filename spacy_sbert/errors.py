@@ -95,10 +95,6 @@ class Errors:
     NOT_A_TEXT = "{path}, line {line}: expected a text in the column '{column}', got {given!r}. Repair the line."
     BAD_ENCODING = "{path}, line {line}: not UTF-8 ({reason}). Convert the file to UTF-8."
     BAD_JSON = "{path}, line {line}: expected a JSON object, got {reason}. Repair the line{hint}."
-    CARD_NO_ENCODER = (
-        "Nothing to write a card about: none of the pipes makes sentence vectors (given: {given}). Expected a "
-        "pipeline with an 'sbert' or 'sbert_meta' pipe."
-    )
     NO_TEXT_ENCODER = (
         "Cannot encode texts without Docs: the 'sbert' pipe '{name}' listens to a transformer that is not of "
         "this package, or is in no pipeline. Give the 'transformer' pipe the architecture "

@@ -7,8 +7,8 @@ from typing import Any, TextIO, TypeVar
 
 from tqdm import tqdm
 
-LINE_SECONDS = 30.0  # between two lines in a log file
-ONE_STEP = "{l_bar}{bar}| {elapsed}"  # where nothing is counted
+_LINE_SECONDS = 30.0  # between two lines in a log file
+_ONE_STEP = "{l_bar}{bar}| {elapsed}"  # where nothing is counted
 ItemT = TypeVar("ItemT")
 
 
@@ -31,17 +31,11 @@ def progress_bar(
     layout (str): as bar_format of tqdm; None for its own.
     YIELDS (tqdm): whose update(n) moves it on.
     """
-    disable = None if shown is None else not shown
-    settings: dict[str, Any] = {
-        "desc": desc,
-        "unit": f" {unit}",
-        "leave": leave,
-        "disable": disable,
-        "bar_format": layout,
-    }
-    if shown and _is_log():
-        settings |= {"file": _Lines(sys.stderr), "mininterval": LINE_SECONDS, "maxinterval": LINE_SECONDS}
-    with tqdm(total=total, initial=initial, **settings) as bar:
+    own = sys.__stderr__  # of the process; a notebook has another one, and shows bars
+    settings: dict[str, Any] = {"disable": None if shown is None else not shown, "leave": leave, "bar_format": layout}
+    if shown and own is not None and sys.stderr is own and not own.isatty():
+        settings |= {"file": _Lines(own), "mininterval": _LINE_SECONDS, "maxinterval": _LINE_SECONDS}
+    with tqdm(total=total, initial=initial, desc=desc, unit=f" {unit}", **settings) as bar:
         yield bar
 
 
@@ -61,12 +55,6 @@ class _Lines:
 
     def flush(self) -> None:
         self._file.flush()
-
-
-def _is_log() -> bool:
-    """Return whether standard error is that of the process, and no terminal; a notebook has its own, and shows bars."""
-    own = sys.__stderr__
-    return own is not None and sys.stderr is own and not own.isatty()
 
 
 def progress_of(
@@ -95,6 +83,6 @@ def ticking(desc: str, *, shown: bool | None) -> Iterator[None]:
 
     desc (str): what is done.
     """
-    with progress_bar(1, shown=shown, desc=desc, layout=ONE_STEP) as bar:
+    with progress_bar(1, shown=shown, desc=desc, layout=_ONE_STEP) as bar:
         yield
         bar.update()

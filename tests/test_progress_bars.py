@@ -178,8 +178,8 @@ def test_a_log_file_gets_lines(monkeypatch, leave):
     log = io.TextIOWrapper(io.BytesIO(), encoding="utf8")
     monkeypatch.setattr(sys, "stderr", log)
     monkeypatch.setattr(sys, "__stderr__", log)
-    assert 10 <= progress.LINE_SECONDS <= 60
-    monkeypatch.setattr(progress, "LINE_SECONDS", 0)
+    assert 10 <= progress._LINE_SECONDS <= 60
+    monkeypatch.setattr(progress, "_LINE_SECONDS", 0)
     with progress_bar(8, shown=True, unit="steps", desc="Waiting", leave=leave) as bar:
         for _ in range(8):
             bar.update()

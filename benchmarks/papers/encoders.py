@@ -32,7 +32,7 @@ import torch
 from safetensors.numpy import save_file
 
 from spacy_sbert.files.text_lines import read_counts
-from spacy_sbert.hub.import_ import import_folder
+from spacy_sbert.hub import import_folder
 
 ROOT = Path(__file__).parent.parent.parent
 HERE = Path(__file__).parent

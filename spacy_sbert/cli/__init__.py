@@ -4,14 +4,13 @@ from spacy.cli._util import app as spacy_app
 
 from . import (  # noqa: F401 (each registers its command)
     benchmark,
-    card,
     cluster,
     compare,
     convert,
     encode,
     evaluate,
     fit_meta,
-    folders,
+    hub,
     index,
     init_config,
     mine,

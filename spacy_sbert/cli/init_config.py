@@ -27,12 +27,12 @@ if TYPE_CHECKING:
 
     from ..readers.infer_schema import OwnTable
 
-_KINDS = {  # of a kind of table: what it has, and what is learned of it
-    "graded": ("pairs with scores", "the cosine of a pair is to be its score"),
-    "binary": ("pairs with scores of 0 and 1", "pairs scored 1 are to be near, pairs scored 0 apart"),
-    "labelled": ("pairs with labels", "a head is to tell the label of a pair"),
-    "positives": ("pairs", "of all second texts in a batch the own one is to be the nearest"),
-    "triplets": ("triplets", "the second text is to be nearer to the first than the third, and than others'"),
+_KINDS = {  # of a table: its rows, and the objective
+    "graded": ("pairs with scores", "the cosine of a pair should be its score"),
+    "binary": ("pairs with scores of 0 and 1", "pairs scored 1 should be near, pairs scored 0 apart"),
+    "labelled": ("pairs with labels", "a head predicts the label of a pair"),
+    "positives": ("pairs", "each text should be closest to its own partner among all in the batch"),
+    "triplets": ("triplets", "the first text should be nearer to the second than to the third, and than to others'"),
     "classes": ("texts with labels", "texts of one label should be nearer to each other than to those of another"),
 }
 
@@ -107,82 +107,69 @@ def _tables(train_path: Path, dev_path: Path, known: dict[str, Any], *, shown: b
     if "members" not in known and known["header"] and is_tabs and starts_as_sts(train_path):
         fail(
             f"{train_path} has the layout of the STS benchmark, which needs no config of its own: train with "
-            "configs/sts.cfg. For one of the columns' own, name them: --no-header --members 5,6 --score 4."
+            "configs/sts.cfg. For other columns, name them: --no-header --members 5,6 --score 4."
         )
     with ticking(f"Reading {train_path.name}", shown=shown):
         from ..readers.infer_schema import find_table
 
         train = find_table(train_path, **known)
-    names: dict[str, Any] = {
-        "members": train.columns.members,
-        "score": train.columns.score,
-        "label": train.columns.label,
-    }
-    ends = {"min_score": train.columns.min_score, "max_score": train.columns.max_score}
-    if train.columns.missing:
-        names["missing"] = list(train.columns.missing)
-    of_train = known | {key: value for key, value in names.items() if value is not None}
+    columns = train.columns
+    of_train = without_none(members=columns.members, score=columns.score, label=columns.label)
+    if columns.missing:
+        of_train["missing"] = list(columns.missing)
+    if columns.score is not None:
+        of_train |= {"min_score": columns.min_score, "max_score": columns.max_score}
     with ticking(f"Reading {dev_path.name}", shown=shown):
-        dev = find_table(dev_path, **(of_train | (ends if train.columns.score is not None else {})))
-    if train.kind == "positives" and dev.kind not in ("graded", "binary"):
-        fail(
-            f"{dev_path} has no gold to score by, neither a score nor a label: with pairs alone nothing can be "
-            "measured. Give a dev table with a column 'score', 0 for pairs that do not belong together and 1 "
-            "for those that do."
-        )
-    for what, path, table in (("learned from", train_path, train), ("measured on", dev_path, dev)):
-        if reason := table.undefined():
-            fail(
-                f"Nothing can be {what} {path}: {reason}. Give a table with several values, or one without this column."
-            )
-    if train.kind == "binary" and dev.kind != "binary":
-        fail(
-            f"{train_path} has scores of 0 and 1 alone, {dev_path} has others, too: average precision, which "
-            "is measured in training on pairs of 0 and 1, is not defined for them. Give a dev table with "
-            "scores of 0 and 1."
-        )
-    if train.kind == "labelled":
-        _check_labels(train_path, dev_path, train, dev)
+        dev = find_table(dev_path, **known | of_train)
+    _check_gold(train_path, dev_path, train, dev)
     return train, dev
 
 
-def _check_labels(train_path: Path, dev_path: Path, train: "OwnTable", dev: "OwnTable") -> None:
-    """Compare the labels of pairs: a classifier gives only those that it has learned."""
+def _check_gold(train_path: Path, dev_path: Path, train: "OwnTable", dev: "OwnTable") -> None:
+    """Check that something can be learned from the first table, and measured on the second."""
     from ..readers import listed_labels
 
+    if train.kind == "positives" and dev.kind not in ("graded", "binary"):
+        fail(
+            f"{dev_path} has no gold to score by. Give a dev table with a column 'score': 0 for pairs that do not "
+            "belong together, 1 for those that do."
+        )
+    for what, path, table in (("learned from", train_path, train), ("measured on", dev_path, dev)):
+        if reason := table.undefined():
+            fail(f"Nothing can be {what} {path}: {reason}. Give a table with several values, or without this column.")
+    if train.kind == "binary" and dev.kind != "binary":
+        fail(
+            f"{train_path} has only scores of 0 and 1, {dev_path} has others, on which average precision is not "
+            "defined. Give a dev table with scores of 0 and 1."
+        )
     known, labels = train.labels(), dev.labels()
-    unknown = [label for label in labels if label not in known] if known else []
-    named = {"train": train_path, "dev": dev_path, "given": listed_labels(unknown)}
+    unknown = [label for label in labels if label not in known] if known and train.kind == "labelled" else []
     if unknown and len(unknown) == len(labels):
         fail(
-            (
-                "{dev} has the labels {given}, and {train} has none of them: {known}. Spell them alike, or give "
-                "another dev table."
-            ).format(known=listed_labels(known), **named)
+            f"{dev_path} has the labels {listed_labels(unknown)}, none of which is in {train_path}: "
+            f"{listed_labels(known)}. Spell them alike, or give another dev table."
         )
     if unknown:
-        count = sum(labels[label] for label in unknown)
-        msg.warn(Warnings.UNKNOWN_INIT_LABELS.format(count=count, **named))
+        named = {"train": train_path, "dev": dev_path, "given": listed_labels(unknown)}
+        msg.warn(Warnings.UNKNOWN_INIT_LABELS.format(count=sum(labels[label] for label in unknown), **named))
 
 
 def _summarize(out: Path, config: "Config", train: "OwnTable", dev: "OwnTable") -> None:
-    """Print what was found, what is learned of it and for how long, and the next command."""
+    """Print what was found, what is learned from it and for how long, and the next command."""
     from ..training.quickstart_config import count_steps
 
-    what, learned = _KINDS[train.kind]
-    gold = train.columns.score or train.columns.label
-    columns = ", ".join((*train.columns.members, *([] if gold is None else [gold])))
-    msg.good(f"Saved {out}: {train.count} {what} ({columns}), scored on {dev.count}")
-    if (train.columns.min_score, train.columns.max_score) != (0.0, 1.0):
-        msg.info(f"Scores are scaled from {train.columns.min_score:g}..{train.columns.max_score:g} to 0..1")
+    (what, learned), columns = _KINDS[train.kind], train.columns
+    names = ", ".join(filter(None, (*columns.members, columns.score or columns.label)))
+    msg.good(f"Saved {out}: {train.count} {what} ({names}), scored on {dev.count}")
+    if (columns.min_score, columns.max_score) != (0.0, 1.0):
+        msg.info(f"Scores are scaled from {columns.min_score:g}..{columns.max_score:g} to 0..1")
     for part, table in (("train", train), ("dev", dev)):
         if table.skipped:
             msg.info(f"Of {part}, {table.skipped_rows()}")
     if train.unused:
         msg.info(f"Columns not used: {', '.join(train.unused)}")
     msg.info(f"Objective: {learned}")
-    encoder = config["components"]["sbert"]["model"]["name"]
-    msg.info(f"Encoder: {encoder}, in the pipe itself: spacy-transformers is not needed")
+    msg.info(f"Encoder: {config['components']['sbert']['model']['name']}, in the pipe itself")
     settings = config["training"]
     measure = next(name for name, weight in settings["score_weights"].items() if weight)
     every, epochs = settings["eval_frequency"], settings["max_epochs"]

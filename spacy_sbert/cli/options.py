@@ -73,4 +73,6 @@ def without_none(**options: object) -> dict[str, Any]:
 def layout_of(*, members: str | None, **options: object) -> dict[str, Any]:
     """Return the options on the layout of a file that have a value, as PairCorpus takes them; an empty name is none."""
     layout = {name: value for name, value in options.items() if value not in (None, "")}
+    if "format" in options:
+        layout.setdefault("format", AUTO)
     return layout | ({"members": column_names_in(members)} if members else {})

@@ -11,10 +11,8 @@ from wasabi import msg
 from ._util import app, exit_on_error, fail, use_gpu
 from .options import CODE, Gpu
 
-UNKNOWN_OPTIONS = {"allow_extra_args": True, "ignore_unknown_options": True}
 
-
-@app.command("train", context_settings=UNKNOWN_OPTIONS)
+@app.command("train", context_settings={"allow_extra_args": True, "ignore_unknown_options": True})
 def _train_cli(
     context: Context,  # the settings of the config that are given as options
     config: Annotated[Path, Argument(help="The config to train with.", exists=True, dir_okay=False)],
@@ -49,12 +47,12 @@ def _train_cli(
     from ..readers.infer_schema import check_missing_labels
     from ..training.quickstart_config import check_config, check_output, check_overrides
 
-    options = [word.split("=")[0] for word in context.args if word.startswith("--")]
-    for unknown in [option for option in options if "." not in option]:
-        fail(
-            f"There is no option {unknown}: expected one that `spacy sbert train --help` lists, or a setting "
-            "of the config with its section, such as --training.max_epochs 4."
-        )
+    for option in [word.split("=")[0] for word in context.args if word.startswith("--")]:
+        if "." not in option:
+            fail(
+                f"There is no option {option}: expected one that `spacy sbert train --help` lists, or a setting "
+                "of the config with its section, such as --training.max_epochs 4."
+            )
     overrides = parse_config_overrides(context.args)
     import_code(code)
     with launched(gpu_id) as ranks:
@@ -86,18 +84,11 @@ def _train_cli(
 
 
 def _warn_stopped(checkpoint: Path | None, every: int) -> None:
-    """Tell how an interrupted training goes on."""
-    text = "What was saved is whole. "
+    """Tell how to continue an interrupted training."""
     if checkpoint is not None:
-        text += f"The same command with --resume goes on from {checkpoint}."
+        text = f"The same command with --resume goes on from {checkpoint}."
     elif every:
-        text += (
-            f"There is no checkpoint to go on from: the first is kept after step {every}. Give a smaller "
-            "--checkpoint-every to have one sooner."
-        )
+        text = f"There is no checkpoint to go on from: the first is saved after step {every} (--checkpoint-every)."
     else:
-        text += (
-            "There is no checkpoint to go on from: with --checkpoint-every 50, a training keeps one every 50 steps, "
-            "and the same command with --resume goes on from it."
-        )
-    msg.warn("Stopped", text)
+        text = "There is no checkpoint to go on from: with --checkpoint-every 50, one is saved every 50 steps."
+    msg.warn("Stopped", f"What was saved is whole. {text}")

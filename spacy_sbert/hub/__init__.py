@@ -2,7 +2,6 @@
 
 from ..models.options import REFERENCE
 from .distillation import distill_static
-from .export import export_folder
-from .import_ import import_folder
+from .sentence_transformers import export_folder, import_folder
 
 __all__ = ["REFERENCE", "distill_static", "export_folder", "import_folder"]

@@ -17,7 +17,7 @@ from tokenizers import Tokenizer
 from ..errors import Errors, Warnings
 from ..models.encoded_docs import TruncationCounter
 from ..models.sentence_pooling import SentencePooling
-from ..models.static_embedding import without_special_tokens
+from ..models.static_embedding import StaticEmbedding, without_special_tokens
 from ..models.text_encoders import TransformerTextEncoder, encode_all
 from ..models.tokenization import TokenizedBatch
 from ..models.transformer import SpanTransformer, load
@@ -27,9 +27,12 @@ from ..progress import progress_bar, ticking
 from ..similarity import principal_components
 from ..validation import NonNegative, Width, validated
 
-SMOOTHING = 1e-2  # a; what the fit leaves of the teacher's vectors hardly changes above it, and grows below
+_SMOOTHING = 1e-2  # a; what the fit leaves of the teacher's vectors hardly changes above it, and grows below
 # Of a teacher's vectors. They may lie in a plane, as layer normalisation has it: what leads out of it is rounding.
-ROUNDING = numpy.finfo("float32").eps
+_ROUNDING = numpy.finfo("float32").eps
+_BATCH = 4096  # wordpieces that are encoded at once
+_MIN_COUNT = 5  # of a word in the corpus
+_N_FIT = 20_000  # texts that the table is fitted to: five times as many change nothing
 
 
 def _wordpiece_counts(tokenizer: str, texts: Sequence[str], n_wordpieces: int) -> sparse.csr_array:
@@ -50,7 +53,7 @@ def _frequency_weights(counts: numpy.ndarray) -> numpy.ndarray:
     counts (int64 (wordpieces,)). RETURNS (float64 (wordpieces,)): a = 0.01.
     SOURCE: Arora et al. 2017, section 3, equation 3.
     """
-    return SMOOTHING / (SMOOTHING + counts / counts.sum())
+    return _SMOOTHING / (_SMOOTHING + counts / counts.sum())
 
 
 def _principal_axes(vectors: numpy.ndarray, size: int) -> numpy.ndarray:
@@ -70,68 +73,43 @@ def _least_squares(table: numpy.ndarray, counts: sparse.csr_array, targets: nump
     RETURNS (float64 (width, size)): R, the solution of least norm if there are several.
     """
     means = (counts @ table) / counts.sum(axis=1)[:, None]
-    return numpy.linalg.lstsq(means, targets, rcond=ROUNDING * table.shape[1])[0]
+    return numpy.linalg.lstsq(means, targets, rcond=_ROUNDING * table.shape[1])[0]
 
 
-BATCH = 4096  # wordpieces that are encoded at once
+def _encode_vocabulary(encoder: TransformerTextEncoder, words: Sequence[str], *, progress: bool) -> numpy.ndarray:
+    """Encode each wordpiece on its own, between the special tokens, and each word as a text: float32 (n, width).
 
-
-class _Vocabulary:
-    """The vectors of a transformer for its wordpieces and for words, before normalisation.
-
-    The length is kept because informative words have longer vectors.
-
-    encoder (TextEncoder): of the transformer. progress (bool): whether to show progress bars.
+    Vectors keep their length, because informative words have longer ones.
     """
-
-    def __init__(self, encoder: TransformerTextEncoder, *, progress: bool):
-        pooling = encoder.pooling.copy()
-        pooling.normalize = False
-        self._encoder = TransformerTextEncoder(encoder.model, pooling, encoder.settings)
-        self._progress = progress
-
-    def wordpieces(self) -> numpy.ndarray:
-        """Encode each wordpiece on its own, between the special tokens: float32 (wordpieces, width)."""
-        count, found = len(self._encoder.model.wordpiece_tokenizer.strings), []
-        with progress_bar(count, shown=self._progress, unit="wordpieces") as bar:
-            for ids in numpy.array_split(numpy.arange(count), -(-count // BATCH)):
-                found.append(self._encoder.encode(self._alone(ids))[0])
-                bar.update(len(ids))
-        return numpy.concatenate(found)
-
-    def words(self, words: Sequence[str]) -> numpy.ndarray:
-        """Encode each word as a text: float32 (n, width)."""
-        progress, cuts = self._progress, TruncationCounter()
-        return encode_all(self._encoder, words, window=BATCH, progress=progress, n_process=1, gpu_ids=(), cuts=cuts)
-
-    def _alone(self, ids: numpy.ndarray) -> TokenizedBatch:
-        """Build a window for each wordpiece, with the special tokens and the prompt that surround a text."""
-        template = self._encoder.tokenize(["a"])
-        of_text = numpy.flatnonzero(~template.special)
-        before, behind = template.ids[: of_text[0]], template.ids[of_text[-1] + 1 :]
-        windows = numpy.stack([numpy.concatenate([before, [one], behind]) for one in ids])
-        return TokenizedBatch(
-            text_of=numpy.arange(len(ids)),
-            lengths=numpy.full(len(ids), windows.shape[1]),
-            ids=windows.reshape(-1),
-            type_ids=None,
-            special=numpy.tile(numpy.arange(windows.shape[1]) != len(before), len(ids)),
-            offsets=None,
-            n_cut=numpy.zeros(len(ids), dtype="int64"),
-            n_lead=template.n_lead,
-        )
+    pooling = encoder.pooling.copy()
+    pooling.normalize = False
+    encoder = TransformerTextEncoder(encoder.model, pooling, encoder.settings)
+    template, count = encoder.tokenize(["a"]), len(encoder.model.wordpiece_tokenizer.strings)
+    parts = []
+    with progress_bar(count, shown=progress, unit="wordpieces") as bar:
+        for ids in numpy.array_split(numpy.arange(count), -(-count // _BATCH)):
+            parts.append(encoder.encode(_in_place_of_text(ids, template))[0])
+            bar.update(len(ids))
+    cuts = TruncationCounter()
+    of_words = encode_all(encoder, words, window=_BATCH, progress=progress, n_process=1, gpu_ids=(), cuts=cuts)
+    return numpy.concatenate([*parts, of_words])
 
 
-MIN_COUNT = 5  # of a word in the corpus
-WORDPIECE = "WordPiece"
-
-
-def _tokenizer_kind(tokenizer: str) -> str:
-    """Return the model type of a tokenizer, such as WordPiece or Unigram.
-
-    tokenizer (str): the tokenizer's JSON.
-    """
-    return json.loads(tokenizer)["model"]["type"]
+def _in_place_of_text(ids: numpy.ndarray, template: TokenizedBatch) -> TokenizedBatch:
+    """Build a window for each wordpiece, with the special tokens and the prompt around the text of a template."""
+    of_text = numpy.flatnonzero(~template.special)
+    windows = numpy.tile(numpy.delete(template.ids, of_text[1:]), (len(ids), 1))
+    windows[:, of_text[0]] = ids
+    return TokenizedBatch(
+        text_of=numpy.arange(len(ids)),
+        lengths=numpy.full(len(ids), windows.shape[1]),
+        ids=windows.reshape(-1),
+        type_ids=None,
+        special=numpy.tile(numpy.arange(windows.shape[1]) != of_text[0], len(ids)),
+        offsets=None,
+        n_cut=numpy.zeros(len(ids), dtype="int64"),
+        n_lead=template.n_lead,
+    )
 
 
 def _frequent_words(tokenizer: str, texts: Iterable[str], count: int) -> list[str]:
@@ -140,15 +118,15 @@ def _frequent_words(tokenizer: str, texts: Iterable[str], count: int) -> list[st
     tokenizer (str): the JSON of a WordPiece tokenizer; its normaliser and pre-tokenizer define what a word is.
     count (int): the maximum number of words.
     """
-    said, plain = json.loads(tokenizer), Tokenizer.from_str(tokenizer)
-    known, longest = said["model"]["vocab"], said["model"]["max_input_chars_per_word"]
+    model, plain = json.loads(tokenizer)["model"], Tokenizer.from_str(tokenizer)
     counts: Counter[str] = Counter()
     for text in texts:
         normal = plain.normalizer.normalize_str(text) if plain.normalizer else text
         split = plain.pre_tokenizer.pre_tokenize_str(normal) if plain.pre_tokenizer else [(normal, None)]
         counts.update(word for word, _ in split)
-    ranked = (word for word, seen in counts.most_common() if seen >= MIN_COUNT)
-    return [word for word in ranked if word not in known and len(word) <= longest][:count]
+    ranked = (word for word, seen in counts.most_common() if seen >= _MIN_COUNT)
+    longest = model["max_input_chars_per_word"]
+    return [word for word in ranked if word not in model["vocab"] and len(word) <= longest][:count]
 
 
 def _with_words(tokenizer: str, words: Iterable[str], first: int) -> str:
@@ -156,12 +134,9 @@ def _with_words(tokenizer: str, words: Iterable[str], first: int) -> str:
 
     first (int): the id of the first word; the others follow.
     """
-    said = json.loads(tokenizer)
-    said["model"]["vocab"].update({word: number for number, word in enumerate(words, start=first)})
-    return json.dumps(said, ensure_ascii=False)
-
-
-N_FIT = 20_000  # texts that the table is fitted to: five times as many change nothing
+    content = json.loads(tokenizer)
+    content["model"]["vocab"].update({word: number for number, word in enumerate(words, start=first)})
+    return json.dumps(content, ensure_ascii=False)
 
 
 @validated
@@ -206,20 +181,19 @@ def distill_static(
     with ticking("Counting words", shown=progress):
         tokenizer, frequent = _tokenizer(transformer, texts, words, n_pieces)
         counts = _wordpiece_counts(tokenizer, texts, n_pieces + len(frequent))
-    held = numpy.flatnonzero(counts.sum(axis=1))
-    if len(held) < size:
+    nonempty = numpy.flatnonzero(counts.sum(axis=1))
+    if len(nonempty) < size:
         raise ValueError(
-            f"The vocabulary has {len(held)} texts with words, and {size} are needed to fit a table of {size} "
+            f"The vocabulary has {len(nonempty)} texts with words, and {size} are needed to fit a table of {size} "
             "numbers to the teacher: give more texts, one a line, or a smaller size."
         )
-    vocabulary = _Vocabulary(encoder, progress=progress)
-    vectors = numpy.concatenate([vocabulary.wordpieces(), vocabulary.words(frequent)])
-    fitted = held[numpy.linspace(0, len(held) - 1, min(len(held), N_FIT)).astype("int64")]
-    said = pipe.encode([texts[number] for number in fitted], progress=progress)
+    vectors = _encode_vocabulary(encoder, frequent, progress=progress)
+    fitted = nonempty[numpy.linspace(0, len(nonempty) - 1, min(len(nonempty), _N_FIT)).astype("int64")]
+    targets = pipe.encode([texts[number] for number in fitted], progress=progress)
     with ticking("Fitting", shown=progress):
-        axes = _principal_axes(said, size)
+        axes = _principal_axes(targets, size)
         weighted = vectors * _frequency_weights(counts.sum(axis=0))[:, None]
-        table = weighted @ _least_squares(weighted, counts[fitted], said @ axes)
+        table = weighted @ _least_squares(weighted, counts[fitted], targets @ axes)
     return _pipeline(str(teacher.lang), str(transformer.attrs["name"]), tokenizer, table.astype("float32"), axes)
 
 
@@ -234,10 +208,10 @@ def _tokenizer(
     if not shim.tokenizer.is_fast:
         raise ValueError(Errors.SLOW_TOKENIZER.format(name=shim.name))
     tokenizer = without_special_tokens(shim.tokenizer.backend_tokenizer.to_str(), lowercase=shim.load().lowercase)
-    if n_words and _tokenizer_kind(tokenizer) != WORDPIECE:
-        warnings.warn(Warnings.NO_WORDS.format(given=_tokenizer_kind(tokenizer)), stacklevel=4)
-        n_words = 0
-    words = _frequent_words(tokenizer, texts, n_words) if n_words else []
+    kind = json.loads(tokenizer)["model"]["type"]
+    if n_words and kind != "WordPiece":
+        warnings.warn(Warnings.NO_WORDS.format(given=kind), stacklevel=4)
+    words = _frequent_words(tokenizer, texts, n_words) if n_words and kind == "WordPiece" else []
     return _with_words(tokenizer, words, n_pieces) if words else tokenizer, words
 
 
@@ -247,13 +221,9 @@ def _pipeline(lang: str, teacher: str, tokenizer: str, table: numpy.ndarray, axe
     nlp = spacy.blank(lang)
     nlp.add_pipe("sbert", config={"model": {**model, "normalize": True}, "loss": loss})
     student = find_sbert(nlp).model
-    encoder, projection = find_static_embedding(student), student.get_ref("loss")
-    if encoder is not None:
-        encoder.set_table(tokenizer, table)
+    cast(StaticEmbedding, find_static_embedding(student)).set_table(tokenizer, table)
+    projection = student.get_ref("loss")
     projection.set_dim("nO", axes.shape[0])
     projection.set_dim("nI", axes.shape[1])
     projection.set_param("W", projection.ops.asarray2f(cast(Floats2d, axes), dtype="float32"))
     return nlp
-
-
-__all__ = ["distill_static"]

@@ -2,7 +2,6 @@
 
 import os
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from difflib import get_close_matches
 from math import ceil
 from pathlib import Path
@@ -20,32 +19,17 @@ _EVALUATIONS = 10  # at the scores, in all epochs
 _PATIENCE = 3  # evaluations without a better score, after which training ends
 
 
-@dataclass(frozen=True)
-class _Objective:
-    """Settings for a kind of table.
-
-    loss: the layer. measure: the score by which the best weights are kept. batch_size: examples of a step. model:
-    settings of the encoder.
-    """
-
-    loss: Mapping[str, Any]
-    measure: str
-    batch_size: int
-    model: Mapping[str, Any]
-
-
 _CONTRASTIVE = {"@layers": "spacy-sbert.OnlineContrastiveLoss.v1", "distance": "cosine", "margin": 0.5}
 _RANKING = {"@layers": "spacy-sbert.MultipleNegativesRankingLoss.v1", "scale": 20.0}
 _SOFTMAX = {"@layers": "spacy-sbert.SoftmaxLoss.v1", "learn_rate_factor": 50.0}
 _BATCH_HARD = {"@layers": "spacy-sbert.BatchHardTripletLoss.v1", "distance": "euclidean", "margin": 1.0}
-_OBJECTIVES = {  # by the kind of the table
-    "graded": _Objective({"@layers": "spacy-sbert.CosineSimilarityLoss.v1"}, "sts_spearman", 16, {}),
-    "binary": _Objective(_CONTRASTIVE, "pair_ap", 32, {}),
-    "labelled": _Objective(_SOFTMAX, "nli_acc", 16, {"normalize": False}),  # as configs/nli.cfg
-    "positives": _Objective(_RANKING, "pair_ap", 32, {}),
-    "triplets": _Objective(_RANKING, "triplet_acc", 32, {}),
-    # large batches, as several texts of a class must meet in one
-    "classes": _Objective(_BATCH_HARD, "knn_acc", 64, {}),
+_OBJECTIVES: dict[str, tuple[dict[str, Any], str, int]] = {  # by the kind of table: loss, measure and batch size
+    "graded": ({"@layers": "spacy-sbert.CosineSimilarityLoss.v1"}, "sts_spearman", 16),
+    "binary": (_CONTRASTIVE, "pair_ap", 32),
+    "labelled": (_SOFTMAX, "nli_acc", 16),
+    "positives": (_RANKING, "pair_ap", 32),
+    "triplets": (_RANKING, "triplet_acc", 32),
+    "classes": (_BATCH_HARD, "knn_acc", 64),  # large batches, as several texts of a class must meet in one
 }
 _Kind = Literal["graded", "binary", "labelled", "positives", "triplets", "classes"]
 
@@ -74,15 +58,18 @@ def quickstart_config(
     epochs (int): None for 4, or 1 of 20,000 examples or more. seed (int): of the whole training.
     RETURNS (Config): not interpolated.
     """
-    for value in (train["path"], dev["path"], encoder or "", *_columns(train), *_columns(dev)):
-        check_value(str(value))
-    objective, measure = _OBJECTIVES[kind], _OBJECTIVES[scored or kind].measure
+    for table in (train, dev):
+        for value in (table["path"], *(table.get("members") or ()), table.get("score"), table.get("label")):
+            check_value(str(value or ""))
+    check_value(encoder or "")
+    (loss, _, batch_size), (_, measure, _) = _OBJECTIVES[kind], _OBJECTIVES[scored or kind]
     nlp = spacy.blank(lang)
-    model = {**objective.model, **({} if encoder is None else {"name": encoder})}
-    nlp.add_pipe("sbert", config={"loss": dict(objective.loss), **({"model": model} if model else {})})
+    model: dict[str, Any] = {"normalize": False} if kind == "labelled" else {}  # as configs/nli.cfg
+    model |= {} if encoder is None else {"name": encoder}
+    nlp.add_pipe("sbert", config={"loss": dict(loss), **({"model": model} if model else {})})
     config = nlp.config
     epochs = epochs or (1 if count >= _LONG else 4)
-    steps = count_steps(count, objective.batch_size, epochs)
+    steps = count_steps(count, batch_size, epochs)
     frequency = max(1, (steps - 1) // _EVALUATIONS)  # steps are counted from 0
     reader = {"@readers": "spacy-sbert.PairCorpus.v1", "format": "table"}
     config["paths"] |= {"train": str(train["path"]), "dev": str(dev["path"])}
@@ -97,18 +84,13 @@ def quickstart_config(
         "eval_frequency": frequency,
         "patience": _PATIENCE * frequency,
         "accumulate_gradient": 1,
-        "batcher": {"@batchers": "spacy-sbert.batch_by_objective.v1", "size": objective.batch_size},
+        "batcher": {"@batchers": "spacy-sbert.batch_by_objective.v1", "size": batch_size},
         "logger": {"@loggers": "spacy-sbert.ProgressLogger.v1", "progress_bar": True},
         "optimizer": _optimizer(),
         # those of the component, which spaCy would add, are none
         "score_weights": dict.fromkeys(nlp.get_pipe_meta("sbert").default_score_weights or {}) | {measure: 1.0},
     }
     return config
-
-
-def _columns(reading: Mapping[str, Any]) -> list[str]:
-    """Return the names of the columns that a reader is given."""
-    return [*(reading.get("members") or ()), *(reading.get(key) or "" for key in ("score", "label"))]
 
 
 def count_steps(count: int, batch_size: int, epochs: int) -> int:
@@ -131,10 +113,9 @@ def _optimizer() -> dict[str, Any]:
     return {"@optimizers": "Adam.v1", **settings, "learn_rate": rate}
 
 
-_SECTIONS: dict[str, Any] = {"nlp": ConfigSchemaNlp, "training": ConfigSchemaTraining, "initialize": ConfigSchemaInit}
-
-_WITH_SOURCE = ("source", "component", "replace_listeners")  # what spaCy reads of a component with a source
-_NAMED = ("paths", "system", "corpora", "components")  # sections whose names a config chooses
+_SCHEMAS: dict[str, Any] = {"nlp": ConfigSchemaNlp, "training": ConfigSchemaTraining, "initialize": ConfigSchemaInit}
+_SOURCE_SETTINGS = ("source", "component", "replace_listeners")  # those of a component with a source
+_FREE_SECTIONS = ("paths", "system", "corpora", "components")  # a config chooses the names in them
 
 
 def check_config(config: Mapping[str, Any]) -> None:
@@ -149,26 +130,25 @@ def check_config(config: Mapping[str, Any]) -> None:
             f"The config has no section [training]; it has: {', '.join(config) or 'none'}. Write one with "
             "'python -m spacy sbert init-config', or complete it with 'python -m spacy init fill-config'."
         )
-    for section, schema in _SECTIONS.items():
+    for section, schema in _SCHEMAS.items():
         for key in config.get(section, {}):
             if key not in schema.model_fields:
-                expected = get_close_matches(key, schema.model_fields, n=1) or schema.model_fields
-                raise ValueError(_unknown_setting(section, key, expected))
-    for name, block in config.get("components", {}).items():
-        if isinstance(block, Mapping) and "name" in block:
+                raise _unknown_setting(section, key, schema.model_fields)
+    components = {name: block for name, block in config.get("components", {}).items() if isinstance(block, Mapping)}
+    for name, block in components.items():
+        if "name" in block:
             raise ValueError(
                 f"[components.{name}] has name = '{block['name']}', which would be ignored: a component has the name "
                 f"of its section. Set name in [components.{name}.model] (--components.{name}.model.name)."
             )
-        if isinstance(block, Mapping) and "source" in block and "factory" not in block:
-            beside = [key for key in block if key not in _WITH_SOURCE]
-            if beside:
-                source = block["source"]
-                raise ValueError(
-                    f"[components.{name}] has a source and also {', '.join(beside)}, which spaCy would ignore. Load "
-                    f'{source} with the setting, spacy.load("{source}", config={{"components.{name}.{beside[0]}": '
-                    "...}), save it, and give that folder as source."
-                )
+        ignored = [key for key in block if key not in _SOURCE_SETTINGS]
+        if "source" in block and "factory" not in block and ignored:
+            source = block["source"]
+            raise ValueError(
+                f"[components.{name}] has a source and also {', '.join(ignored)}, which spaCy would ignore. Load "
+                f'{source} with the setting, spacy.load("{source}", config={{"components.{name}.{ignored[0]}": ...}}), '
+                "save it, and give that folder as source."
+            )
 
 
 def check_overrides(config: Mapping[str, Any], overrides: Mapping[str, Any]) -> None:
@@ -180,9 +160,8 @@ def check_overrides(config: Mapping[str, Any], overrides: Mapping[str, Any]) -> 
     for override in overrides:
         section, _, rest = override.partition(".")
         name, known = rest.split(".")[0], config.get(section, {})
-        if section in _NAMED and name not in known and f"${{{section}.{name}" not in str(config):
-            expected = get_close_matches(name, known, n=1) or known or ["none"]
-            raise ValueError(_unknown_setting(section, name, expected))
+        if section in _FREE_SECTIONS and name not in known and f"${{{section}.{name}" not in str(config):
+            raise _unknown_setting(section, name, known)
 
 
 def check_output(output: Path | None) -> None:
@@ -198,5 +177,6 @@ def check_output(output: Path | None) -> None:
         raise ValueError(f"Cannot save to --output {output}: {existing} {reason}. Give --output another name.")
 
 
-def _unknown_setting(section: str, name: str, expected: Iterable[str]) -> str:
-    return f"[{section}] has no setting '{name}', which would be ignored: expected {', '.join(expected)}."
+def _unknown_setting(section: str, name: str, known: Iterable[str]) -> ValueError:
+    expected = get_close_matches(name, known, n=1) or list(known) or ["none"]
+    return ValueError(f"[{section}] has no setting '{name}', which would be ignored: expected {', '.join(expected)}.")

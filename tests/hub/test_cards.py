@@ -12,7 +12,7 @@ from spacy.lookups import Lookups
 from typer.testing import CliRunner
 
 from spacy_sbert.cli import app
-from spacy_sbert.hub import card_text, cards
+from spacy_sbert.hub import cards
 from spacy_sbert.hub.cards import (
     describe,
     hub_card,
@@ -184,9 +184,9 @@ Stays.
 
 def test_update_of_a_pushed_card(make_nlp, monkeypatch):
     pushed = {}
-    monkeypatch.setattr(card_text.ModelCard, "load", lambda repo: ModelCard(PUSHED))
+    monkeypatch.setattr(cards.ModelCard, "load", lambda repo: ModelCard(PUSHED))
     monkeypatch.setattr(
-        card_text.ModelCard, "push_to_hub", lambda card, repo, commit_message: pushed.update({repo: str(card)})
+        cards.ModelCard, "push_to_hub", lambda card, repo, commit_message: pushed.update({repo: str(card)})
     )
     cards.update_hub("organisation/en_pipeline", hub_metadata(describe(trained(make_nlp()))))
     card = ModelCard(pushed["organisation/en_pipeline"])

@@ -328,7 +328,7 @@ def test_failed_export_leaves_nothing(make_nlp, tmp_path, monkeypatch):
     def full(*args, **kwargs):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("spacy_sbert.hub.export._write", full)
+    monkeypatch.setattr("spacy_sbert.hub.sentence_transformers._write_json", full)
     with pytest.raises(OSError, match="No space left"):
         export_folder(make_nlp(), tmp_path / "out")
     assert list(tmp_path.iterdir()) == []

@@ -1,0 +1,326 @@
+"""Folders of sentence-transformers, read and written without that library."""
+
+import json
+import re
+import warnings
+from importlib.metadata import version
+from pathlib import Path
+from typing import NamedTuple, cast
+
+import numpy
+import spacy
+import torch
+from pydantic import BaseModel, Field
+from safetensors.numpy import save_file
+from safetensors.torch import load_file
+from spacy.language import Language
+from thinc.api import Model
+
+from ..errors import Errors, Warnings
+from ..files.atomic import atomic_folder
+from ..models import sbert_config
+from ..models.heads import activation_of
+from ..models.hub import check_safetensors, resolve
+from ..models.options import REFERENCE, Precision
+from ..models.pooling import POOLING
+from ..models.sentence_pooling import SentencePooling
+from ..models.static_embedding import TABLE_NAMES, TOKENIZER_FILE, WEIGHTS_FILE, StaticEmbedding, read_static
+from ..models.tokenization import Prompts
+from ..models.transformer import SpanTransformer, load
+from ..pipeline.listeners import find_static_embedding, find_transformer
+from ..pipeline.sbert import find_sbert
+from ..validation import Name, validated
+from .cards import sentence_transformers_card
+
+_ORDER = re.compile(r"Transformer|(Transformer Pooling|StaticEmbedding)( Dense| Dropout)*( Normalize)?( Dropout)*")
+_ACTIVATIONS = {  # of Dense, in its config.json, and here
+    "torch.nn.modules.activation.Tanh": "tanh",
+    "torch.nn.modules.linear.Identity": "identity",
+    "torch.nn.modules.activation.ReLU": "relu",
+    "torch.nn.modules.activation.Sigmoid": "sigmoid",
+}
+_TORCH_NAMES = {ours: theirs for theirs, ours in _ACTIVATIONS.items()}
+_POOLING_NAMES = {ours: theirs for theirs, ours in sbert_config.POOLING_MODES.items()}
+
+
+@validated
+def export_folder(nlp: Language, path: Path | str, *, name: str | None = None) -> None:
+    """Write the encoder of an `sbert` pipe as a folder that `SentenceTransformer(path)` loads, with the same vectors.
+
+    It holds safetensors, the tokenizer and a model card with scores, in the classic layout that every version and every
+    server reads. The vectors are those of single rows: of a text as a whole, not the mean over its sentences.
+
+    nlp (Language): the pipeline.
+    path (Path): of the folder, which must not exist yet; it is written whole or not at all.
+    name (str): of the pipe; by default the last.
+    RAISES (ValueError): if there is no such pipe, or its encoder is neither a transformer of this package nor a table
+        whose wordpieces are pooled by mean; (FileExistsError): if something stands at the path; (OSError): if it cannot
+        be written.
+    """
+    pipe = find_sbert(nlp, name)
+    pooling, table = cast(SentencePooling, pipe.model.get_ref("pooling")), find_static_embedding(pipe.model)
+    with atomic_folder(path) as folder:
+        if table is not None:
+            modules, settings, prompts = [("StaticEmbedding", "")], sbert_config.SentenceTransformersConfig(), Prompts()
+            _write_table(folder, table, pooling=pooling.pooling_name, name=pipe.name)
+        else:
+            encoder = find_transformer(pipe.name, pipe.model)
+            modules, settings, prompts = (
+                [("Transformer", ""), ("Pooling", "1_Pooling")],
+                load(encoder).load(),
+                encoder.prompts,
+            )
+            if encoder.overflow == "windows":
+                warnings.warn(Warnings.EXPORT_WINDOWS.format(name=pipe.name, limit=settings.max_length), stacklevel=3)
+            encoder.shim.save_pretrained(folder)
+            limits = {"max_seq_length": settings.max_length, "do_lower_case": settings.lowercase}
+            _write_json(folder / "sentence_bert_config.json", limits)
+            _write_json(folder / "1_Pooling" / "config.json", _pooling_config(pooling.pooling_name, encoder))
+        for layer in _dense_layers(pooling, pipe.name):
+            modules.append(("Dense", f"{len(modules)}_Dense"))
+            _write_dense(folder / modules[-1][1], layer)
+        if pooling.normalizes(settings):
+            modules.append(("Normalize", f"{len(modules)}_Normalize"))
+        listed = [
+            {"idx": number, "name": str(number), "path": part, "type": f"{sbert_config.PACKAGE}.models.{kind}"}
+            for number, (kind, part) in enumerate(modules)
+        ]
+        _write_json(folder / sbert_config.MODULES_FILE, listed)
+        default = settings.default_prompt_name if prompts.default_name is None else prompts.default_name
+        shared: dict[str, object] = {
+            "__version__": {"spacy_sbert": version("spacy-sbert")},
+            "prompts": {**settings.prompts, **prompts.own},
+            "default_prompt_name": default or None,
+            "similarity_fn_name": "cosine",
+        }
+        width = pooling.truncate_dim or settings.truncate_dim
+        _write_json(folder / "config_sentence_transformers.json", shared | ({"truncate_dim": width} if width else {}))
+        card = sentence_transformers_card(nlp, pipe.name, folder=Path(path).name)
+        (folder / "README.md").write_text(card, encoding="utf8")
+
+
+def _pooling_config(name: str, encoder: SpanTransformer) -> dict[str, object]:
+    """Return the config.json of a Pooling module."""
+    modes, flags = name.split("+"), sbert_config.POOLING_FLAGS
+    width, include = encoder.get_dim("nO"), encoder.prompts.include
+    if modes == [mode for mode in flags.values() if mode in modes]:
+        enabled = {flag: mode in modes for flag, mode in flags.items()}
+        return {"word_embedding_dimension": width, **enabled, "include_prompt": include}
+    # Flags have a fixed order. Only recent versions read a list.
+    listed = [_POOLING_NAMES[mode] for mode in modes]
+    return {"embedding_dimension": width, "pooling_mode": listed, "include_prompt": include}
+
+
+def _write_table(folder: Path, table: StaticEmbedding, *, pooling: str, name: str) -> None:
+    """Write a StaticEmbedding module: its tokenizer and its table."""
+    if pooling != "mean":
+        raise ValueError(
+            f"The pipe '{name}' pools its table of wordpieces with pooling = '{pooling}', and StaticEmbedding of "
+            'sentence-transformers is always the mean: train the pipe with pooling = "mean" to export it.'
+        )
+    vectors = numpy.ascontiguousarray(table.ops.to_numpy(table.table()))
+    (folder / TOKENIZER_FILE).write_text(table.attrs["tokenizer"], encoding="utf8")
+    save_file({TABLE_NAMES[0]: vectors}, folder / WEIGHTS_FILE)
+
+
+def _dense_layers(pooling: SentencePooling, name: str) -> list[Model]:
+    layers = [node for node in pooling.dense.walk() if not node.layers] if pooling.dense else []
+    for layer in layers:
+        if layer.name != "dense":
+            raise ValueError(
+                f"The dense layer of the pipe '{name}' has the layer '{layer.name}', which sentence-transformers has "
+                "no module for: expected spacy-sbert.Dense.v1, or several in chain.v1."
+            )
+        if not layer.has_param("W"):
+            raise ValueError(Errors.DENSE_NOT_INITIALIZED)
+    return layers
+
+
+def _write_dense(folder: Path, layer: Model) -> None:
+    """Write a Dense module: config.json and model.safetensors."""
+    config = {
+        "in_features": layer.get_dim("nI"),
+        "out_features": layer.get_dim("nO"),
+        "bias": layer.has_param("b"),
+        "activation_function": _TORCH_NAMES[activation_of(layer)],
+    }
+    _write_json(folder / "config.json", config)
+    weights = {f"linear.{theirs}": key for theirs, key in (("weight", "W"), ("bias", "b")) if layer.has_param(key)}
+    arrays = {name: numpy.ascontiguousarray(layer.ops.to_numpy(layer.get_param(key))) for name, key in weights.items()}
+    save_file(arrays, folder / "model.safetensors")
+
+
+def _write_json(file: Path, content: object) -> None:
+    file.parent.mkdir(exist_ok=True)
+    file.write_text(json.dumps(content, indent=2), encoding="utf8")
+
+
+@validated
+def import_folder(
+    source: str, *, lang: Name = "en", name: Name = "sbert", precision: Precision | None = None
+) -> Language:
+    """Make a pipeline that gives the vectors of a sentence encoder.
+
+    No code of the folder is run. Its transformer or table, pooling, dense layers, normalisation, limit, lower-casing,
+    prompts and truncation become the settings of an `sbert` pipe; a folder without modules is a transformer with mean
+    pooling, as in sentence-transformers.
+
+    source (str): a folder, or a name that is looked for as any encoder's is, see resolve.
+    lang (str): the language whose tokenizer makes the Docs. name (str): of the pipe.
+    precision (str): of its encoder, see spacy-sbert.SentenceEncoder.v1. By default "float32" where vectors are pooled
+        states of unit length: rounding is far below 1e-6 there; else "reference". A static encoder has none.
+    RETURNS (Language): with the weights loaded.
+    RAISES (OSError): if it is not found; (ValueError): if a module is unknown, or a file damaged.
+    """
+    folder = resolve(source)
+    modules = _read_modules(folder)
+    settings, static = sbert_config.read_settings(folder, source), sbert_config.static_module(folder)
+    dense = [_read_dense(sbert_config.inside(folder, path)) for kind, path in modules if kind == "Dense"]
+    table = None if static is None else _read_table(static, settings, precision)
+    config: dict[str, object] = {
+        "name": source,
+        "normalize": settings.normalize,
+        "truncate_dim": settings.truncate_dim,
+    }
+    if table is None:
+        by_default = "float32" if settings.normalize and not dense else REFERENCE
+        config |= _transformer_config(folder, modules, settings) | {"precision": precision or by_default}
+    else:
+        config |= {"@architectures": "spacy-sbert.StaticSentenceEncoder.v1", "width": table[1].shape[1]}
+    layers = {f"dense{number}": layer.config for number, layer in enumerate(dense, start=1)}
+    if dense:
+        config["dense"] = layers["dense1"] if len(dense) == 1 else {"@layers": "chain.v1", "*": layers}
+    nlp = spacy.blank(lang)
+    nlp.add_pipe("sbert", name=name, config={"model": config})
+    model = find_sbert(nlp, name).model
+    if table is None:
+        encoder: StaticEmbedding | SpanTransformer = find_transformer(name, model)
+        load(encoder)
+    else:
+        encoder = cast(StaticEmbedding, find_static_embedding(model))
+        encoder.set_table(*table)
+    _load_dense(model, dense, cast(SentencePooling, model.get_ref("pooling")).pooled_width(encoder.get_dim("nO")))
+    return nlp
+
+
+def _read_modules(folder: Path) -> list[tuple[str, str]]:
+    """Return the kind and path of each module. RAISES (ValueError): if one is unknown, or out of order."""
+    listed = sbert_config.read_modules(folder)
+    modules = [(sbert_config.module_kind(module["type"]), module["path"]) for module in listed]
+    expected = (
+        "expected Transformer and Pooling, or StaticEmbedding, any number of Dense, and optionally Normalize, in this "
+        "order"
+    )
+    for (kind, _), module in zip(modules, listed, strict=True):
+        if kind not in (*sbert_config.KNOWN_MODULES, "Dense"):
+            raise sbert_config.foreign_module(folder, module["type"]) or ValueError(
+                f"The folder {folder} has the module {module['type']}, which is unknown here: {expected}, all of "
+                "sentence_transformers. Code in a folder is never run."
+            )
+    kinds = [kind for kind, _ in modules]
+    if kinds and not _ORDER.fullmatch(" ".join(kinds)):
+        raise ValueError(f"The folder {folder} has the modules {', '.join(kinds)}: {expected}.")
+    return modules
+
+
+def _transformer_config(
+    folder: Path, modules: list[tuple[str, str]], settings: sbert_config.SentenceTransformersConfig
+) -> dict[str, object]:
+    """Return the pooling and prompts of a transformer; without a Pooling module, the mean is taken."""
+    pooling = sbert_config.PoolingSettings("mean")
+    for path in [path for kind, path in modules if kind == "Pooling"]:
+        pooling = sbert_config.read_pooling(folder, path) or sbert_config.PoolingSettings(None)
+        if pooling.name is None:
+            raise ValueError(
+                f"The Pooling module of {folder} asks for something unknown here, in "
+                f"{sbert_config.inside(folder, path) / 'config.json'}: expected some of {', '.join(POOLING)}."
+            )
+    return {
+        "pooling": pooling.name,
+        "prompts": settings.prompts,
+        "default_prompt_name": settings.default_prompt_name,
+        "include_prompt": pooling.include_prompt,
+    }
+
+
+def _read_table(
+    module: Path, settings: sbert_config.SentenceTransformersConfig, precision: str | None
+) -> tuple[str, numpy.ndarray]:
+    """Read a StaticEmbedding module, and warn of the settings that are not imported; see read_static."""
+    if precision is not None:
+        raise ValueError(
+            f"precision = '{precision}' is for transformers, and the folder holds a static encoder, whose table is "
+            "float32: leave it out."
+        )
+    table = read_static(module, settings)
+    prompts = [name for name, prompt in settings.prompts.items() if prompt]
+    if prompts:
+        warnings.warn(Warnings.IMPORT_STATIC_PROMPTS.format(name=settings.name, given=", ".join(prompts)), stacklevel=4)
+    cut = sbert_config.read_object(module / TOKENIZER_FILE).get("truncation")
+    if cut:
+        warnings.warn(Warnings.IMPORT_STATIC_UNCUT.format(name=settings.name, limit=cut["max_length"]), stacklevel=4)
+    return table
+
+
+class _Dense(NamedTuple):
+    """A Dense module: the settings of spacy-sbert.Dense.v1, and its weights."""
+
+    folder: Path
+    config: dict[str, object]
+    weights: dict[str, numpy.ndarray]  # W, float32 (nO, nI), and b, float32 (nO,), if there is one
+
+
+class _DenseConfig(BaseModel):
+    """config.json of a Dense module."""
+
+    activation_function: str | None = Field("torch.nn.modules.activation.Tanh", description=sbert_config.TEXT)
+
+
+def _read_dense(folder: Path) -> _Dense:
+    """Read a Dense module. RAISES (ValueError): if spacy-sbert.Dense.v1 cannot be such a layer."""
+    if not (folder / "config.json").is_file():
+        raise _refused(folder, "it has no config.json")
+    config = sbert_config.read_object(folder / "config.json")
+    activation = sbert_config.read_file(folder / "config.json", _DenseConfig).activation_function
+    if activation not in _ACTIVATIONS:
+        raise _refused(folder, f"its activation {activation} is none of {', '.join(_ACTIVATIONS)}")
+    for key in ("module_input_name", "module_output_name"):
+        if config.get(key) not in (None, "sentence_embedding"):
+            raise _refused(folder, f"its {key} is {config[key]}, not sentence_embedding")
+    arrays = _read_weights(folder)
+    shapes = {key: array.shape for key, array in arrays.items()}
+    shape = (config.get("out_features"), config.get("in_features"))
+    if shapes.get("linear.weight") != shape or shapes.get("linear.bias", shape[:1]) != shape[:1]:
+        raise _refused(folder, f"its weights are {shapes}, its config says linear.weight of {shape}")
+    weights = {ours: arrays[key] for ours, key in (("W", "linear.weight"), ("b", "linear.bias")) if key in arrays}
+    layer = {"nO": shape[0], "nI": shape[1], "activation": _ACTIVATIONS[activation], "bias": "b" in weights}
+    return _Dense(folder, {"@layers": "spacy-sbert.Dense.v1", **layer}, weights)
+
+
+def _read_weights(folder: Path) -> dict[str, numpy.ndarray]:
+    file, older = folder / "model.safetensors", folder / "pytorch_model.bin"
+    if file.is_file():
+        check_safetensors(file)
+        return {key: tensor.float().numpy() for key, tensor in load_file(file).items()}  # NumPy has no bfloat16
+    if not older.is_file():
+        raise _refused(folder, "it has neither model.safetensors nor pytorch_model.bin")
+    try:
+        tensors = torch.load(older, map_location="cpu", weights_only=True)  # reads tensors, and runs no pickled code
+        return {key: tensor.float().numpy() for key, tensor in tensors.items()}
+    except Exception as error:  # of any type, depending on the bytes
+        raise ValueError(Errors.BAD_WEIGHTS.format(file=older, reason=error)) from error
+
+
+def _load_dense(model: Model, dense: list[_Dense], width: int) -> None:
+    """Set the weights of the dense layers. RAISES (ValueError): if one takes vectors of another width."""
+    for layer, read in zip((node for node in model.walk() if node.name == "dense"), dense, strict=True):
+        if layer.get_dim("nI") != width:
+            reason = f"it takes vectors of {layer.get_dim('nI')} numbers, and those before it have {width}"
+            raise _refused(read.folder, reason)
+        width = layer.get_dim("nO")
+        for key, value in read.weights.items():
+            layer.set_param(key, layer.ops.asarray(value))  # type: ignore[arg-type]
+
+
+def _refused(folder: Path, reason: str) -> ValueError:
+    return ValueError(f"The Dense module {folder} cannot be imported: {reason}.")
