@@ -18,8 +18,8 @@ from thinc.api import Config, Model
 from ..errors import Errors
 from ..files.serialization import versions
 from ..pipeline import doc_vectors
-from ..pipeline.describe import describe_int8
 from ..pipeline.listeners import (
+    describe_int8,
     encodes_whole_docs,
     find_listeners,
     find_static_embedding,

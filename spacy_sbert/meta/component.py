@@ -23,9 +23,8 @@ from ..models.encode_arguments import EncodeOptions, check_device, check_form, u
 from ..models.encoded_docs import TruncationCounter
 from ..models.spans import SPANS_KEY, members, trimmed
 from ..pipeline import doc_vectors
+from ..pipeline._common import InPipeline, find_in, install_extensions
 from ..pipeline.doc_vectors import Record, encoders_of
-from ..pipeline.extensions import install_extensions
-from ..pipeline.find_pipe import InPipeline, find_in
 from ..progress import progress_of
 from ..similarity import cos_sim, pairwise_cos_sim
 from ..validation import Name, NonNegative, Positive, Text, Width, checked_texts, validated

@@ -67,8 +67,8 @@ class PipeMember:
 
     def _vector(self, stretch: Doc | Span) -> numpy.ndarray:
         if isinstance(stretch, Doc):
-            return doc_vectors.doc_vector(stretch, self.records(stretch))[0]
-        return doc_vectors.span_vector(stretch, self.records(stretch.doc))[0]
+            return doc_vectors.doc_vector(stretch, self.records(stretch))
+        return doc_vectors.span_vector(stretch, self.records(stretch.doc))
 
 
 class FunctionMember:

@@ -25,7 +25,7 @@ from ..models.encode_arguments import ScoreOptions, check_device, check_form
 from ..models.hub import warn_if_missing
 from ..models.spans import SPANS_KEY, members
 from ..pipeline import doc_vectors
-from ..pipeline.find_pipe import InPipeline, find_in
+from ..pipeline._common import InPipeline, find_in
 from ..progress import progress_bar
 from ..training.batch_loss import PairPipe, Scores
 from ..training.examples import batch_size_of, predicted_label, predicted_score

@@ -10,7 +10,7 @@ import spacy
 from spacy_sbert.meta.component import fit_meta
 from spacy_sbert.models.digests import _tokenizer_state, encoder_digest, pipeline_digest
 from spacy_sbert.models.fingerprint import config_state
-from spacy_sbert.pipeline.classification import find_heads
+from spacy_sbert.pipeline.scorer import find_heads
 
 TEXTS = ["A man is eating food.", "The cat sat on the mat.", "a dog"]
 DENSE = {"@layers": "spacy-sbert.Dense.v1", "nI": 16, "nO": 4, "activation": "tanh"}

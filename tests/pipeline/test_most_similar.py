@@ -8,7 +8,6 @@ import pytest
 import spacy
 from pipelines import ENCODERS
 from spacy.tokens import DocBin
-from srsly import cloudpickle
 from thinc.api import Adam
 
 from spacy_sbert import find_sbert
@@ -35,9 +34,8 @@ def assert_found(found, expected):
 
 
 @pytest.mark.parametrize("encoder", ENCODERS)
-@pytest.mark.parametrize("unit", ["doc+sent", "sent"])
-def test_parity_with_similarity(make_nlp, encoder, unit):
-    nlp = make_nlp(encoder, unit=unit)
+def test_parity_with_similarity(make_nlp, encoder):
+    nlp = make_nlp(encoder, unit="doc+sent")
     doc, query = nlp(TEXT), nlp("the dog")
     for k in (1, 3, 100):
         expected = by_similarity(doc, query, k)
@@ -52,13 +50,6 @@ def test_a_span_has_sentences_of_its_own(nlp):
     assert {one.span for one in found} == set(sents[:2])
 
 
-def test_unknown_arguments(nlp):
-    doc = nlp(TEXT)
-    for given in ({"unit": "ents"}, {"top_k": 2}, {"colour": "red"}):
-        with pytest.raises(TypeError, match="got an unexpected keyword argument"):
-            doc._.sbert_most_similar("the dog", **given)
-
-
 def test_rows_where_there_are_no_sentences(make_nlp, examples):
     nlp = make_nlp()
     doc = nlp("A man is eating food.")
@@ -69,19 +60,6 @@ def test_rows_where_there_are_no_sentences(make_nlp, examples):
     found = pair._.sbert_most_similar(second.text)
     assert [one.span for one in found] == [second, first] and found[0].score == pytest.approx(1)
     assert [one.span for one in second._.sbert_most_similar("food")] == [second]
-
-
-def test_the_pipe_of_the_vocab_and_the_name_encodes(make_nlp, nlp):
-    other = make_nlp(unit="doc+sent", model={"pooling": "max"})
-    for one in (nlp, other, nlp):
-        doc = one(TEXT)
-        assert_found(doc._.sbert_most_similar("the dog"), by_similarity(doc, one("the dog"), 3))
-
-
-def test_a_copied_pipeline(nlp):
-    copied = cloudpickle.loads(cloudpickle.dumps(nlp))
-    doc = copied(TEXT)
-    assert_found(doc._.sbert_most_similar("the dog"), by_similarity(doc, copied("the dog"), 3))
 
 
 def test_docs_from_disk_find_their_pipeline(nlp):

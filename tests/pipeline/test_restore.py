@@ -1,14 +1,11 @@
 """Docs that come without hooks: `restore` brings them back, and comparisons that notice it name that."""
 
-import copy
-import pickle
 import warnings
 from collections import deque
 from itertools import count, islice
 
 import numpy
 import pytest
-from killing import scripted
 from spacy.tokens import Doc, DocBin
 
 from spacy_sbert import restore
@@ -73,20 +70,6 @@ def test_a_doc_without_hooks_is_noticed_once_where_it_is_compared(nlp, tmp_path)
         assert numpy.allclose(restore(given).vector, doc.vector, atol=1e-6)
         hooks._warned.clear()
         assert said(lambda given=given: doc.similarity(given))[1] == [], name
-
-
-def test_ways_that_keep_hooks_say_nothing(nlp):
-    doc = nlp(TEXT)
-    ways = [
-        lambda: doc.copy(),
-        lambda: copy.deepcopy(doc.user_data) and doc,
-        lambda: pickle.loads(pickle.dumps(doc)),
-        lambda: doc[:6].as_doc(copy_user_data=True),
-    ]
-    for way in ways:
-        given, warned = said(way)
-        assert warned == []
-        assert numpy.array_equal(given.vector, doc[:6].vector if len(given) == 6 else doc.vector)
 
 
 def test_pipes_that_do_not_answer_say_nothing(make_nlp):
@@ -192,29 +175,3 @@ def test_restore_of_a_stream_as_a_statement_says_that_nothing_was_done(nlp):
     assert len(docs) == 1  # none was taken
     assert said(lambda: next(restore(iter(docs))))[1] == []  # taken of, if not to the end
     assert said(lambda: list(restore(iter([]))))[1] == []
-
-
-N_PROCESS = """
-import os, sys, warnings
-os.environ["HF_HUB_OFFLINE"] = "1"
-import numpy, spacy
-nlp = spacy.load(sys.argv[1])
-texts = ["A man is eating food.", "The cat sat on the mat.", "He cannot go."] * 4
-before = list(nlp.pipe(texts))
-def ours(caught):
-    return [str(one.message) for one in caught if "spacy_sbert.restore" in str(one.message)]
-import spacy_sbert
-with warnings.catch_warnings(record=True) as caught:
-    warnings.simplefilter("always")
-    after = list(spacy_sbert.restore(nlp.pipe(texts, batch_size=4, n_process=2)))
-assert ours(caught) == []
-for a, b in zip(after, before):
-    assert numpy.allclose(a.vector, b.vector, atol=1e-5) and numpy.isclose(a.similarity(b), 1, atol=1e-5)
-print("same")
-"""
-
-
-def test_two_processes(nlp, tmp_path):
-    nlp.to_disk(tmp_path / "nlp")
-    done = scripted(N_PROCESS, tmp_path / "nlp")
-    assert done.stdout.strip() == "same", done.stderr

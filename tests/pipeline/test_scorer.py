@@ -5,6 +5,7 @@ from scipy.stats import pearsonr, spearmanr
 from spacy.training import Example
 from spacy.training.loop import create_evaluation_callback
 
+from spacy_sbert.evaluation import evaluate
 from spacy_sbert.pipeline.scorer import _average_precision, score_pairs, score_sts
 from spacy_sbert.readers import example_doc
 
@@ -58,22 +59,12 @@ def test_nan_is_an_error(scored):
         score_sts(run)
 
 
-def test_evaluate_follows_the_pipes_key(make_nlp, tmp_path):
-    from spacy_sbert.evaluation import evaluate
-
+def test_own_key_and_own_scorer(make_nlp, tmp_path):
     path = tmp_path / "pairs.csv"
     path.write_text("".join(f"a\tb\tc\td\t{5 * s}\t{u}\t{v}\n" for u, v, s in PAIRS), encoding="utf8")
-    spans = {"@span_getters": "spacy-sbert.sentence_spans.v1", "spans_key": "mine"}
+    spans, nlp = {"@span_getters": "spacy-sbert.sentence_spans.v1", "spans_key": "mine"}, make_nlp()
     scores = evaluate(make_nlp(spans_key="mine", model={"get_spans": spans}), path)
-    assert scores == evaluate(make_nlp(), path) and scores["sts_spearman"] is not None
-
-
-def test_own_scorer(make_nlp, tmp_path):
-    from spacy_sbert.evaluation import evaluate
-
-    path = tmp_path / "pairs.csv"
-    path.write_text("".join(f"a\tb\tc\td\t{5 * s}\t{u}\t{v}\n" for u, v, s in PAIRS), encoding="utf8")
-    nlp = make_nlp()
+    assert scores == evaluate(nlp, path) and scores["sts_spearman"] is not None
     nlp.get_pipe("sbert").scorer = lambda examples, **_: {"n": len(examples), "none": None, "of_each": {"a": 1}}
     found = evaluate(nlp, path)
     assert (found["pairs"], found["n"], found["none"], found["sts_spearman"]) == (len(PAIRS), len(PAIRS), None, None)
