@@ -10,20 +10,7 @@ from wasabi import msg
 
 from ._util import app, check_columns, exit_on_error
 from .corpus_options import Corpus, Table, check_table, run, with_ids, write
-from .options import (
-    Code,
-    Column,
-    Gpu,
-    Header,
-    IdColumn,
-    Overwrite,
-    Pipe,
-    Pipeline,
-    Quiet,
-    Seed,
-    Vectors,
-    without_none,
-)
+from .options import Code, Column, Gpu, Header, IdColumn, Overwrite, Pipe, Pipeline, Quiet, Seed, Vectors, without_none
 
 if TYPE_CHECKING:
     from spacy.language import Language

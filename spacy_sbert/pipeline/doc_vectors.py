@@ -24,18 +24,7 @@ from ..errors import Errors, Warnings, warn
 from ..models.pooling import Pooling, stretch_pooling
 from ..models.spans import trimmed
 from ..similarity import cosine, lengths, unit_length
-from .records import (
-    PREFIX,
-    Encoders,
-    PlacedRecord,
-    Record,
-    encoders_of,
-    find,
-    names,
-    parts_of,
-    record_of,
-    text_of,
-)
+from .records import PREFIX, Encoders, PlacedRecord, Record, encoders_of, find, names, parts_of, record_of, text_of
 
 SPACY = "spaCy's own vectors"
 Piece = Doc | Span | Token

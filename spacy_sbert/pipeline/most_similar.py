@@ -11,16 +11,7 @@ from ..errors import Errors
 from ..models.spans import trimmed
 from ..similarity import cosine
 from ..validation import Positive, validated
-from .doc_vectors import (
-    check_one_encoder,
-    comparable_vector,
-    doc_of,
-    encoders_of_vector,
-    no_vectors,
-    pipe_of,
-    rows_of,
-    warn_of_lost_hooks,
-)
+from . import doc_vectors
 from .records import find, record_of
 
 Query = str | Doc | Span
@@ -60,10 +51,10 @@ def most_similar(
     RAISES (ValueError): if the text carries no sentence vectors or its sentences are not rows, the query has no vector,
         or it is a str and there is no pipe to encode it.
     """
-    doc = doc_of(text)
-    warn_of_lost_hooks(doc)
+    doc = doc_vectors.doc_of(text)
+    doc_vectors.warn_of_lost_hooks(doc)
     if not find(doc, name):
-        raise no_vectors(text, name)
+        raise doc_vectors.no_vectors(text, name)
     spans, vectors = with_vectors(
         sentences(text, name) if doc.has_annotation("SENT_START") else _rows(text, name), name
     )
@@ -95,9 +86,9 @@ def query_vector(
     if isinstance(query, str):
         vector = _encoded(query, text, prompt_name, name, nlp)
     else:
-        encoders = encoders_of_vector(text, name)
-        vector, others = comparable_vector(query, name, encoders)
-        check_one_encoder(encoders, others)
+        encoders = doc_vectors.encoders_of_vector(text, name)
+        vector, others = doc_vectors.comparable_vector(query, name, encoders)
+        doc_vectors.check_one_encoder(encoders, others)
     if not vector.any():
         raise ValueError(Errors.SEARCH_EMPTY_QUERY.format(query="the query"))
     return vector
@@ -105,8 +96,8 @@ def query_vector(
 
 def with_vectors(spans: Iterable[Span], name: str | None = None) -> tuple[list[Span], list[numpy.ndarray]]:
     """Return the Spans that have a vector, and their vectors, float32 (width,); warn if they are of two encoders."""
-    found = [(span, *comparable_vector(span, name)) for span in spans]
-    check_one_encoder(*{id(span.doc): encoders for span, _, encoders in found}.values())
+    found = [(span, *doc_vectors.comparable_vector(span, name)) for span in spans]
+    doc_vectors.check_one_encoder(*{id(span.doc): encoders for span, _, encoders in found}.values())
     with_text = [(span, vector) for span, vector, _ in found if vector.any()]
     return [span for span, _ in with_text], [vector for _, vector in with_text]
 
@@ -115,14 +106,14 @@ def _encoded(
     query: str, text: Doc | Span, prompt_name: str | None, name: str | None, nlp: Language | None
 ) -> numpy.ndarray:
     """Return the vector of a query from the pipe that made the vectors of a text, or one with the same encoder."""
-    doc, encoders = doc_of(text), encoders_of_vector(text, name)
+    doc, encoders = doc_vectors.doc_of(text), doc_vectors.encoders_of_vector(text, name)
     records = find(doc, name)
     if not records:
-        raise no_vectors(doc)
-    check_one_encoder(encoders)
+        raise doc_vectors.no_vectors(doc)
+    doc_vectors.check_one_encoder(encoders)
     fingerprint, pipe_name = min(encoders, default=""), records[0].name
     pipes = {} if nlp is None else {key: pipe for key, pipe in nlp.components if hasattr(pipe, "fingerprint")}
-    for pipe in (pipe_of(doc, pipe_name), pipes.pop(pipe_name, None), *pipes.values()):
+    for pipe in (doc_vectors.pipe_of(doc, pipe_name), pipes.pop(pipe_name, None), *pipes.values()):
         if pipe is None:
             continue
         # Without a fingerprint, vocab and name must be those of the pipe.
@@ -139,7 +130,7 @@ def _encoded(
 
 def sentences(text: Doc | Span, name: str | None = None) -> list[Span]:
     """Return the sentences of a Doc or Span. RAISES (ValueError): if one was not encoded by itself."""
-    spans, records = list(text.sents), find(doc_of(text), name)  # type: ignore[union-attr]
+    spans, records = list(text.sents), find(doc_vectors.doc_of(text), name)  # type: ignore[union-attr]
     for sentence in spans if records else ():
         start, end = trimmed(sentence.text, sentence.start_char)
         if start < end and record_of(sentence.doc, records, start, end).row_at(start, end) is None:
@@ -156,9 +147,9 @@ def sentences(text: Doc | Span, name: str | None = None) -> list[Span]:
 
 def _rows(text: Doc | Span, name: str | None) -> list[Span]:
     """Return the rows of the encoder in a Doc or Span."""
-    doc = doc_of(text)
+    doc = doc_vectors.doc_of(text)
     start, end = (text.start_char, text.end_char) if isinstance(text, Span) else (0, len(doc.text))
-    places, _ = rows_of(doc, find(doc, name))
+    places, _ = doc_vectors.rows_of(doc, find(doc, name))
     inside = [(first, last) for first, last in places.tolist() if start <= first < last <= end]
     rows = [doc.char_span(first, last, alignment_mode="expand") for first, last in inside]
     return [row for row in rows if row is not None]

@@ -77,19 +77,6 @@ def test_docs_from_disk_find_their_pipeline(nlp):
         assert_found(alone._.sbert_most_similar(query, nlp=nlp), by_similarity(nlp(TEXT), nlp("the dog"), 3))
 
 
-def test_docs_whose_pipeline_is_gone_say_so(make_nlp):
-    nlp = make_nlp(unit="doc+sent", model={"pooling": "weightedmean"})
-    doc = nlp(TEXT)
-    data, fingerprint = DocBin(docs=[doc], store_user_data=True).to_bytes(), find_sbert(nlp).fingerprint()
-    del nlp
-    gc.collect()
-    with pytest.raises(ValueError, match=f"does not know a pipe .*'sbert', encoder {fingerprint}.*nlp.query"):
-        doc._.sbert_most_similar("the dog")
-    nlp = make_nlp(unit="doc+sent", model={"pooling": "weightedmean"})  # not loaded yet
-    (given,) = DocBin().from_bytes(data).get_docs(nlp.vocab)
-    assert_found(given._.sbert_most_similar("the dog", nlp=nlp), by_similarity(nlp(TEXT), nlp("the dog"), 3))
-
-
 def other_pooling(nlp, pooling="cls"):
     return {"model": {**nlp.config["components"]["sbert"]["model"], "pooling": pooling}}
 
