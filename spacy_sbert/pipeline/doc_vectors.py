@@ -86,8 +86,26 @@ def vector(obj: Piece, name: str | None = None, dense: Dense | None = None) -> n
 
 def has_vector(obj: Piece) -> bool:
     """Return whether a Doc, Span or Token has any wordpiece to make a vector of; False for empty and white text."""
-    is_stored = bool(find(doc_of(obj))) or (isinstance(obj, Doc) and _is_detached(obj))
-    return is_stored and bool(vector(obj).any())
+    doc = doc_of(obj)
+    records = find(doc)
+    if not records and not (isinstance(obj, Doc) and _is_detached(obj)):
+        return False
+    if vector(obj).any():
+        return True
+    if isinstance(obj, Doc) or (isinstance(obj, Span) and len(obj) == len(doc)):  # zeros, of words that are unknown
+        return any(record.data["has_text"].any() for record in records)
+    start, end = trimmed(obj.text, obj.idx if isinstance(obj, Token) else obj.start_char)
+    in_context = [record for record in records if "states" in record.data and record.row_at(start, end) is None]
+    return any(_covered(record, start, end).any() for record in in_context)
+
+
+def _covered(record: PlacedRecord, start: int, end: int) -> numpy.ndarray:
+    """Return the wordpieces in the characters [start, end), bool (wordpieces,).
+
+    A wordpiece may reach over tokens ("cannot" is one, and two tokens): it counts in both.
+    """
+    places = record.data["characters"] + record.start
+    return (places[:, 0] < end) & (places[:, 1] > start)
 
 
 def vector_norm(obj: Doc | Token) -> float:
@@ -167,11 +185,9 @@ def _stretch_vector(
     if row is not None:
         return row
     _check_states(record, text, dense)
-    # A wordpiece may reach over tokens ("cannot" is one, and two tokens): it counts in both.
-    places = data["characters"] + record.start
-    states = data["states"][(places[:, 0] < end) & (places[:, 1] > start)]
-    last = end - 1 - (len(text) - len(text.rstrip()))
-    if data["truncated"] and not ((places[:, 0] <= last) & (last < places[:, 1])).any():
+    states = data["states"][_covered(record, start, end)]
+    last = start + len(text.rstrip()) - 1
+    if data["truncated"] and not _covered(record, last, last + 1).any():
         _notify(piece.doc, record.name, Warnings.BEHIND_LIMIT)
     elif isinstance(piece, Span) and len(states):
         _notify(piece.doc, record.name, Warnings.POOLED_IN_CONTEXT)

@@ -107,13 +107,11 @@ def test_no_text_no_vector_no_warning(make_nlp, encoder):
 
 
 def test_token_vectors_off(make_nlp):
-    doc = make_nlp(token_vectors=False)(TEXT)
-    assert numpy.array_equal(doc[:].vector, doc.vector)
+    doc = make_nlp(unit="sent", token_vectors=False)(TEXT)
+    assert numpy.array_equal(doc[:].vector, doc.vector) and all(sent.vector.any() for sent in doc.sents)
     for piece in (doc[0:2], doc[1]):
         with pytest.raises(ValueError, match="token_vectors = true"):
             _ = piece.vector
-    sents = make_nlp(unit="sent", token_vectors=False)(TEXT)
-    assert all(sent.vector.any() for sent in sents.sents)
 
 
 def test_several_pipes_keep_their_vectors(make_nlp, tiny_bert):

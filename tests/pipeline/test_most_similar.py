@@ -1,7 +1,6 @@
 """`_.sbert_most_similar`: parity with similarity, who encodes a str, survival, and what is refused."""
 
 import gc
-from weakref import ref
 
 import numpy
 import pytest
@@ -41,13 +40,12 @@ def test_parity_with_similarity(make_nlp, encoder):
         expected = by_similarity(doc, query, k)
         for given in ("the dog", query, query[:]):
             assert_found(doc._.sbert_most_similar(given, k=k), expected)
-
-
-def test_a_span_has_sentences_of_its_own(nlp):
-    doc = nlp(TEXT)
     sents = list(doc.sents)
     found = doc[sents[0].start : sents[1].end]._.sbert_most_similar("the dog")
     assert {one.span for one in found} == set(sents[:2])
+    cut = {"component_cfg": {"sbert": {"truncate_dim": 8}}}
+    doc = nlp(TEXT, **cut)
+    assert_found(doc._.sbert_most_similar("the dog"), by_similarity(doc, nlp("the dog", **cut), 3))
 
 
 def test_rows_where_there_are_no_sentences(make_nlp, examples):
@@ -97,13 +95,19 @@ def test_a_query_is_encoded_by_the_encoder_of_the_doc(make_nlp, tiny_bert, nlp):
 
 
 def test_after_a_pipe_was_replaced(make_nlp):
+    quiet = make_nlp(unit="doc+sent", set_hooks=False)
+    doc = quiet(TEXT)
+    with pytest.raises(ValueError, match="does not know a pipe"):
+        doc._.sbert_most_similar("the dog")
+    found = doc._.sbert_most_similar("the dog", nlp=quiet)
+    assert [one.span for one in found] == [one.span for one in doc._.sbert_most_similar(quiet("the dog"))]
     nlp = make_nlp(unit="doc+sent", model={"pooling": "cls+mean"})
     doc, expected = nlp(TEXT), by_similarity(nlp(TEXT), nlp("the dog"), 3)
     replaced = nlp.get_pipe("sbert")
     nlp.replace_pipe("sbert", "sbert", config=other_pooling(nlp, "mean+cls"))
     nlp("a dog")
     assert_found(doc._.sbert_most_similar("the dog"), expected)  # the pipe is still there
-    del replaced
+    del replaced  # which no Doc keeps
     gc.collect()
     with pytest.raises(ValueError, match="does not know a pipe"):
         doc._.sbert_most_similar("the dog")
@@ -157,29 +161,6 @@ def test_after_training_the_query_is_refused(make_nlp, examples):
         before._.sbert_most_similar("the dog")
     after = nlp(TEXT)
     assert_found(after._.sbert_most_similar("the dog"), by_similarity(after, nlp("the dog"), 3))
-
-
-def test_a_doc_with_fewer_dimensions(nlp):
-    cut = {"component_cfg": {"sbert": {"truncate_dim": 8}}}
-    doc = nlp(TEXT, **cut)
-    assert_found(doc._.sbert_most_similar("the dog"), by_similarity(doc, nlp("the dog", **cut), 3))
-
-
-def test_pipes_are_let_go(make_nlp):
-    nlp = make_nlp()
-    doc, pipe = nlp(TEXT), ref(nlp.get_pipe("sbert"))
-    del nlp
-    gc.collect()
-    assert pipe() is None and doc.vector.any()
-
-
-def test_a_doc_of_a_pipe_without_hooks_needs_the_pipeline(make_nlp):
-    nlp = make_nlp(unit="doc+sent", set_hooks=False)
-    doc = nlp(TEXT)
-    with pytest.raises(ValueError, match="does not know a pipe"):
-        doc._.sbert_most_similar("the dog")
-    found = doc._.sbert_most_similar("the dog", nlp=nlp)
-    assert [one.span for one in found] == [one.span for one in doc._.sbert_most_similar(nlp("the dog"))]
 
 
 def test_refused(make_nlp, nlp):

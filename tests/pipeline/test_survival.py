@@ -94,15 +94,13 @@ def test_restore_wins_over_static_vectors(make_nlp):
         assert_same(restore(given), doc)
 
 
-def test_docbin_without_user_data_says_so(nlp):
-    data = DocBin(docs=[nlp(TEXT)]).to_bytes()
-    given = next(iter(DocBin().from_bytes(data).get_docs(nlp.vocab)))
-    with pytest.raises(ValueError, match="store_user_data=True"):
-        restore(given)
-
-
-def test_as_doc(nlp):
-    doc = nlp(TEXT)
+@every_encoder
+def test_as_doc(make_nlp, encoder):
+    doc = make_nlp(encoder, unit="sent")(TEXT)
+    for sent in doc.sents:
+        for given in (sent.as_doc(), sent.as_doc(copy_user_data=True)):
+            assert numpy.array_equal(given.vector, sent.vector)
+    doc = make_nlp(encoder)(TEXT)
     span = doc[6:11]
     for given in (span.as_doc(), span.as_doc(copy_user_data=True)):
         assert numpy.array_equal(given.vector, span.vector)
@@ -113,14 +111,6 @@ def test_as_doc(nlp):
     assert numpy.array_equal(restore(given)[1:3]._.sbert_vector, doc[7:9].vector)
     with pytest.raises(ValueError, match="copy_user_data=True"):
         _ = span.as_doc()[1:3].vector
-
-
-@every_encoder
-def test_as_doc_of_a_sentence(make_nlp, encoder):
-    doc = make_nlp(encoder, unit="sent")(TEXT)
-    for sent in doc.sents:
-        for given in (sent.as_doc(), sent.as_doc(copy_user_data=True)):
-            assert numpy.array_equal(given.vector, sent.vector)
 
 
 def test_from_docs_needs_restore(nlp):
@@ -205,7 +195,10 @@ def test_two_processes_finish_after_this_one_has_encoded(make_nlp, tiny_bert, tm
     assert encoder == "stock" or "huggingface/tokenizers" not in done.stderr
 
 
-def test_a_doc_says_when_it_carries_nothing():
+def test_a_doc_says_when_it_carries_nothing(make_nlp):
+    data = DocBin(docs=[make_nlp()(TEXT)]).to_bytes()
+    with pytest.raises(ValueError, match="store_user_data=True"):
+        restore(next(iter(DocBin().from_bytes(data).get_docs(spacy.blank("en").vocab))))
     doc = spacy.blank("en")(TEXT)
     for ask in (restore, lambda doc: doc._.sbert_vector, lambda doc: doc[0:1]._.sbert_vector):
         with pytest.raises(ValueError, match="carries no sentence vectors"):

@@ -94,16 +94,7 @@ def test_trains_on_members_alone(make_nlp, examples, encoder):
     assert given.update(examples(given), sgd=None) == expected.update(examples(expected), sgd=None)
 
 
-def test_sentences_without_rows_are_not_ranked(make_nlp):
-    nlp = make_nlp()
-    nlp.add_pipe("sentencizer", first=True)
-    with pytest.raises(
-        ValueError, match=r"(?s)'A man is eating food\.' has no vector of its own.*unit = \"doc\+sent\""
-    ):
-        nlp(TEXT)._.sbert_most_similar("food")
-
-
-def test_warns_once_of_spans_in_context(make_nlp):
+def test_sentences_without_rows_are_pooled_with_a_warning_and_not_ranked(make_nlp):
     nlp = make_nlp()
     nlp.add_pipe("sentencizer", first=True)
     first, second, third = nlp(TEXT).sents
@@ -111,12 +102,15 @@ def test_warns_once_of_spans_in_context(make_nlp):
         first.similarity(second)
         second.similarity(third)
     assert len(said) == 1
-    own = make_nlp(unit="doc+sent")
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        doc = own(TEXT)
+        doc = make_nlp(unit="doc+sent")(TEXT)
         next(doc.sents).similarity(doc[:])
         assert doc[1].similarity(doc[2]) == pytest.approx(first.doc[1].similarity(first.doc[2]), abs=1e-6)
+    with pytest.raises(
+        ValueError, match=r"(?s)'A man is eating food\.' has no vector of its own.*unit = \"doc\+sent\""
+    ):
+        nlp(TEXT)._.sbert_most_similar("food")
 
 
 @pytest.mark.parametrize(("encoder", "place"), [("own", "after"), ("shared", "after"), ("shared", "before")])
