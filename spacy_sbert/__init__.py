@@ -4,7 +4,7 @@ from importlib import import_module
 from importlib.metadata import version
 from typing import TYPE_CHECKING
 
-from .pipeline.extensions import install_extensions
+from .pipeline._common import install_extensions
 
 if TYPE_CHECKING:
     from .bulk import encode_file, load_pipe

@@ -3,15 +3,18 @@
 Each imports what only it needs when it is built: spaCy imports this module for every pipeline.
 """
 
-from collections.abc import Callable, Sequence
-from typing import Any, Literal
+import inspect
+from collections.abc import Callable
+from dataclasses import MISSING, fields
+from functools import wraps
+from typing import Any, Literal, get_type_hints
 
 from spacy.tokens import Doc
 from spacy.util import SimpleFrozenDict, registry
 from thinc.api import Model, chain
 from thinc.types import Floats2d, Ragged
 
-from .models.options import Overflow, Precision, TransformerConfig
+from .models.options import TransformerConfig
 from .models.sentence_encoder import SentenceEncoder, listening_encoder
 from .models.sentence_encoder import sentence_encoder as build_encoder
 from .models.sentence_pooling import SentencePooling
@@ -27,8 +30,30 @@ SENTENCE_LISTENER = SimpleFrozenDict({"@architectures": "spacy-sbert.SentenceLis
 NO_SETTINGS: dict[str, Any] = SimpleFrozenDict()
 
 
+def _with_transformer_options(architecture: Callable[..., Model]) -> Callable[..., Model]:
+    """Decorate an architecture so that a config can set the fields of TransformerConfig, which it gets as `options`."""
+    types = get_type_hints(TransformerConfig, include_extras=True)
+
+    @wraps(architecture)
+    def build(*args: Any, **settings: Any) -> Model:  # noqa: ANN401 (of any architecture)
+        options = {name: settings.pop(name) for name in types if name in settings}
+        return architecture(*args, **settings, options=TransformerConfig(**options))
+
+    signature = inspect.signature(architecture)
+    parameters = [parameter for name, parameter in signature.parameters.items() if name != "options"]
+    for field in fields(TransformerConfig):
+        default = NO_SETTINGS if field.default is MISSING else field.default
+        parameters.append(
+            inspect.Parameter(field.name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=types[field.name])
+        )
+    build.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]  # confection reads it
+    build.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
+    return build
+
+
 @registry.architectures("spacy-sbert.SentenceEncoder.v1")
 @validated
+@_with_transformer_options
 def sentence_encoder(
     name: Name = DEFAULT_NAME,
     *,
@@ -41,17 +66,7 @@ def sentence_encoder(
     prompts: dict[str, str] = NO_SETTINGS,
     default_prompt_name: str | None = None,
     include_prompt: bool = True,
-    tokenizer_config: dict[str, Any] = NO_SETTINGS,
-    transformer_config: dict[str, Any] = NO_SETTINGS,
-    trust_remote_code: bool = False,
-    overflow: Overflow = "truncate",
-    precision: Precision = "float32",
-    gradient_checkpointing: bool = False,
-    mini_batch_size: NonNegative = 0,
-    frozen: Sequence[str] = (),
-    max_grad_norm: NonNegativeFloat = 0.0,
-    mixed_precision: bool = False,
-    grad_scaler_config: dict[str, Any] = NO_SETTINGS,
+    options: TransformerConfig,
 ) -> SentenceEncoder:
     """Return a sentence encoder with a transformer of its own.
 
@@ -72,7 +87,7 @@ def sentence_encoder(
     default_prompt_name (str): the prompt of texts for which nobody asks for another; "" for none, None for that of the
         folder, if it names one.
     include_prompt (bool): whether the wordpieces of a prompt are pooled with those of the text.
-    tokenizer_config to grad_scaler_config: see TransformerConfig.
+    tokenizer_config to grad_scaler_config, the fields of TransformerConfig: see there.
     RETURNS (Model): from Docs to one EncodedDoc each. The weights are loaded on first use.
     RAISES (ValueError): for an unknown pooling, normalize or overflow, a negative truncate_dim, and where
         include_prompt = false has no meaning.
@@ -83,19 +98,6 @@ def sentence_encoder(
             "include_prompt = false leaves the first wordpieces out, which has no one meaning with pooling = "
             f"'{pooling}': expected {', '.join(sorted(POOLED_AFTER_PROMPT))}."
         )
-    options = TransformerConfig(
-        tokenizer_config=tokenizer_config,
-        transformer_config=transformer_config,
-        trust_remote_code=trust_remote_code,
-        overflow=overflow,
-        precision=precision,
-        gradient_checkpointing=gradient_checkpointing,
-        mini_batch_size=mini_batch_size,
-        frozen=frozen,
-        max_grad_norm=max_grad_norm,
-        mixed_precision=mixed_precision,
-        grad_scaler_config=grad_scaler_config,
-    )
     own = Prompts(prompts, default_prompt_name, include_prompt)
     transformer = SpanTransformer(name, get_spans, options, max_batch_items=max_batch_items, prompts=own)
     return build_encoder(transformer, _pooling(pooling, normalize, dense, truncate_dim))
@@ -217,21 +219,12 @@ def sentence_listener(grad_factor: NonNegativeFloat = 1.0, upstream: Name = "*")
 
 @registry.architectures("spacy-sbert.TransformerModel.v1")
 @validated
+@_with_transformer_options
 def transformer_model(
     name: Name = DEFAULT_NAME,
     get_spans: Callable = SENTENCE_SPANS,  # type: ignore[assignment]
     *,
-    tokenizer_config: dict[str, Any] = NO_SETTINGS,
-    transformer_config: dict[str, Any] = NO_SETTINGS,
-    trust_remote_code: bool = False,
-    overflow: Overflow = "truncate",
-    precision: Precision = "float32",
-    gradient_checkpointing: bool = False,
-    mini_batch_size: NonNegative = 0,
-    frozen: Sequence[str] = (),
-    max_grad_norm: NonNegativeFloat = 0.0,
-    mixed_precision: bool = False,
-    grad_scaler_config: dict[str, Any] = NO_SETTINGS,
+    options: TransformerConfig,
 ) -> Model[list[Doc], Any]:
     """Return the model of a `transformer` component whose output a sentence encoder can share.
 
@@ -247,41 +240,19 @@ def transformer_model(
     check_installed("spacy-sbert.TransformerModel.v1")
     from .models.shared_transformer import SharedTransformer
 
-    options = TransformerConfig(
-        tokenizer_config=tokenizer_config,
-        transformer_config=transformer_config,
-        trust_remote_code=trust_remote_code,
-        overflow=overflow,
-        precision=precision,
-        gradient_checkpointing=gradient_checkpointing,
-        mini_batch_size=mini_batch_size,
-        frozen=frozen,
-        max_grad_norm=max_grad_norm,
-        mixed_precision=mixed_precision,
-        grad_scaler_config=grad_scaler_config,
-    )
     return SharedTransformer(name, get_spans, options)
 
 
 @registry.architectures("spacy-sbert.Tok2VecTransformer.v1")
 @validated
+@_with_transformer_options
 def tok2vec_transformer(
     pooling: Model[Ragged, Floats2d],
     grad_factor: NonNegativeFloat = 1.0,
     name: Name = DEFAULT_NAME,
     get_spans: Callable = SENTENCE_SPANS,  # type: ignore[assignment]
     *,
-    tokenizer_config: dict[str, Any] = NO_SETTINGS,
-    transformer_config: dict[str, Any] = NO_SETTINGS,
-    trust_remote_code: bool = False,
-    overflow: Overflow = "truncate",
-    precision: Precision = "float32",
-    gradient_checkpointing: bool = False,
-    mini_batch_size: NonNegative = 0,
-    frozen: Sequence[str] = (),
-    max_grad_norm: NonNegativeFloat = 0.0,
-    mixed_precision: bool = False,
-    grad_scaler_config: dict[str, Any] = NO_SETTINGS,
+    options: TransformerConfig,
 ) -> Model[list[Doc], list[Floats2d]]:
     """Build a transformer as the token-to-vector layer of one component.
 
@@ -297,19 +268,6 @@ def tok2vec_transformer(
 
     from .models.shared_transformer import SharedTransformer
 
-    options = TransformerConfig(
-        tokenizer_config=tokenizer_config,
-        transformer_config=transformer_config,
-        trust_remote_code=trust_remote_code,
-        overflow=overflow,
-        precision=precision,
-        gradient_checkpointing=gradient_checkpointing,
-        mini_batch_size=mini_batch_size,
-        frozen=frozen,
-        max_grad_norm=max_grad_norm,
-        mixed_precision=mixed_precision,
-        grad_scaler_config=grad_scaler_config,
-    )
     transformer = SharedTransformer(name, get_spans, options)
     # A chain in a chain, as replacing the listener leaves it: saved weights are matched by position.
     return chain(chain(transformer, split_trf_batch()), trfs2arrays(pooling, grad_factor))

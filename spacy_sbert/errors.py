@@ -6,16 +6,15 @@ import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import FrameType
-from typing import Generic, Protocol, TypeVar
+from typing import Any
 
 
-class _Messages:
-    """Messages by names that say what went wrong; a subclass puts the code of each before it."""
-
-    def __init_subclass__(cls) -> None:
-        for name, text in list(vars(cls).items()):
-            if name.isupper():
-                setattr(cls, name, f"[sbert-{name.lower().replace('_', '-')}] {text}")
+def _with_codes(messages: type) -> type:
+    """Put a code before each message of a class, made of its name: [sbert-other-pooling]."""
+    for name, text in list(vars(messages).items()):
+        if name.isupper():
+            setattr(messages, name, f"[sbert-{name.lower().replace('_', '-')}] {text}")
+    return messages
 
 
 def reason_of(error: Exception) -> str:
@@ -95,15 +94,6 @@ class Errors:
     NOT_A_TEXT = "{path}, line {line}: expected a text in the column '{column}', got {given!r}. Repair the line."
     BAD_ENCODING = "{path}, line {line}: not UTF-8 ({reason}). Convert the file to UTF-8."
     BAD_JSON = "{path}, line {line}: expected a JSON object, got {reason}. Repair the line{hint}."
-    NO_TEXT_ENCODER = (
-        "Cannot encode texts without Docs: the 'sbert' pipe '{name}' listens to a transformer that is not of "
-        "this package, or is in no pipeline. Give the 'transformer' pipe the architecture "
-        "spacy-sbert.TransformerModel.v1, or use nlp.pipe(texts)."
-    )
-    NOT_A_TRANSFORMER = (
-        "The encoder of the 'sbert' pipe '{name}' is {kind}, and this works with transformers alone. To pass "
-        "the pipeline on, save it or make a package of it: python -m spacy package."
-    )
     META_ONE_MEMBER = (
         "A meta-embedding combines at least two members, given: {given}. Add another 'sbert' pipe of another "
         "name, model or pooling before it, or a function to its functions; do not exclude one when loading."
@@ -111,11 +101,6 @@ class Errors:
     META_EMPTY_CORPUS = (
         "There is no sentence to fit the meta-embedding on: the corpus is empty, or all its sentences are too "
         "long. Give one with sentences, or a higher max_tokens."
-    )
-    NO_VECTORS = (
-        "This {kind} carries no sentence vectors{which}: its Doc was not processed by an 'sbert' pipe, or its "
-        "user data did not travel with it. Process the text with the pipeline (nlp or nlp.pipe), or transport "
-        "the Doc with its user data (DocBin(store_user_data=True), Span.as_doc(copy_user_data=True))."
     )
     UNEQUAL_WIDTHS = (
         "Cannot compare vectors of unequal width: {ours} and {theirs}. Both sides must come from the same "
@@ -138,10 +123,6 @@ class Errors:
     REFERENCE_BATCH = (
         'max_batch_items = {given} and precision = "reference" do not go together: that encodes in the batches '
         'of sentence-transformers. Leave max_batch_items out, or set precision = "float32".'
-    )
-    NOT_TEXTS = (
-        "Cannot encode {given}: expected several texts in an order, such as a list of str. Put a single text "
-        "into a list; of a dict give list(texts.values())."
     )
     NOT_ROWS = (
         "Cannot search {name} of shape {given}: expected a float array of shape (n, width), a vector a row, "
@@ -178,22 +159,21 @@ class Errors:
     )
 
 
-class Warnings(_Messages):
+@_with_codes
+class Warnings:
     """Messages of warnings, each with a code that filters name."""
 
     TRUNCATED = (
-        "{count} of {total} rows were longer than the encoder's limit of {limit} wordpieces and were cut; "
-        'doc._.sbert_truncated is True for their Docs. Set overflow = "windows" in the encoder\'s config to '
-        'average over windows instead, or unit = "sent" to encode sentences.'
+        "{count} of {total} rows were longer than the encoder's limit of {limit} wordpieces and were cut. Set "
+        'overflow = "windows" in the encoder\'s config, or unit = "sent" to encode sentences.'
     )
     UNKNOWN_EVALUATE_LABELS = (
         "{count} examples of {path} have labels that the pipeline does not know ({given}; known are {known}). "
         "They count as wrong: correct or remove them."
     )
     ARRIVED = (
-        "A Doc has lost its hooks on its way (bytes, DocBin, n_process, from_docs): doc.vector and similarity "
-        "are spaCy's own. Call spacy_sbert.restore(doc), restore(list_of_docs), or loop over "
-        "restore(nlp.pipe(...))."
+        "A Doc has lost its hooks on its way (bytes, DocBin, n_process, from_docs): doc.vector is spaCy's own. Call "
+        "spacy_sbert.restore(doc), restore(list_of_docs), or loop over restore(nlp.pipe(...))."
     )
     RESTORE_UNUSED = (
         "Nothing was restored: the result of spacy_sbert.restore(stream) was not read. Loop over it, or "
@@ -209,9 +189,8 @@ class Warnings(_Messages):
         "with the same pipeline."
     )
     BEHIND_LIMIT = (
-        "A Span or Token lies behind the encoder's limit, where its Doc was cut: its vector is missing or "
-        'incomplete. Set overflow = "windows" or unit = "doc+sent" in the config of the encoder of '
-        "'{name}'."
+        "A Span or Token lies behind the encoder's limit: its vector is missing or incomplete. Set "
+        'overflow = "windows" or unit = "doc+sent" in the config of the encoder of \'{name}\'.'
     )
     UNKNOWN_DEV_LABELS = (
         "{count} examples of [{corpus}] have labels that no training example has ({given}; known are {known}). "
@@ -250,26 +229,23 @@ class Warnings(_Messages):
         "trained (configs/reranker.cfg). To use one that is trained, set its name in the config of the model."
     )
     RERANKER_NOTHING_TO_LEARN = (
-        "'{name}' got a training batch without pairs and learned nothing from it: example.predicted has no two "
-        "members in doc.spans['{key}']{found}. Read pairs with spacy-sbert.PairCorpus.v1. If the pipe should "
-        "not learn, list it in [training] frozen_components, or in exclude of nlp.update."
+        "'{name}' got a training batch without pairs: example.predicted has no two members in "
+        "doc.spans['{key}']{found}. Read pairs with spacy-sbert.PairCorpus.v1, or list the pipe in [training] "
+        "frozen_components."
     )
     FOREIGN_ROWS = (
-        "The shared transformer encodes overlapping windows, not whole Docs or sentences: vectors are pooled "
-        "over the Doc's wordpieces instead, each token once, and differ from those of the encoder on its own. "
-        'Set [components.transformer.model.get_spans] @span_getters = "spacy-sbert.sentence_spans.v1".'
+        "The shared transformer encodes overlapping windows: vectors are pooled over the Doc's wordpieces, each token "
+        "once, and differ from those of the encoder on its own. Set [components.transformer.model.get_spans] "
+        '@span_getters = "spacy-sbert.sentence_spans.v1".'
     )
     NO_SENTENCES = (
-        "The pipe '{name}' makes vectors of Docs and of their sentences, but '{setter}', which sets their "
-        "boundaries, is disabled. So Docs are encoded whole, and have no sentences. Enable it and what it "
-        'needs, or add a sentencizer: nlp.add_pipe("sentencizer", before="{encoder}"). If you need no vectors '
-        'of sentences, set unit = "doc" in get_spans.'
+        "The pipe '{name}' encodes sentences, but '{setter}', which sets their boundaries, is disabled, so Docs are "
+        'encoded whole. Enable it, add a sentencizer (nlp.add_pipe("sentencizer", before="{encoder}")), or set '
+        'unit = "doc" in get_spans.'
     )
     LATE_SENTENCES = (
-        "The 'sbert' pipe '{name}' makes vectors of sentences, but '{setter}', which sets their boundaries, "
-        "stands behind '{encoder}', which encodes. So Docs are encoded whole, and their sentences have vectors "
-        "in context, which are more alike. Add '{encoder}' behind it (after=\"{setter}\"), or a sentencizer "
-        'before it: nlp.add_pipe("sentencizer", before="{encoder}"). If you need no vectors of sentences, set '
+        "The pipe '{name}' encodes sentences, but '{setter}', which sets their boundaries, runs after '{encoder}', so "
+        'Docs are encoded whole. Move it, add a sentencizer (nlp.add_pipe("sentencizer", before="{encoder}")), or set '
         'unit = "doc" in get_spans.'
     )
     SHARED_DEFAULT_PROMPT = (
@@ -282,28 +258,23 @@ class Warnings(_Messages):
         'differ from those its authors publish. Set pooling = "{expected}" unless that is what you want.'
     )
     PART_OF_BATCH = (
-        "The loss '{loss}' compares all examples of a batch with one another, but training.accumulate_gradient "
-        "shows it the batch in parts: the step is not that of the whole batch. Set accumulate_gradient = 1, "
-        "and for batches larger than memory use mini_batch_size in the encoder's config, or "
+        "The loss '{loss}' compares all examples of a batch, but training.accumulate_gradient splits it. Set "
+        "accumulate_gradient = 1; for large batches use mini_batch_size in the encoder's config, or "
         "spacy-sbert.CachedMultipleNegativesRankingLoss.v1."
     )
     UNKNOWN_BATCH = (
-        "training.accumulate_gradient splits batches, and the 'sbert' pipe '{name}' is not told of the size of "
-        "the whole: its mean losses are added up, not averaged, and the step is larger than that of the whole "
-        'batch. Set [training.batcher] @batchers = "spacy-sbert.batch_by_objective.v1", or '
-        '"spacy-sbert.batch_mixed.v1".'
+        "training.accumulate_gradient splits batches, and the 'sbert' pipe '{name}' is not told of the size of the "
+        'whole: mean losses are added up. Set [training.batcher] @batchers = "spacy-sbert.batch_by_objective.v1", '
+        'or "spacy-sbert.batch_mixed.v1".'
     )
     SCORES_IGNORED = (
-        "{loss} does not read scores: it takes every pair of the training data as one whose texts belong "
-        "together, also '{text}', whose score is {score:g} (of 0 to 1). Leave pairs of low scores out, or take "
-        "a loss that reads scores: CosineSimilarityLoss, CoSENTLoss, AnglELoss, or of scores 0 and 1 "
-        "OnlineContrastiveLoss."
+        "{loss} does not read scores: it pulls the texts of all pairs together, also of '{text}', whose score is "
+        "{score:g} (of 0 to 1). Leave such pairs out, or take a loss that reads scores, such as CosineSimilarityLoss."
     )
     NOTHING_TO_LEARN = (
-        "The 'sbert' pipe '{name}' got a training batch without pairs and learned nothing from it: "
-        "example.predicted has no members in doc.spans['{key}']{found}. Read pairs with "
-        "spacy-sbert.PairCorpus.v1. If the pipe should not learn, list it in [training] frozen_components, or "
-        "in exclude of nlp.update."
+        "The 'sbert' pipe '{name}' got a training batch without pairs: example.predicted has no members in "
+        "doc.spans['{key}']{found}. Read pairs with spacy-sbert.PairCorpus.v1, or list the pipe in [training] "
+        "frozen_components."
     )
     META_FEWER_DIRECTIONS = (
         "By the method '{method}' the members of '{name}' have {size} directions to give, fewer than the "
@@ -348,33 +319,22 @@ def warn(message: str, category: type[Warning] = UserWarning) -> None:
     warnings.warn(message, category, stacklevel=level)
 
 
-class _Cuts(Protocol):
-    """Counts the texts that were longer than a limit. message: the warning about them."""
-
-    count: int
-
-    @property
-    def message(self) -> str: ...
-
-
-CutsT = TypeVar("CutsT", bound=_Cuts)
-
-
-class WarnOnce(Generic[CutsT]):
+class WarnOnce:
     """The warnings of one pipe.
 
-    new_cuts (Callable): makes what counts cut texts. cuts: the one in use.
+    new_cuts (Callable): makes a counter of cut texts, with their count and the message about them.
+    cuts: the counter in use.
     """
 
-    def __init__(self, new_cuts: Callable[[], CutsT]):
+    def __init__(self, new_cuts: Callable[[], Any]):
         self._new_cuts = new_cuts
         self.cuts = new_cuts()
-        self._said: set[str] = set()
+        self._seen: set[str] = set()
 
-    def is_new(self, what: str) -> bool:
+    def is_new(self, message: str) -> bool:
         """Return whether a message is new, and remember it."""
-        is_new = what not in self._said
-        self._said.add(what)
+        is_new = message not in self._seen
+        self._seen.add(message)
         return is_new
 
     def once(self, message: str) -> None:

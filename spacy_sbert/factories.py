@@ -1,19 +1,37 @@
-"""Factories of the `sbert_meta` and `sbert_reranker` components, whose code is imported when one is built."""
+"""Factories of the components, and scorers: what they need is imported when one is built or called."""
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from spacy.language import Language
+from spacy.util import registry
 from thinc.api import Model
 
 from .models.spans import SPANS_KEY
-from .validation import Name, Width
+from .validation import Name, NonNegativeFloat, Width
 
 if TYPE_CHECKING:
     from .meta.component import SentenceMeta
+    from .pipeline.sbert import SentenceBert
     from .reranker.component import SentenceReranker
 
 # spaCy loads every entry point in spacy_factories when a pipe is added: so this module imports little.
+_SBERT_CONFIG: dict[str, object] = {
+    "model": {
+        "@architectures": "spacy-sbert.SentenceEncoder.v1",
+        "name": "sentence-transformers/all-MiniLM-L6-v2",
+        "pooling": "mean",
+        "normalize": "auto",
+        "overflow": "truncate",
+        "get_spans": {"@span_getters": "spacy-sbert.sentence_spans.v1", "unit": "doc+sent", "spans_key": SPANS_KEY},
+    },
+    "loss": {"@layers": "spacy-sbert.CosineSimilarityLoss.v1"},
+    "loss_weight": 1.0,
+    "scorer": {"@scorers": "spacy-sbert.pair_scorer.v1"},
+    "set_hooks": True,
+    "token_vectors": True,
+    "spans_key": SPANS_KEY,
+}
 _META_CONFIG: dict[str, object] = {
     "pipes": [],
     "functions": {},
@@ -39,11 +57,78 @@ _RERANKER_CONFIG: dict[str, object] = {
 }
 
 
+_SCORE_WEIGHTS = {"sts_spearman": 1.0, "sts_pearson": 0.0}
+
+
+@Language.factory(
+    "sbert",
+    assigns=[
+        "doc.vector",
+        "doc._.sbert_vector",
+        "doc._.sbert_truncated",
+        "span._.sbert_vector",
+        "token._.sbert_vector",
+    ],
+    default_config=_SBERT_CONFIG,
+    default_score_weights=_SCORE_WEIGHTS,
+)
+def make_sbert(
+    nlp: Language,
+    name: str,
+    model: Model,
+    loss: object,  # checked with a message of its own
+    loss_weight: NonNegativeFloat,
+    scorer: Callable | None,
+    set_hooks: bool,
+    token_vectors: bool,
+    spans_key: Name,
+) -> "SentenceBert":
+    """Build the `sbert` pipe, see SentenceBert."""
+    from .pipeline.sbert import SentenceBert  # noqa: PLC0415 (thin)
+
+    return SentenceBert(
+        nlp.vocab,
+        model,
+        name,
+        loss=loss,
+        loss_weight=loss_weight,
+        scorer=scorer,
+        set_hooks=set_hooks,
+        token_vectors=token_vectors,
+        spans_key=spans_key,
+        nlp=nlp,
+    )
+
+
+@registry.scorers("spacy-sbert.pair_scorer.v1")
+def make_pair_scorer() -> Callable[..., dict[str, float | None]]:
+    """Return the scorer of everything that the gold values of the examples allow, see scorer.score_pairs."""
+    return _score_pairs
+
+
+@registry.scorers("spacy-sbert.sts_scorer.v1")
+def make_sts_scorer() -> Callable[..., dict[str, float | None]]:
+    """Return the scorer of the correlation of cosine similarities with gold scores, see scorer.score_sts."""
+    return _score_sts
+
+
+def _score_pairs(*args: Any, **options: Any) -> dict[str, float | None]:  # noqa: ANN401 (of the scorer)
+    from .pipeline.scorer import score_pairs  # noqa: PLC0415 (not needed for a first vector)
+
+    return score_pairs(*args, **options)
+
+
+def _score_sts(*args: Any, **options: Any) -> dict[str, float | None]:  # noqa: ANN401 (of the scorer)
+    from .pipeline.scorer import score_sts  # noqa: PLC0415 (not needed for a first vector)
+
+    return score_sts(*args, **options)
+
+
 @Language.factory(
     "sbert_meta",
     assigns=["doc.vector", "doc._.sbert_vector"],
     default_config=_META_CONFIG,
-    default_score_weights={"sts_spearman": 1.0, "sts_pearson": 0.0},
+    default_score_weights=_SCORE_WEIGHTS,
 )
 def make_sbert_meta(
     nlp: Language,
@@ -89,7 +174,7 @@ def make_sbert_meta(
     "sbert_reranker",
     assigns=["doc._.sbert_reranker_score"],
     default_config=_RERANKER_CONFIG,
-    default_score_weights={"sts_spearman": 1.0, "sts_pearson": 0.0},
+    default_score_weights=_SCORE_WEIGHTS,
 )
 def make_sbert_reranker(
     nlp: Language, name: str, model: Model, objective: str, scorer: Callable | None, spans_key: Name

@@ -1,6 +1,6 @@
 """Similarity of vectors, correlation and principal components: one definition for use, training and evaluation."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, Protocol, TypeVar, cast, overload
 
 import numpy
@@ -231,8 +231,7 @@ def spearman(predicted: Numbers, gold: Numbers) -> float | None:
     """
     from scipy import stats  # noqa: PLC0415 (a tenth of the time to a first vector, which needs no scores)
 
-    checked = _checked(predicted, gold)
-    return float(stats.spearmanr(*checked)[0]) if _is_defined(predicted, gold) else None
+    return _correlation(stats.spearmanr, predicted, gold)
 
 
 def pearson(predicted: Numbers, gold: Numbers) -> float | None:
@@ -246,29 +245,23 @@ def pearson(predicted: Numbers, gold: Numbers) -> float | None:
     """
     from scipy import stats  # noqa: PLC0415 (see spearman)
 
-    checked = _checked(predicted, gold)
-    return float(stats.pearsonr(*checked)[0]) if _is_defined(predicted, gold) else None
+    return _correlation(stats.pearsonr, predicted, gold)
 
 
-def _checked(predicted: Numbers, gold: Numbers) -> tuple[numpy.ndarray, numpy.ndarray]:
-    sides = cast(tuple[numpy.ndarray, numpy.ndarray], (predicted, gold))
-    arrays = numpy.asarray(sides[0], dtype="float64"), numpy.asarray(sides[1], dtype="float64")
-    if arrays[0].shape != arrays[1].shape or arrays[0].ndim != 1:
-        raise ValueError(
-            f"Cannot correlate arrays of shapes {arrays[0].shape} and {arrays[1].shape}: expected two of shape (n,)."
-        )
-    for name, array in zip(("predicted", "gold"), arrays, strict=True):
+def _correlation(function: Callable, predicted: Numbers, gold: Numbers) -> float | None:
+    arrays = {name: numpy.asarray(side, "float64") for name, side in (("predicted", predicted), ("gold", gold))}
+    shapes = [array.shape for array in arrays.values()]
+    if shapes[0] != shapes[1] or len(shapes[0]) != 1:
+        raise ValueError(f"Cannot correlate arrays of shapes {shapes[0]} and {shapes[1]}: expected two of shape (n,).")
+    for name, array in arrays.items():
         if not numpy.isfinite(array).all():
             place = int(numpy.flatnonzero(~numpy.isfinite(array))[0])
             raise ValueError(
                 f"Cannot correlate: {name} value {place} is {array[place]}. Expected finite numbers: look for "
                 "texts whose vectors are not finite."
             )
-    return arrays
-
-
-def _is_defined(predicted: Numbers, gold: Numbers) -> bool:
-    return len(gold) > 1 and varies(predicted) and varies(gold)
+    is_defined = len(gold) > 1 and varies(predicted) and varies(gold)
+    return float(function(*arrays.values())[0]) if is_defined else None
 
 
 def varies(values: Numbers) -> bool:
@@ -288,7 +281,7 @@ def cos_sim(u: ArrayLike, v: ArrayLike) -> numpy.ndarray:
     u, v (float arrays or CPU tensors of shape (n, width) and (m, width)): a single vector is one row.
     RETURNS (float32 (n, m)). RAISES (ValueError): for other shapes, or numbers that are not finite.
     """
-    rows, others = _rows(u, v)
+    rows, others = _checked_rows(u, v)
     return unit_length(rows) @ unit_length(others).T
 
 
@@ -297,7 +290,7 @@ def pairwise_cos_sim(u: ArrayLike, v: ArrayLike) -> numpy.ndarray:
 
     RETURNS (float32 (n,)). RAISES (ValueError): also if u and v have different numbers of rows.
     """
-    rows, others = _rows(u, v)
+    rows, others = _checked_rows(u, v)
     if len(rows) != len(others):
         raise ValueError(
             f"Cannot compare {len(rows)} vectors with {len(others)} pairwise: expected as many of both. "
@@ -306,12 +299,9 @@ def pairwise_cos_sim(u: ArrayLike, v: ArrayLike) -> numpy.ndarray:
     return cosine(rows, others)
 
 
-def _rows(u: ArrayLike, v: ArrayLike) -> tuple[numpy.ndarray, numpy.ndarray]:
-    rows, others = _as_rows(u, "u"), _as_rows(v, "v")
-    if rows.shape[1] != others.shape[1]:
-        raise ValueError(Errors.UNEQUAL_WIDTHS.format(ours=rows.shape[1], theirs=others.shape[1]))
-    return rows, others
-
-
-def _as_rows(vectors: Any, name: str) -> numpy.ndarray:  # noqa: ANN401 (a list of one ArrayLike is none to mypy)
-    return checked([vectors] if numpy.ndim(vectors) == 1 else vectors, name)
+def _checked_rows(u: ArrayLike, v: ArrayLike) -> list[numpy.ndarray]:
+    sides: Any = {"u": u, "v": v}  # a list of one ArrayLike is none to mypy
+    both = [checked([side] if numpy.ndim(side) == 1 else side, name) for name, side in sides.items()]
+    if both[0].shape[1] != both[1].shape[1]:
+        raise ValueError(Errors.UNEQUAL_WIDTHS.format(ours=both[0].shape[1], theirs=both[1].shape[1]))
+    return both

@@ -6,8 +6,7 @@ import os
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import fields
-from functools import cache, wraps
-from itertools import islice
+from functools import cache, partial, wraps
 from pathlib import Path
 from reprlib import Repr
 from types import NoneType, UnionType
@@ -19,8 +18,6 @@ from spacy.tokens import Doc, Span
 from thinc.api import Model
 from thinc.shims import Shim
 from typing_extensions import ParamSpec
-
-from .errors import Errors
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
@@ -141,18 +138,17 @@ def check_text(text: str, what: str) -> None:
     position = _find_lone_surrogate(text)
     if position is not None:
         raise ValueError(
-            f"Cannot encode {what}, {short_repr(text)}: it has half a character (a lone surrogate, U+D800 to "
-            f"U+DFFF) at position {position}. Decode the bytes it comes from as UTF-8, or replace it: "
+            f"Cannot encode {what}, {short_repr(text)}: it has half a character (a lone surrogate, U+D800 to U+DFFF) "
+            f"at position {position}. Decode the bytes it comes from as UTF-8, or replace it: "
             "text.encode('utf-16', 'surrogatepass').decode('utf-16', 'replace')."
         )
 
 
 def _find_lone_surrogate(text: str) -> int | None:
     """Return the position of the first lone surrogate in a text, None if there is none."""
-    if text.isascii():
-        return None
     try:
-        text.encode("utf8")
+        if not text.isascii():
+            text.encode("utf8")
     except UnicodeEncodeError as error:
         return error.start
     return None
@@ -161,8 +157,8 @@ def _find_lone_surrogate(text: str) -> int | None:
 def _checked_annotations(function: Callable, signature: inspect.Signature) -> dict[str, Any]:
     hints = get_type_hints(function, include_extras=True)
     variable = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
-    names = [one.name for one in signature.parameters.values() if one.kind not in variable]
-    return {name: hints[name] for name in names if name in hints and _is_setting(hints[name])}
+    named = [name for name, parameter in signature.parameters.items() if parameter.kind not in variable]
+    return {name: hints[name] for name in named if name in hints and _is_setting(hints[name])}
 
 
 def _is_setting(annotation: object) -> bool:
@@ -178,49 +174,37 @@ def _is_setting(annotation: object) -> bool:
 @cache
 def _adapter(annotation: Any) -> TypeAdapter:  # noqa: ANN401 (a type, or what typing makes of types)
     is_path = Path in (annotation, *get_args(annotation))
-    return TypeAdapter(Annotated[annotation, AfterValidator(_usable_path if is_path else _usable)], config=STRICT)
+    return TypeAdapter(Annotated[annotation, AfterValidator(partial(_usable, is_path=is_path))], config=STRICT)
 
 
-def _usable(value: object) -> object:
-    """Refuse what pydantic accepts: lone surrogates, and numbers that overflow in computations."""
-    if isinstance(value, str) and _find_lone_surrogate(value) is not None:
-        raise ValueError("text without lone surrogates, which are half characters")
-    if isinstance(value, int) and abs(value) > sys.maxsize:
-        raise ValueError("a whole number of 64 bits")
-    if isinstance(value, float) and abs(value) > FLOAT32_MAX:
-        raise ValueError("a finite number, also in float32")
-    for one in _items(value):
-        _usable(one)
-    return value
-
-
-def _usable_path(value: object) -> object:
-    """Refuse what cannot be a path: an empty text, and one that the file system cannot encode."""
-    if isinstance(value, str | Path):
+def _usable(value: object, is_path: bool) -> object:
+    """Refuse what pydantic accepts: lone surrogates, numbers that overflow in computations, and impossible paths."""
+    if is_path and isinstance(value, str | Path):
         try:
-            is_usable = value != "" and b"\0" not in os.fsencode(value)
+            encoded = os.fsencode(value)
         except UnicodeEncodeError:
-            is_usable = False
-        if not is_usable:
+            encoded = b""
+        if value == "" or not encoded or b"\0" in encoded:
             raise ValueError("a path")
-    for one in _items(value):
-        _usable_path(one)
+    elif isinstance(value, str) and not is_text(value):
+        raise ValueError("text without lone surrogates, which are half characters")
+    elif isinstance(value, int) and abs(value) > sys.maxsize:
+        raise ValueError("a whole number of 64 bits")
+    elif isinstance(value, float) and abs(value) > FLOAT32_MAX:
+        raise ValueError("a finite number, also in float32")
+    items = [*value.keys(), *value.values()] if isinstance(value, Mapping) else value
+    for item in items if isinstance(items, list | tuple) else ():
+        _usable(item, is_path)
     return value
-
-
-def _items(value: object) -> Sequence[Any]:
-    if isinstance(value, Mapping):
-        return [*value.keys(), *value.values()]
-    return value if isinstance(value, list | tuple) else ()
 
 
 def _expected(error: ValidationError) -> str:
     """Return pydantic's messages in words that follow "expected"."""
-    found = []
-    for one in error.errors(include_url=False, include_context=False, include_input=False):
-        message = one["msg"].removeprefix("Input should be ").removeprefix("Value error, ")
-        found.append("a list" if one["type"] == "sequence_str" else message)
-    return " or ".join(dict.fromkeys(found))
+    messages = []
+    for detail in error.errors(include_url=False, include_context=False, include_input=False):
+        message = detail["msg"].removeprefix("Input should be ").removeprefix("Value error, ")
+        messages.append("a list" if detail["type"] == "sequence_str" else message)
+    return " or ".join(dict.fromkeys(messages))
 
 
 InT = TypeVar("InT")
@@ -252,6 +236,7 @@ class ConfiguredModel(Model[InT, OutT]):
 Text = str | Doc | Span
 NOT_SEVERAL = (str, bytes, bytearray, Mapping, set, frozenset, Doc, Span)  # or in no order
 MISSING = {"NAType", "NaTType", "MaskedConstant"}  # of pandas and NumPy, which need not be imported
+REAL = float | numpy.floating
 
 
 def checked_texts(texts: Iterable[Text]) -> Iterable[str]:
@@ -262,9 +247,25 @@ def checked_texts(texts: Iterable[Text]) -> Iterable[str]:
     RAISES (TypeError): if this is no collection of texts, or one of them is missing or no text. (ValueError): if a text
         has half a character.
     """
-    given = one_column(texts)
-    found = _checked(given, _label_of(texts))
-    return list(found) if isinstance(given, list | tuple) else found
+    column = one_column(texts)
+    checked = _checked(column)
+    return list(checked) if isinstance(column, list | tuple) else checked
+
+
+def _checked(texts: Iterable[Any]) -> Iterator[str]:
+    for number, item in enumerate(texts, start=1):
+        if not isinstance(item, Text):
+            if item is None or type(item).__name__ in MISSING or (isinstance(item, REAL) and numpy.isnan(item)):
+                raise TypeError(
+                    f"Cannot encode text number {number}: it is missing ({item}). Leave it out, or fill it: "
+                    'df["text"].dropna() or df["text"].fillna("") of pandas.'
+                )
+            raise TypeError(
+                f"Cannot encode text number {number}, {repr(item)[:50]}: expected str, got {type(item).__name__}."
+            )
+        text = text_of(item)
+        check_text(text, f"text number {number}")
+        yield text
 
 
 def one_column(texts: Iterable[Any]) -> Iterable[Any]:
@@ -272,57 +273,35 @@ def one_column(texts: Iterable[Any]) -> Iterable[Any]:
 
     RAISES (TypeError): for a single text, a table of several columns, and what has no order or no items.
     """
-    if isinstance(texts, NOT_SEVERAL):
-        raise TypeError(Errors.NOT_TEXTS.format(given=short_repr(texts)))
-    names = column_names(texts)
+    is_sequence = isinstance(texts, Iterable) or hasattr(texts, "__getitem__")
+    if isinstance(texts, NOT_SEVERAL) or not is_sequence:
+        raise TypeError(
+            f"Cannot encode {short_repr(texts)}: expected several texts in an order, such as a list of str. Put a "
+            "single text into a list; of a dict give list(texts.values())."
+        )
+    names, shape = column_names(texts), getattr(texts, "shape", None)
     if names is not None:
         if len(names) != 1:
             raise TypeError(
-                f"Cannot encode a table of {_listed(names)}: expected one column of texts. Choose it by its "
-                'name, such as df["text"].'
+                f"Cannot encode a table of {len(names)} columns {short_repr(tuple(names))}: expected one column of "
+                'texts. Choose it by its name, such as df["text"].'
             )
         return one_column(texts[names[0]])  # type: ignore[index]
-    shape = getattr(texts, "shape", None)
-    if isinstance(shape, tuple) and len(shape) != 1:
-        if len(shape) != 2 or shape[1] != 1:
-            raise TypeError(
-                f"Cannot encode an array of shape {shape}: expected shape (n,) or (n, 1). Choose one column of "
-                'texts, such as array[:, 0], or df["text"] of a table.'
-            )
+    if isinstance(shape, tuple) and not (shape and shape[1:] in ((), (1,))):
+        raise TypeError(
+            f"Cannot encode an array of shape {shape}: expected shape (n,) or (n, 1). Choose one column of texts, such "
+            'as array[:, 0], or df["text"] of a table.'
+        )
+    if isinstance(shape, tuple) and len(shape) == 2:
         return list(texts[:, 0])  # type: ignore[index]
     if hasattr(texts, "to_pylist"):  # of pyarrow, whose items are no str
         return texts.to_pylist()
-    if not isinstance(texts, Iterable) and not hasattr(texts, "__getitem__"):
-        raise TypeError(Errors.NOT_TEXTS.format(given=short_repr(texts)))
-    return list(texts) if shape is not None else texts
+    return texts if shape is None else list(texts)
 
 
 def text_of(item: Text) -> str:
     """Return the text of a str, Doc or Span."""
     return item if isinstance(item, str) else item.text
-
-
-def _checked(texts: Iterable[Any], label: Callable[[int], str]) -> Iterator[str]:
-    for i, item in enumerate(texts):
-        if not isinstance(item, Text):
-            if _is_missing(item):
-                raise TypeError(
-                    f"Cannot encode text number {i + 1}{label(i)}: it is missing ({item}). Leave it out, or "
-                    'fill it: df["text"].dropna() or df["text"].fillna("") of pandas.'
-                )
-            raise TypeError(
-                f"Cannot encode text number {i + 1}, {repr(item)[:50]}: expected str, got {type(item).__name__}."
-            )
-        text = text_of(item)
-        check_text(text, f"text number {i + 1}")
-        yield text
-
-
-def _is_missing(item: object) -> bool:
-    """Return whether an item is None, NaN or a missing value of pandas or NumPy."""
-    if item is None or type(item).__name__ in MISSING:
-        return True
-    return isinstance(item, float | numpy.floating) and bool(numpy.isnan(item))
 
 
 def column_names(texts: object) -> Sequence[Any] | None:
@@ -332,21 +311,3 @@ def column_names(texts: object) -> Sequence[Any] | None:
         if names is not None and not callable(names) and isinstance(names, Iterable):
             return list(names)
     return None
-
-
-def _listed(names: Sequence[Any]) -> str:
-    given = ", ".join(map(short_repr, islice(names, 5)))
-    return f"{len(names)} columns" + (f" ({given}{', ...' if len(names) > 5 else ''})" if given else "")
-
-
-def _label_of(texts: object) -> Callable[[int], str]:
-    """Return a function that names a row of a pandas object by its index."""
-    index: Any = getattr(texts, "index", None)
-    if callable(index) or not hasattr(index, "__getitem__"):
-        return lambda i: ""
-
-    def label(i: int) -> str:
-        key = index[i]
-        return f" (index {short_repr(key.item() if hasattr(key, 'item') else key)})"  # a number of NumPy's
-
-    return label

@@ -32,7 +32,7 @@ sys.path.append(str(ROOT / "benchmarks" / "objectives"))
 
 from tasks import data_folder, measure, read_runs, run_once  # noqa: E402
 
-from spacy_sbert.pipeline.classification import find_heads, probabilities_of  # noqa: E402
+from spacy_sbert.pipeline.scorer import find_heads, probabilities_of  # noqa: E402
 from spacy_sbert.training.schedules import linear_warmup  # noqa: E402
 
 STEPS, BATCH_SIZE, RATE, WIDTH = 1250, 64, 1e-3, 256

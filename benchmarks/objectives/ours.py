@@ -23,7 +23,7 @@ from spacy.training.loop import train
 from spacy.util import load_config
 from tasks import LABELS, RESULTS, TASKS, measure, run_once, training_rows
 
-from spacy_sbert.pipeline.classification import find_heads, probabilities_of
+from spacy_sbert.pipeline.scorer import find_heads, probabilities_of
 
 ROOT = Path(__file__).parent.parent.parent
 CONFIGS = {"regression": "sts", "triplet": "triplet", "ranking": "ranking"}

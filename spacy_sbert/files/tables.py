@@ -9,13 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from ..errors import Errors
 from .atomic import atomic_write, check_input
-from .delimited import (
-    DELIMITED,
-    by_name,
-    find_columns,
-    read_delimited,
-    without_blank_end,
-)
+from .delimited import DELIMITED, by_name, find_columns, read_delimited, without_blank_end
 from .text_lines import (
     MAX_LINE,
     check_encoding,

@@ -20,8 +20,8 @@ from spacy.util import registry
 from ..files.atomic import check_output, write_text
 from ..files.serialization import versions
 from ..pipeline import doc_vectors
-from ..pipeline.describe import describe_int8
 from ..pipeline.listeners import (
+    describe_int8,
     encodes_whole_docs,
     find_listeners,
     find_static_embedding,

@@ -7,16 +7,7 @@ from thinc.types import Floats1d, Floats2d
 from thinc.util import get_array_module
 
 from ..validation import PositiveFloat, validated
-from ._common import (
-    Backprop,
-    Derivative,
-    LossLayer,
-    Members,
-    PairedFunction,
-    check_inputs,
-    log_sum_exp,
-    paired_cosine,
-)
+from ._common import Backprop, Derivative, LossLayer, Members, PairedFunction, check_inputs, log_sum_exp, paired_cosine
 
 
 @registry.layers("spacy-sbert.CoSENTLoss.v1")

@@ -25,8 +25,7 @@ from ..models.encode_arguments import EncodeOptions, check_device, check_form, u
 from ..models.encoded_docs import TruncationCounter
 from ..models.fingerprint import combined
 from ..pipeline import doc_vectors
-from ..pipeline.extensions import install_extensions
-from ..pipeline.find_pipe import InPipeline, find_in
+from ..pipeline._common import InPipeline, find_in, install_extensions
 from ..progress import progress_of
 from ..similarity import cos_sim, pairwise_cos_sim
 from ..training.batch_loss import Scores, score_pairs

@@ -49,9 +49,9 @@ class PipeMember:
         rows = []
         for span in spans:
             if isinstance(span, Doc):
-                rows.append(doc_vectors.doc_vector(span, self.records(span))[0])
+                rows.append(doc_vectors.doc_vector(span, self.records(span)))
             else:
-                rows.append(doc_vectors.span_vector(span, self.records(span.doc))[0])
+                rows.append(doc_vectors.span_vector(span, self.records(span.doc)))
         return numpy.stack(rows)
 
 

@@ -1,17 +1,15 @@
 """Sentence vectors of Docs, Spans and Tokens: everything that `doc.vector` and `doc.similarity` depend on.
 
-A pipe stores a record of vectors in doc.user_data (`make_record`, `store`), and sets hooks (`install_hooks`). The hooks
-are plain functions of this module that read the record at each call (`vector`, `has_vector`, `similarity`): a pickled
-Doc carries their names alone. Where spaCy drops hooks, `restore` sets them again, and `doc._.sbert_vector` works
-without them (`extensions.py`).
+A pipe stores a record of vectors in doc.user_data (`store`, see records.py), and sets hooks (`install_hooks`). The
+hooks are plain functions of this module that read the record at each call (`vector`, `has_vector`, `similarity`): a
+pickled Doc carries their names alone. Where spaCy drops hooks, `restore` sets them again, and `doc._.sbert_vector`
+works without them (`_common.py`).
 """
 
 import warnings
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from functools import cache
-from itertools import pairwise
-from typing import Any, TypedDict, TypeVar, cast, overload
+from typing import Any, TypeVar, cast, overload
 from weakref import ref
 
 import numpy
@@ -20,121 +18,19 @@ from spacy.language import Language
 from spacy.lexeme import Lexeme
 from spacy.tokens import Doc, Span, Token
 from thinc.types import Floats2d, Ints1d, Ragged
-from thinc.util import get_array_module, is_cupy_array, to_numpy
+from thinc.util import to_numpy
 
 from ..errors import Errors, Warnings, warn
-from ..models.encoded_docs import EncodedDoc, n_rows_cut
 from ..models.pooling import Pooling, stretch_pooling
-from ..models.span_batch import borders_of, row_characters
 from ..models.spans import trimmed
 from ..similarity import cosine, lengths, unit_length
+from .records import PREFIX, Encoders, PlacedRecord, Record, encoders_of, find, names, parts_of, record_of, text_of
 
-PREFIX = "spacy-sbert:"  # of the keys in doc.user_data and doc.user_hooks
 SPACY = "spaCy's own vectors"
 Piece = Doc | Span | Token
 Dense = Callable[[numpy.ndarray], numpy.ndarray]  # the dense layer of a pipe, for one pooled vector
-Encoders = Mapping[str, str]  # from the fingerprint of an encoder, or SPACY, to the name of the pipe that used it
 ContextT = TypeVar("ContextT")
 _warned: set[object] = set()  # in this process: of lost hooks, and of each pair of encoders
-
-
-class Record(TypedDict, total=False):
-    """What a pipe stores on a Doc: NumPy arrays and scalars, places in characters from its start.
-
-    rows: int32 (rows, 2). vectors: float32 (rows, width). has_text: bool (rows,). text: of the Doc.
-    pooling, normalize: how vectors were made; of a meta-embedding combined_by, its pipe, in their place.
-    fingerprint: of the encoder; missing if it is not known.
-    set_hooks: whether the pipe answers `doc.vector`. truncated: whether a row was cut. dense: True with a dense layer.
-    states, characters: float32 (wordpieces, width) without special tokens, and int32 (wordpieces, 2): with token
-        vectors.
-    """
-
-    rows: numpy.ndarray
-    vectors: numpy.ndarray
-    has_text: numpy.ndarray
-    width: int
-    text: str
-    set_hooks: bool
-    truncated: bool
-    pooling: str
-    normalize: bool
-    combined_by: str
-    fingerprint: str
-    dense: bool
-    states: numpy.ndarray
-    characters: numpy.ndarray
-
-
-def on_cpu(scores: Sequence[EncodedDoc]) -> Sequence[EncodedDoc]:
-    """Return the encoded Docs of a batch with NumPy vectors, copied from a GPU all at once."""
-    vectors: list[Any] = [encoded.vectors for encoded in scores]
-    if not any(map(is_cupy_array, vectors)):
-        return scores
-    copied = to_numpy(get_array_module(vectors[0]).concatenate(vectors))
-    parts = zip(scores, pairwise(borders_of(map(len, vectors))), strict=True)
-    return [replace(encoded, vectors=copied[start:end]) for encoded, (start, end) in parts]
-
-
-def make_record(doc: Doc, encoded: EncodedDoc, *, set_hooks: bool, fingerprint: str = "") -> Record:
-    """Return the record of a Doc.
-
-    doc (Doc): the Doc that was encoded. encoded (EncodedDoc): its rows, on whatever device.
-    set_hooks (bool): whether the pipe answers `doc.vector`. fingerprint (str): of the encoder; "" if it is not known.
-    """
-    rows, characters = encoded.rows, encoded.rows.characters
-    if characters is None:  # of a model that was called without the pipe
-        spans = [doc[slice(*span)] for span in rows.spans]
-        characters = row_characters(spans, [span.text for span in spans])
-    record: Record = {
-        "rows": characters.astype("int32"),
-        "vectors": to_numpy(encoded.vectors),
-        "has_text": rows.has_text,
-        "width": encoded.vectors.shape[1],
-        "pooling": encoded.pooling,
-        "normalize": encoded.normalize,
-        "set_hooks": set_hooks,
-        "truncated": n_rows_cut(doc, rows) > 0,
-    }
-    if encoded.text is not None and rows.spans[0].tolist() == [0, len(doc)]:
-        record["text"] = encoded.text  # doc.text joins the tokens at each call
-    if fingerprint and len(rows.spans):
-        record["fingerprint"] = fingerprint
-    if encoded.dense:
-        record["dense"] = True
-    if encoded.wordpieces is not None:
-        record["states"], record["characters"] = encoded.wordpieces.states, encoded.wordpieces.characters
-    return record
-
-
-@dataclass
-class PlacedRecord:
-    """A record of the pipe `name`, and its place in its Doc: characters [start, end)."""
-
-    name: str
-    start: int
-    end: int
-    data: Record
-
-    @property
-    def rows(self) -> numpy.ndarray:
-        """int32 (rows, 2): the characters of each row in the Doc."""
-        return self.data["rows"] + self.start
-
-    @property
-    def vectors(self) -> numpy.ndarray:
-        """float32 (n, width): the rows whose mean is the vector of the whole text.
-
-        One at most where the first row is the whole text, and the others are its sentences.
-        """
-        rows, vectors, has_text = self.data["rows"], self.data["vectors"], self.data["has_text"]
-        if len(rows) > 1 and rows[0, 0] <= rows[:, 0].min() and rows[0, 1] >= rows[:, 1].max():
-            return vectors[:1][has_text[:1]]
-        return vectors[has_text]
-
-    def row_at(self, start: int, end: int) -> numpy.ndarray | None:
-        """Return the vector of the row that covers exactly the characters [start, end), if there is one."""
-        hits = numpy.flatnonzero((self.rows == (start, end)).all(axis=1))
-        return self.data["vectors"][hits[0]] if len(hits) else None
 
 
 def store(doc: Doc, name: str, data: Record) -> None:
@@ -143,39 +39,11 @@ def store(doc: Doc, name: str, data: Record) -> None:
     The key is that of an extension attribute of a Span: `Doc.from_docs` and `Span.as_doc` then shift it with the text.
     """
     user_data = cast(dict[Any, Any], doc.user_data)
-    for key in [key for key in user_data if _is_record(key) and key[1] == PREFIX + name]:
-        del user_data[key]
+    for record in find(doc, name):
+        del user_data["._.", PREFIX + name, record.start, record.end]
     if "text" not in data:
         data["text"] = doc.text
     user_data["._.", PREFIX + name, 0, len(data["text"])] = data
-
-
-def find(doc: Doc, name: str | None = None) -> list[PlacedRecord]:
-    """Return the records of one pipe on a Doc: several after `Doc.from_docs`, none on a Doc of another pipeline.
-
-    name: the pipe; None for the one that answers `doc.vector`: the last with set_hooks = true, or else the last.
-    """
-    records = list(all_records(doc))
-    if name is None and records:
-        name = next((r.name for r in reversed(records) if r.data["set_hooks"]), records[-1].name)
-    return [record for record in records if record.name == name]
-
-
-def names(doc: Doc) -> list[str]:
-    """Return the names of the pipes that left a record on a Doc, in the order they ran."""
-    return list(dict.fromkeys(record.name for record in all_records(doc)))
-
-
-def all_records(doc: Doc) -> Iterator[PlacedRecord]:
-    """Yield the records of a Doc, of all pipes."""
-    for key, data in cast(dict[Any, Any], doc.user_data).items():
-        if _is_record(key):
-            yield PlacedRecord(key[1][len(PREFIX) :], key[2], key[3], data)
-
-
-def _is_record(key: Any) -> bool:  # noqa: ANN401 (any key that a user put there)
-    is_of_span = isinstance(key, tuple) and len(key) == 4 and key[0] == "._." and key[2] is not None
-    return is_of_span and key[1].startswith(PREFIX)
 
 
 # Look-up
@@ -204,14 +72,40 @@ def vector(obj: Piece, name: str | None = None, dense: Dense | None = None) -> n
     RETURNS (float32 array of shape (width,)): the vector; zeros where there is no text.
     RAISES (ValueError): if the Doc carries no stored vectors, or none for this Span.
     """
-    return _look_up(obj, name, dense)[0]
+    records = find(doc_of(obj), name)
+    if isinstance(obj, Doc) and not records and name in (None, "sbert") and _is_detached(obj):
+        return cast(numpy.ndarray, obj._vector)  # type: ignore[attr-defined]  # noqa: SLF001 (what Span.as_doc sets)
+    if not records:
+        raise no_vectors(obj, name)
+    if isinstance(obj, Doc):
+        return doc_vector(obj, records, dense)
+    if isinstance(obj, Span):
+        return span_vector(obj, records, dense)
+    return _stretch_vector(obj, obj.idx, obj.idx + len(obj), records, dense)
 
 
 def has_vector(obj: Piece) -> bool:
     """Return whether a Doc, Span or Token has any wordpiece to make a vector of; False for empty and white text."""
-    if not find(doc_of(obj)) and not (isinstance(obj, Doc) and _is_detached(obj)):
+    doc = doc_of(obj)
+    records = find(doc)
+    if not records and not (isinstance(obj, Doc) and _is_detached(obj)):
         return False
-    return _look_up(obj)[1]
+    if vector(obj).any():
+        return True
+    if isinstance(obj, Doc) or (isinstance(obj, Span) and len(obj) == len(doc)):  # zeros, of words that are unknown
+        return any(record.data["has_text"].any() for record in records)
+    start, end = trimmed(obj.text, obj.idx if isinstance(obj, Token) else obj.start_char)
+    in_context = [record for record in records if "states" in record.data and record.row_at(start, end) is None]
+    return any(_covered(record, start, end).any() for record in in_context)
+
+
+def _covered(record: PlacedRecord, start: int, end: int) -> numpy.ndarray:
+    """Return the wordpieces in the characters [start, end), bool (wordpieces,).
+
+    A wordpiece may reach over tokens ("cannot" is one, and two tokens): it counts in both.
+    """
+    places = record.data["characters"] + record.start
+    return (places[:, 0] < end) & (places[:, 1] > start)
 
 
 def vector_norm(obj: Doc | Token) -> float:
@@ -224,39 +118,28 @@ def _is_detached(doc: Doc) -> bool:
     return doc.user_hooks.get("vector") is vector and doc._vector is not None  # type: ignore[attr-defined]  # noqa: SLF001 (what Span.as_doc sets)
 
 
-def _look_up(obj: Piece, name: str | None = None, dense: Dense | None = None) -> tuple[numpy.ndarray, bool]:
-    """Return the vector of a Doc, Span or Token, and whether it has text."""
-    records = find(doc_of(obj), name)
-    if records:
-        if isinstance(obj, Doc):
-            return doc_vector(obj, records, dense)
-        if isinstance(obj, Span):
-            return span_vector(obj, records, dense)
-        return _stretch_vector(obj, obj.idx, obj.idx + len(obj), records, dense)
-    if isinstance(obj, Doc) and name in (None, "sbert") and _is_detached(obj):
-        detached = cast(numpy.ndarray, obj._vector)  # type: ignore[attr-defined]  # noqa: SLF001 (what Span.as_doc sets)
-        return detached, bool(detached.any())
-    raise no_vectors(obj, name)
-
-
 def no_vectors(obj: object, name: str | None = None) -> ValueError:
     """Return the error for an object whose Doc carries no vectors of a pipe."""
     which = "" if name is None else f" of a pipe named '{name}'"
-    return ValueError(Errors.NO_VECTORS.format(kind=type(obj).__name__, which=which))
+    return ValueError(
+        f"This {type(obj).__name__} carries no sentence vectors{which}: its Doc was not processed by an 'sbert' pipe, "
+        "or its user data did not travel with it. Process the text with the pipeline (nlp or nlp.pipe), or transport "
+        "the Doc with its user data (DocBin(store_user_data=True), Span.as_doc(copy_user_data=True))."
+    )
 
 
-def doc_vector(doc: Doc, records: Sequence[PlacedRecord], dense: Dense | None = None) -> tuple[numpy.ndarray, bool]:
-    """Return the vector of a Doc, and whether it has one: its row, or the mean of its rows; zeros without text.
+def doc_vector(doc: Doc, records: Sequence[PlacedRecord], dense: Dense | None = None) -> numpy.ndarray:
+    """Return the vector of a Doc: its row, or the mean of its rows; zeros without text.
 
     RAISES (ValueError): if it was joined from others, and a part has no vector, or they are of unequal kind.
     """
-    text = _text_of(doc)
-    records = _inside(records, text)
-    if _is_cut(records, text):
-        return _stretch_vector(doc[:], *trimmed(text, 0), records, dense)  # as the Span that it was
-    parts = [record for record in _in_order(records, text) if len(record.vectors)]
-    if len({(record.data["width"], _kind(record.data)) for record in parts}) > 1:
-        kinds = sorted(f"{_kind(record.data)}, {record.data['width']} numbers" for record in parts)
+    text = text_of(doc)
+    parts, is_cut = parts_of(records, text)
+    if is_cut:
+        return _stretch_vector(doc[:], *trimmed(text, 0), parts, dense)  # as the Span that it was
+    parts = [record for record in parts if len(record.vectors)]
+    kinds = sorted({_kind(record.data) for record in parts})
+    if len(kinds) > 1:
         raise ValueError(
             f"This Doc was joined from others whose vectors are of several kinds ({kinds[0]}; {kinds[-1]}), "
             "which have no mean. Process all of them with the same pipeline."
@@ -264,12 +147,17 @@ def doc_vector(doc: Doc, records: Sequence[PlacedRecord], dense: Dense | None = 
     check_one_encoder(encoders_of(parts))
     rows = [row for record in parts for row in record.vectors]
     if not rows:
-        return numpy.zeros((max(record.data["width"] for record in records),), dtype="float32"), False
-    return (rows[0] if len(rows) == 1 else numpy.stack(rows).mean(axis=0)), True
+        return numpy.zeros((max(record.data["width"] for record in records),), dtype="float32")
+    return rows[0] if len(rows) == 1 else numpy.stack(rows).mean(axis=0)
 
 
-def span_vector(span: Span, records: Sequence[PlacedRecord], dense: Dense | None = None) -> tuple[numpy.ndarray, bool]:
-    """Return the vector of a Span, and whether it has one: its row, or its wordpieces pooled in context.
+def _kind(data: Record) -> str:
+    how = f"pooling {data['pooling']}, {'' if data['normalize'] else 'not '}normalized" if "pooling" in data else ""
+    return f"{how or 'combined by ' + repr(data['combined_by'])}, {data['width']} numbers"
+
+
+def span_vector(span: Span, records: Sequence[PlacedRecord], dense: Dense | None = None) -> numpy.ndarray:
+    """Return the vector of a Span: its row, or its wordpieces pooled in context.
 
     A Span that was a Doc before `Doc.from_docs` has the vector of that Doc.
     """
@@ -277,144 +165,34 @@ def span_vector(span: Span, records: Sequence[PlacedRecord], dense: Dense | None
         return doc_vector(span.doc, records, dense)
     ends = span.end_char, span.start_char + len(span.text_with_ws)
     for record in records:  # one even in a joined Doc, if the other parts have none
-        if record.start == span.start_char and record.end in ends and _place(record, _text_of(span.doc)):
+        if record.start == span.start_char and record.end in ends and record.place_in(text_of(span.doc)):
             if len(record.vectors):
-                return record.vectors.mean(axis=0), True
+                return record.vectors.mean(axis=0)
             break
     return _stretch_vector(span, *trimmed(span.text, span.start_char), records, dense)
 
 
-def is_row(span: Span, records: Sequence[PlacedRecord]) -> bool:
-    """Return whether a Span was encoded by itself, white space at its ends left aside, or is nothing but white space.
-
-    RAISES (ValueError): if it has no vector.
-    """
-    start, end = trimmed(span.text, span.start_char)
-    return start == end or _record_of(span.doc, records, start, end).row_at(start, end) is not None
-
-
-def rows_of(doc: Doc, records: Sequence[PlacedRecord]) -> tuple[numpy.ndarray, numpy.ndarray]:
-    """Return the rows of a Doc, in the order of its text, and which of them have text.
-
-    RETURNS (int32 (rows, 2), bool (rows,)): the characters of each; a Doc that `Span.as_doc` cut out of a row is one.
-    RAISES (ValueError): if a part of the Doc has no vector.
-    """
-    text = _text_of(doc)
-    records = _inside(records, text)
-    if _is_cut(records, text):
-        (record,), (start, end) = records, trimmed(text, 0)
-        kept = (record.rows[:, 0] >= start) & (record.rows[:, 1] <= end)
-        ends = [start, *record.rows[kept].reshape(-1).tolist(), end]
-        if not any(text[last:first].strip() for last, first in zip(ends[::2], ends[1::2], strict=True)):
-            return record.rows[kept], record.data["has_text"][kept]
-        return numpy.array([[start, end]], dtype="int32"), numpy.ones((1,), dtype=bool)
-    rows, has_text = [numpy.zeros((0, 2), dtype="int32")], [numpy.zeros((0,), dtype=bool)]
-    for record in _in_order(records, text):
-        rows.append(record.rows)
-        has_text.append(record.data["has_text"])
-    return numpy.concatenate(rows), numpy.concatenate(has_text)
-
-
-def _record_of(doc: Doc, records: Sequence[PlacedRecord], start: int, end: int) -> PlacedRecord:
-    """Return the record that answers for the characters [start, end) of a Doc. RAISES (ValueError): if none does."""
-    text = _text_of(doc)
-    for record in records:
-        place = _place(record, text)
-        if place is not None and place[0] <= start and end <= place[1]:
-            return record
-    raise _joined_doc(text[start:end], records[0].name)
-
-
-def _place(record: PlacedRecord, text: str) -> tuple[int, int] | None:
-    """Return the characters of a Doc, of this text, that a record answers for; None if its text is not there.
-
-    It is there as a whole, or, in a Doc that `Span.as_doc` has cut out, in as far as the Doc consists of it.
-    """
-    start, end = max(record.start, 0), min(record.end, len(text))
-    is_whole = (start, end) == (record.start, record.end)
-    if not is_whole and (start, end) != (0, len(text)):
-        return None
-    recorded = record.data["text"][start - record.start : end - record.start]
-    return (start, end) if recorded == text[start:end] else None
-
-
-def _inside(records: Sequence[PlacedRecord], text: str) -> Sequence[PlacedRecord]:
-    """Return the records that have any text in a Doc: `Span.as_doc` keeps those of parts that it has cut off."""
-    return [record for record in records if record.end > 0 and record.start < len(text)] or records
-
-
-def _is_cut(records: Sequence[PlacedRecord], text: str) -> bool:
-    """Return whether `Span.as_doc` has cut a Doc out of the one text that it has a record of."""
-    if len(records) != 1 or _place(records[0], text) != (0, len(text)):
-        return False
-    return (records[0].start, records[0].end) != (0, len(text))
-
-
-def _in_order(records: Sequence[PlacedRecord], text: str) -> list[PlacedRecord]:
-    """Return the records of a Doc, each whole and one after another. RAISES (ValueError): if they are not all of it."""
-    ordered = sorted(records, key=lambda record: (record.start, record.end))
-    position = 0
-    for record in ordered:
-        if text[position : record.start].strip():
-            raise _joined_doc(text[position : record.start], record.name)
-        if _place(record, text) != (record.start, record.end) or record.start < position:
-            raise _joined_doc(text[position : record.end], record.name)
-        position = record.end
-    if text[position:].strip():
-        raise _joined_doc(text[position:], records[0].name)
-    return ordered
-
-
-def _joined_doc(text: str, name: str) -> ValueError:
-    return ValueError(
-        f"This Doc was joined from others, and '{text.strip()[:50]}' in it is not a whole text that the pipe '{name}' "
-        "encoded. Call nlp on its text: nlp(doc.text)."
-    )
-
-
-_last_text: tuple[ref[Doc], str] | None = None  # of one Doc, whose Tokens may be looked up one by one
-
-
-def _text_of(doc: Doc) -> str:
-    """Return the text of a Doc, which never changes."""
-    global _last_text
-    last = _last_text
-    if last is None or last[0]() is not doc:
-        last = _last_text = ref(doc), doc.text
-    return last[1]
-
-
-def _kind(data: Record) -> str:
-    if "combined_by" in data:
-        return f"combined by '{data['combined_by']}'"
-    return f"pooling {data['pooling']}, {'' if data['normalize'] else 'not '}normalized"
-
-
-# Spans and Tokens in context
-
-
 def _stretch_vector(
     piece: Span | Token, start: int, end: int, records: Sequence[PlacedRecord], dense: Dense | None
-) -> tuple[numpy.ndarray, bool]:
+) -> numpy.ndarray:
     """Return the vector of the characters [start, end) of a Doc, without white space at the ends."""
     zeros = numpy.zeros((records[0].data["width"],), dtype="float32")
-    text = _text_of(piece.doc)[start:end]
+    text = text_of(piece.doc)[start:end]
     if not text.strip():
-        return zeros, False
-    record = _record_of(piece.doc, records, start, end)
+        return zeros
+    record = record_of(piece.doc, records, start, end)
     data, row = record.data, record.row_at(start, end)
     if row is not None:
-        return row, bool(row.any())
+        return row
     _check_states(record, text, dense)
-    # A wordpiece may reach over tokens ("cannot" is one, and two tokens): it counts in both.
-    covers = (data["characters"][:, 0] < end - record.start) & (data["characters"][:, 1] > start - record.start)
-    states = data["states"][covers]
-    if data["truncated"] and _is_behind_limit(record, end, text):
+    states = data["states"][_covered(record, start, end)]
+    last = start + len(text.rstrip()) - 1
+    if data["truncated"] and not _covered(record, last, last + 1).any():
         _notify(piece.doc, record.name, Warnings.BEHIND_LIMIT)
     elif isinstance(piece, Span) and len(states):
         _notify(piece.doc, record.name, Warnings.POOLED_IN_CONTEXT)
     if not len(states):
-        return zeros, False
+        return zeros
     stretch = Ragged(
         cast(Floats2d, numpy.ascontiguousarray(states)), cast(Ints1d, numpy.array([len(states)], dtype="int32"))
     )
@@ -423,29 +201,23 @@ def _stretch_vector(
         pooled = dense(pooled)
     if data["normalize"]:
         pooled = unit_length(pooled[None])[0]
-    return pooled[: data["width"]], True
+    return pooled[: data["width"]]
 
 
 def _check_states(record: PlacedRecord, text: str, dense: Dense | None) -> None:
     """Refuse a stretch of text that is not a row, where its wordpieces are not known."""
-    if "combined_by" in record.data:
-        pipe = record.data["combined_by"]
+    span = f"The span '{text[:50]}' is not a row (a whole Doc, a sentence, or a member of a pair), and "
+    data, pipe = record.data, record.data.get("combined_by", record.name)
+    ask = f"Ask the pipe: nlp.get_pipe('{pipe}').vector(span)."
+    if "combined_by" in data:
+        raise ValueError(f"{span}the meta-embedding '{pipe}' stores vectors of rows alone. {ask}")
+    if "states" not in data:
         raise ValueError(
-            f"The span '{text[:50]}' is not a row (a whole Doc, a sentence, or a member of a pair), and the "
-            f"meta-embedding '{pipe}' stores vectors of rows alone. Ask the pipe: nlp.get_pipe('{pipe}').vector(span)."
-        )
-    if "states" not in record.data:
-        raise ValueError(
-            f"'{text[:50]}' is not a row of the encoder (a whole Doc, or a sentence where unit has \"sent\"), "
-            "and its Doc was processed with token_vectors = false, so its vector is not known. Set "
+            f"{span}its Doc was processed with token_vectors = false, so its vector is not known. Set "
             "token_vectors = true in the config of the 'sbert' pipe to have vectors for any Span and Token."
         )
-    if record.data.get("dense") and dense is None:
-        raise ValueError(
-            f"The span '{text[:50]}' is not a row (a whole Doc, a sentence, or a member of a pair), and its "
-            f"vector needs the dense layer of the pipe '{record.name}'. Ask the pipe: "
-            f"nlp.get_pipe('{record.name}').vector(span)."
-        )
+    if data.get("dense") and dense is None:
+        raise ValueError(f"{span}its vector needs the dense layer of the pipe '{pipe}'. {ask}")
 
 
 @cache
@@ -455,10 +227,19 @@ def _pooling_on_cpu(name: str) -> Pooling:
     return layer
 
 
-def _is_behind_limit(record: PlacedRecord, end: int, text: str) -> bool:
-    """Return whether no wordpiece covers the last character of a text that ends at `end`."""
-    places, last = record.data["characters"] + record.start, end - 1 - (len(text) - len(text.rstrip()))
-    return not ((places[:, 0] <= last) & (last < places[:, 1])).any()
+def rows_of(doc: Doc, records: Sequence[PlacedRecord]) -> tuple[numpy.ndarray, numpy.ndarray]:
+    """Return the rows of a Doc, in the order of its text, and which of them have text.
+
+    RETURNS (int32 (rows, 2), bool (rows,)): the characters of each; a Doc that was cut out of a longer one is one row.
+    RAISES (ValueError): if a part of the Doc has no vector.
+    """
+    text = text_of(doc)
+    parts, is_cut = parts_of(records, text)
+    if is_cut:
+        start, end = trimmed(text, 0)
+        n_rows = int(start < end)
+        return numpy.array([[start, end]] * n_rows, dtype="int32").reshape(-1, 2), numpy.ones((n_rows,), dtype=bool)
+    return numpy.concatenate([record.rows for record in parts]), numpy.concatenate([r.data["has_text"] for r in parts])
 
 
 # Hooks
@@ -600,8 +381,11 @@ def similarity(first: Piece, second: object) -> float:
     RETURNS (float): the similarity, from -1 to 1.
     RAISES (ValueError): if either side has no vectors, or the two have unequal width.
     """
-    if isinstance(second, Lexeme) and second.has_vector and len(second.vector) != _width(first):
-        return _static_similarity(first, second)
+    if isinstance(second, Lexeme) and second.has_vector:
+        records = find(doc_of(first))
+        width = records[0].data["width"] if records else len(vector(first))
+        if width != len(second.vector):
+            return _static_similarity(first, second, width)
     return _similarity(first, second, None)
 
 
@@ -629,22 +413,16 @@ def _similarity(first: Piece, second: object, name: str | None) -> float:
             warn_of_lost_hooks(doc_of(obj))
     u = vector(first, name)
     encoders = encoders_of_vector(first, name)
-    name = comparable_name(second, name, encoders)
-    v = vector_of(second, name)
+    v, others = comparable_vector(second, name, encoders)
     if not u.any() or not v.any():
         return 0.0
     if u.shape != v.shape:
         raise ValueError(Errors.UNEQUAL_WIDTHS.format(ours=u.shape[0], theirs=v.shape[0]))
-    check_one_encoder(encoders, encoders_of_vector(second, name))
+    check_one_encoder(encoders, others)
     return float(numpy.clip(float(cosine(u[None], v[None])[0]), -1.0, 1.0))  # rounding may go beyond
 
 
-def _width(obj: Piece) -> int:
-    records = find(doc_of(obj))
-    return records[0].data["width"] if records else len(vector(obj))
-
-
-def _static_similarity(obj: Piece, lexeme: Lexeme) -> float:
+def _static_similarity(obj: Piece, lexeme: Lexeme, width: int) -> float:
     """Return what spaCy does without hooks: the cosine of the mean static vector of the tokens and that of a Lexeme.
 
     RAISES (ValueError): if the vocab of the tokens has no such vectors.
@@ -652,7 +430,7 @@ def _static_similarity(obj: Piece, lexeme: Lexeme) -> float:
     vocab, lexeme_vector, kind = doc_of(obj).vocab, to_numpy(lexeme.vector), type(obj).__name__
     if vocab.vectors_length != len(lexeme_vector):
         raise ValueError(
-            f"Cannot compare a {kind} of {_width(obj)} numbers with a Lexeme's static vector of {len(lexeme_vector)}: "
+            f"Cannot compare a {kind} of {width} numbers with a Lexeme's static vector of {len(lexeme_vector)}: "
             f"the vocab of the {kind} has no such vectors. With set_hooks = false in the config of the 'sbert' pipe, "
             "spaCy compares static vectors, and doc._.sbert_similarity sentence vectors."
         )
@@ -664,81 +442,58 @@ def _static_similarity(obj: Piece, lexeme: Lexeme) -> float:
     return float(cosine(vectors.mean(axis=0)[None], lexeme_vector[None])[0])
 
 
-def vector_of(obj: object, name: str | None = None) -> numpy.ndarray:
-    """Return the stored vector of a Doc, Span or Token, or the one that spaCy has for it, or for a Lexeme.
-
-    name (str): the pipe whose stored vector is wanted; by default that of the pipe that answers `doc.vector`.
-    RAISES (ValueError): if it has none.
-    """
-    if isinstance(obj, Piece):
-        doc = doc_of(obj)
-        if find(doc, name) or _is_detached(doc):
-            return vector(obj, name)
-        if not obj.has_vector:
-            raise no_vectors(obj)
-        if name is not None and names(doc):
-            raise no_vectors(obj, name)
-    elif not getattr(obj, "has_vector", False):
-        raise ValueError(
-            f"Cannot compare with a {type(obj).__name__} without a vector: expected a Doc, Span, Token or Lexeme that "
-            "has a vector. Process the other text with the same pipeline."
-        )
-    return to_numpy(cast(Lexeme, obj).vector)
-
-
 # Which encoder made a vector
 
 
-def encoders_of(records: Iterable[PlacedRecord]) -> Encoders:
-    """Return the encoders that made the vectors of records, those that are known."""
-    return {record.data["fingerprint"]: record.name for record in records if record.data.get("fingerprint")}
-
-
-def encoders_of_vector(obj: object, name: str | None = None) -> Encoders:
-    """Return the encoders that made the vector that vector_of gives: none if they are not known.
+def encoders_of_vector(obj: Piece, name: str | None = None) -> Encoders:
+    """Return the encoders that made the vector of a Doc, Span or Token: none if they are not known.
 
     RAISES (ValueError): if a Span or Token of a Doc that was joined has no vector.
     """
-    if not isinstance(obj, Piece):
-        return {SPACY: ""}
     records = find(doc_of(obj), name)
-    if records:
-        return _encoders_at(obj, records)
-    return {} if _is_detached(doc_of(obj)) else {SPACY: ""}
-
-
-def _encoders_at(obj: Piece, records: list[PlacedRecord]) -> Encoders:
+    if not records:
+        return {} if _is_detached(doc_of(obj)) else {SPACY: ""}
     if isinstance(obj, Doc) or (isinstance(obj, Span) and len(obj) == len(obj.doc)):
         return encoders_of(records)
     start, end = trimmed(obj.text, obj.idx if isinstance(obj, Token) else obj.start_char)
-    return encoders_of([_record_of(obj.doc, records, start, end)] if start < end else [])
+    return encoders_of([record_of(obj.doc, records, start, end)] if start < end else [])
 
 
-def comparable_name(obj: object, name: str | None, encoders: Encoders) -> str | None:
-    """Return the pipe whose vector of a Doc, Span or Token can be compared with vectors of the pipe `name`.
+def comparable_vector(
+    obj: object, name: str | None = None, encoders: Encoders | None = None
+) -> tuple[numpy.ndarray, Encoders]:
+    """Return the vector of a Doc, Span, Token or Lexeme to compare with vectors of the pipe `name`, and its encoders.
 
-    encoders (dict): of those vectors.
-    RETURNS (str): this name, or that of a pipe with the same encoder; None for the one that answers `doc.vector`.
+    It is the one that a pipe of this name stored, or one with the same encoder, or spaCy's own.
+
+    encoders (dict): of the vectors to compare with.
+    RAISES (ValueError): if it has none.
     """
-    if name is None or not isinstance(obj, Piece) or find(doc_of(obj), name):
-        return name
+    if not isinstance(obj, Piece):
+        if not getattr(obj, "has_vector", False):
+            raise ValueError(
+                f"Cannot compare with a {type(obj).__name__} without a vector: expected a Doc, Span, Token or Lexeme "
+                "that has a vector. Process the other text with the same pipeline."
+            )
+        return to_numpy(cast(Lexeme, obj).vector), {SPACY: ""}
     doc = doc_of(obj)
-    same = [other for other in names(doc) if _encoders_at(obj, find(doc, other)).keys() & encoders.keys()]
-    if same:
-        return same[-1]
-    return None if name == "sbert" else name
+    if name is not None and encoders is not None and not find(doc, name):
+        same = [other for other in names(doc) if encoders_of_vector(obj, other).keys() & encoders.keys()]
+        name = same[-1] if same else None if name == "sbert" else name
+    if not find(doc, name) and not _is_detached(doc):
+        if not obj.has_vector or (name is not None and names(doc)):
+            raise no_vectors(obj, name)
+        return to_numpy(cast(Lexeme, obj).vector), {SPACY: ""}
+    return vector(obj, name), encoders_of_vector(obj, name)
 
 
 def check_one_encoder(*sides: Encoders) -> None:
     """Warn, once for each pair, if vectors that are compared or averaged are of several encoders."""
     pipes = {fingerprint: name for side in sides for fingerprint, name in side.items()}
-    fingerprints = sorted(pipes)
+    first, *others = sorted(pipes) or [""]
     labels = {key: f"'{name}' {key}" if name else key for key, name in pipes.items()}
-    for other in fingerprints[1:]:
-        pair = frozenset((fingerprints[0], other))
+    for other in others:
+        pair = frozenset((first, other))
         if pair not in _warned:
             _warned.add(pair)
-            warn(Warnings.OTHER_ENCODER.format(ours=labels[fingerprints[0]], theirs=labels[other]))
-
-
-# Extension attributes
+            warn(Warnings.OTHER_ENCODER.format(ours=labels[first], theirs=labels[other]))

@@ -1,4 +1,4 @@
-"""Find, check and link the components upstream that `sbert` listens to."""
+"""The model tree of an `sbert` pipe: find its encoder, and check and link the component that it listens to."""
 
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, cast
@@ -10,14 +10,18 @@ from spacy.tokens import Doc
 from spacy.training import Example
 from thinc.api import Model
 
-from ..errors import Errors, Warnings
+from ..errors import Warnings
+from ..files.serialization import ChecksummedModel
+from ..losses._common import LossLayer
 from ..models.curated_listener import ALL_LAYERS, SENTINEL, is_curated, upstream_name
-from ..models.hub import find_local, known_names, nearest_name
+from ..models.encoded_docs import EncodedDoc
+from ..models.hub import check_name, find_local, known_names, nearest_name
+from ..models.options import INT8
 from ..models.sbert_config import read_settings
 from ..models.sentence_encoder import GET_SPANS, is_listener, is_static_embedding, is_token_encoder
 from ..models.sentence_pooling import SentencePooling
 from ..models.spacy_transformers import is_a, is_installed
-from ..models.spans import SpanGetter, members, spans_key_of, wants_sentences
+from ..models.spans import members, spans_key_of, wants_sentences
 from ..models.transformer import SpanTransformer, is_transformer
 
 if TYPE_CHECKING:  # these load what only their own architectures need
@@ -25,272 +29,62 @@ if TYPE_CHECKING:  # these load what only their own architectures need
     from ..models.static_embedding import StaticEmbedding
     from ..models.tok2vec_encoder import Tok2VecEncoder
 
+_BOUNDARIES = {"doc.sents", "token.is_sent_start"}  # which components declare to assign
+
+# The model tree of a pipe
+
+
+class _SentenceModel(ChecksummedModel[list[Doc], list[EncodedDoc]]):
+    """The model tree of the pipe: the sentence encoder, and beside it the loss with its heads."""
+
+    def __repr__(self) -> str:
+        return f"_SentenceModel({describe_encoder(self)})"
+
+    def to_bytes(self) -> bytes:
+        table = find_static_embedding(self)
+        if table is not None:
+            table.load()  # it is no shim, which would load itself
+        return super().to_bytes()
+
+
+def with_loss(name: str, encoder: Model[list[Doc], list[EncodedDoc]], loss: object) -> Model:
+    """Return the model tree of a pipe: an encoder, and a loss layer or None.
+
+    RAISES (ValueError): if they are something else.
+    """
+    if not encoder.has_ref("pooling"):
+        raise ValueError(
+            f"The model of the 'sbert' pipe '{name}' is not a sentence encoder: expected an architecture such as "
+            "spacy-sbert.SentenceEncoder.v1 or spacy-sbert.SharedSentenceEncoder.v1, got the Thinc model "
+            f"'{encoder.name}'."
+        )
+    if loss is not None and not isinstance(loss, LossLayer):
+        value = f"the Thinc model '{loss.name}'" if isinstance(loss, Model) else repr(loss)
+        raise ValueError(
+            f"The loss of the 'sbert' pipe '{name}' is not a loss layer: expected a registered layer such as "
+            f"spacy-sbert.CosineSimilarityLoss.v1, got {value}. A loss of your own is a registered function "
+            "that returns a spacy_sbert.losses.LossLayer: see docs/own-loss.md."
+        )
+    layers: list[Model] = [encoder] if loss is None else [encoder, loss]
+    refs = {"encoder": encoder, "loss": loss, "pooling": encoder.get_ref("pooling")}
+    return _SentenceModel("sbert", _forward, init=_init, layers=layers, refs=refs)
+
+
+def _forward(model: Model, docs: list[Doc], is_train: bool) -> tuple[list[EncodedDoc], Callable]:
+    return model.layers[0](docs, is_train)
+
+
+def _init(model: Model, X: object = None, Y: object = None) -> None:
+    """Initialize the encoder; the component initializes the heads, whose labels it knows."""
+    model.get_ref("encoder").initialize(X=X)
+
+
+# The encoder in it
+
 
 def find_listeners(model: Model) -> "list[SentenceListener]":
-    """Return the listeners in the model tree of an `sbert` pipe; none if its encoder is its own."""
+    """Return the listeners to a transformer in the model tree of a pipe; none if its encoder is its own."""
     return [node for node in model.walk() if is_listener(node) and upstream_name(node) is not None]
-
-
-def names_of_encoders(model: Model) -> list[str]:
-    """Return the names under which the encoders in the model tree of a pipe are looked for."""
-    nodes = list(model.walk())
-    own = [node.shim.name for node in nodes if isinstance(node, SpanTransformer)]
-    return own + [node.source for node in nodes if is_static_embedding(node)]
-
-
-def transformer_name(model: Model) -> str:
-    """Return the name of the transformer of a pipe, its own or the one it shares, of whatever package."""
-    upstream = [listener.transformer for listener in find_listeners(model) if listener.transformer is not None]
-    return str(next(node for node in upstream or model.walk() if is_transformer(node)).attrs["name"])
-
-
-def shares_encoder(model: Model) -> bool:
-    """Return whether the encoder of a pipe listens to another component, which waits for the gradient of every Doc."""
-    return any(upstream_name(node) is not None for node in model.walk())
-
-
-def find_upstream(nlp: Language, name: str, listener: "SentenceListener") -> TrainablePipe:
-    """Return the component that a listener listens to, of spacy-transformers or spacy-curated-transformers.
-
-    RAISES (ValueError): if there is none.
-    """
-    found = _nearest(nlp, name, listener, _is_transformer)
-    if found is None:
-        given = {"upstream": listener.upstream_name, "pipes": nlp.component_names}
-        install = "" if is_installed() else ' after pip install "spacy-sbert[transformers]"'
-        raise ValueError(
-            (
-                "The 'sbert' pipe '{name}' listens to a transformer, but no 'transformer' component of "
-                "spacy-transformers, and no 'curated_transformer', (upstream = \"{upstream}\") stands before it; "
-                'the pipeline is {pipes}. Add one before it: nlp.add_pipe("transformer", before="{name}", '
-                'config={{"model": {{"@architectures": "spacy-sbert.TransformerModel.v1"}}}}){install}, or use '
-                "spacy-sbert.SentenceEncoder.v1, which has its own encoder."
-            ).format(name=name, install=install, **given)
-        )
-    return found
-
-
-def _is_transformer(pipe: object) -> bool:
-    return is_a(pipe, "Transformer") or _is_curated_pipe(pipe)
-
-
-def _is_curated_pipe(pipe: object) -> bool:
-    return is_curated(getattr(pipe, "model", None))
-
-
-def _is_tok2vec(pipe: object) -> bool:
-    return isinstance(pipe, Tok2Vec)
-
-
-def _nearest(nlp: Language, name: str, listener: Model, is_kind: Callable[[object], bool]) -> TrainablePipe | None:
-    """Return the last component of a kind before the pipe `name` that its listener may listen to.
-
-    Frozen and sourced components, which are disabled while a pipeline is initialized, count as well.
-    """
-    names = nlp.component_names
-    for pipe_name in reversed(names[: names.index(name)] if name in names else names):
-        pipe = nlp.get_pipe(pipe_name)
-        if is_kind(pipe) and upstream_name(listener) in ("*", pipe_name):
-            return cast(TrainablePipe, pipe)
-    return None
-
-
-def _find_tok2vec(nlp: Language, name: str, listener: Model) -> TrainablePipe:
-    """Return the `tok2vec` or `curated_transformer` that a listener to token vectors listens to.
-
-    RAISES (ValueError): if there is none, it is of another width, or does not give all the layers that are needed.
-    """
-    to_curated = not isinstance(listener, Tok2VecListener)
-    pipe = _nearest(nlp, name, listener, _is_curated_pipe if to_curated else _is_tok2vec)
-    if pipe is None:
-        kind = "curated_transformer" if to_curated else "tok2vec"
-        given = {"upstream": upstream_name(listener), "pipes": nlp.component_names}
-        raise ValueError(
-            (
-                "The 'sbert' pipe '{name}' listens to a '{kind}' component (upstream = '{upstream}'), and none "
-                "stands before it; the pipeline is {pipes}. Add one before it, nlp.add_pipe('{kind}', "
-                "before='{name}'), correct upstream, or give the encoder a tok2vec of its own, such as "
-                "spacy.HashEmbedCNN.v2."
-            ).format(name=name, kind=kind, **given)
-        )
-    width, expected = listener.get_dim("nO"), pipe.model.maybe_get_dim("nO")
-    if expected not in (None, width):
-        raise ValueError(
-            f"The 'sbert' pipe '{name}' listens for vectors of {width} numbers, and the component "
-            f"'{pipe.name}' makes {expected}: set width = {expected} in its [components.{name}.model.tok2vec]."
-        )
-    if to_curated and listener.attrs[ALL_LAYERS] and not getattr(pipe, "all_layer_outputs", True):
-        raise ValueError(
-            f"The 'sbert' pipe '{name}' listens to all layers of the component '{pipe.name}' "
-            f"({listener.name}), which gives the last one alone: set all_layer_outputs = true in "
-            f"[components.{pipe.name}]."
-        )
-    return pipe
-
-
-def _listens_to_tokens(node: Model) -> bool:
-    """Return whether a layer listens to vectors of tokens."""
-    return isinstance(node, Tok2VecListener) or (SENTINEL in node.attrs and not is_listener(node))
-
-
-def validate_upstream(nlp: Language, name: str, model: Model, examples: Iterable[Example], spans_key: str) -> None:
-    """Check that the transformer's rows will be the members of pairs, and find out whether its folder normalises.
-
-    RAISES (ValueError): if there is no transformer to share, or pairs would be trained wrongly on it.
-    """
-    for node in model.walk():
-        if _listens_to_tokens(node):
-            _find_tok2vec(nlp, name, node)
-    for listener in find_listeners(model):
-        upstream = find_upstream(nlp, name, listener)
-        _connect(nlp, listener, upstream, model, model.maybe_get_ref("loss"))
-        check_spans_key(name, model, spans_key)
-        pair = next((eg.predicted for eg in examples if members(eg.predicted, spans_key)), None)
-        if pair is not None:
-            getter = upstream.model.attrs.get("get_spans") or _own_getter(model)
-            from ..training.examples import check_rows  # noqa: PLC0415 (training)
-
-            check_rows([(row.start, row.end) for row in getter([pair])[0]], pair, spans_key)
-
-
-def _connect(
-    nlp: Language, listener: "SentenceListener", upstream: TrainablePipe, model: Model, loss: Model | None
-) -> None:
-    """Connect a listener to a transformer, and follow the settings in the folder of that."""
-    listener.transformer = upstream.model
-    if is_curated(upstream.model):
-        listener.set_dim("nO", upstream.model.get_dim("nO"), force=True)
-    cache_transformers(upstream.model, loss)
-    _follow_folder(nlp, upstream, model)
-
-
-def _own_getter(model: Model) -> SpanGetter:
-    """Return the span getter of an encoder that listens to a transformer which encodes whole Docs."""
-    return cast(SpanGetter, next(node.attrs[GET_SPANS] for node in model.walk() if GET_SPANS in node.attrs))
-
-
-def check_spans_key(name: str, model: Model, spans_key: str) -> None:
-    """Check that a pipe and the span getters of its encoder take members from the same spans_key.
-
-    RAISES (ValueError): if they do not.
-    """
-    for given in map(spans_key_of, span_getters(model)):
-        if given not in (None, spans_key):
-            raise ValueError(
-                f"The 'sbert' pipe '{name}' has spans_key = '{spans_key}', but the span getter of its encoder "
-                f"takes the members of an example from doc.spans['{given}']: pairs would not be trained, or "
-                f"not scored. Set spans_key = '{spans_key}' in get_spans, spacy-sbert.sentence_spans.v1, too "
-                f"([components.transformer.model.get_spans] when the transformer is shared), or '{given}' in "
-                "the pipe."
-            )
-
-
-def span_getters(model: Model) -> list[object]:
-    """Return the span getters of an encoder, and of a shared one that is known; None for other layers."""
-    upstream = [listener.transformer for listener in find_listeners(model) if listener.transformer is not None]
-    nodes = [*upstream, *model.walk()]
-    getters = [node.attrs.get("get_spans") for node in nodes]
-    if any(map(is_curated, nodes)) and find_token_encoder(model) is None:
-        getters.append(_own_getter(model))
-    return getters
-
-
-def link_upstream(nlp: Language, model: Model, loss: Model | None) -> None:
-    """Connect the listeners of a new pipe to a transformer that is in the pipeline already.
-
-    A pipe that is added to a trained pipeline is never initialized.
-    """
-    for listener in find_listeners(model):
-        for name, pipe in nlp.components:
-            if _is_transformer(pipe) and listener.upstream_name in ("*", name):
-                _connect(nlp, listener, cast(TrainablePipe, pipe), model, loss)
-
-
-def find_transformer(name: str, model: Model) -> SpanTransformer:
-    """Return the transformer of a pipe, its own or the one it shares.
-
-    RAISES (ValueError): if it is not of this package, or the pipe is in no pipeline yet.
-    """
-    upstream = [listener.transformer for listener in find_listeners(model)]
-    for node in upstream or model.walk():
-        if isinstance(node, SpanTransformer):
-            return node
-    if find_static_embedding(model) is not None:
-        raise ValueError(Errors.NOT_A_TRANSFORMER.format(name=name, kind="a table of wordpieces"))
-    if find_token_encoder(model) is not None:
-        raise ValueError(Errors.NOT_A_TRANSFORMER.format(name=name, kind="a token-to-vector model of spaCy"))
-    if encodes_whole_docs(model):
-        raise ValueError(
-            f"The encoder of the 'sbert' pipe '{name}' is a curated_transformer, and this works with "
-            "transformers of this package alone (spacy-sbert.SentenceEncoder.v1, "
-            "spacy-sbert.TransformerModel.v1). To pass the pipeline on, save it or make a package of it: "
-            "python -m spacy package."
-        )
-    raise ValueError(Errors.NO_TEXT_ENCODER.format(name=name))
-
-
-def find_docs_reader(nlp: Language, name: str, model: Model) -> tuple[Model, Model | None]:
-    """Return what reads the tokens of Docs in the encoder of a pipe, and the model of the component it listens to.
-
-    RETURNS (Model, Model or None): None if it listens to none.
-    RAISES (ValueError): if that component is missing, or of an unknown kind.
-    """
-    encoder = find_token_encoder(model)
-    if encoder is None:
-        heard = [find_upstream(nlp, name, listener).model for listener in find_listeners(model)]
-        return model.get_ref("encoder").layers[0], next(iter(heard), None)
-    listener = encoder.listener
-    if listener is not None and not _listens_to_tokens(listener):
-        raise ValueError(Errors.NO_TEXT_ENCODER.format(name=name))
-    return encoder, None if listener is None else _find_tok2vec(nlp, name, listener).model
-
-
-def encoding_models(nlp: Language | None, name: str, model: Model, settings: object = None) -> list[Model]:
-    """Return the models that make the states for a pipe: its own encoder, and the component that it listens to.
-
-    nlp (Language): the pipeline of the pipe, None if it is in none. settings (object): the configuration that the
-        states came with, which tell whose they are; None if they came without.
-    RETURNS (list[Model]): empty if the component is not known: a sourced pipe may listen to that of another pipeline.
-    """
-    encoder = model.get_ref("encoder")
-    if encoder.has_ref("reader"):
-        reader = encoder.get_ref("reader")
-        listener = reader.listener if is_token_encoder(reader) else None
-        if listener is None:
-            return [reader]
-        heard = None if nlp is None else _nearest(nlp, name, listener, _is_curated_pipe)
-        heard = heard or (None if nlp is None else _nearest(nlp, name, listener, _is_tok2vec))
-        return [] if heard is None else [reader, heard.model]
-    source = encoder.layers[0]
-    if not is_listener(source) or upstream_name(source) is None:
-        return [source]
-    pipe = None if nlp is None else _nearest(nlp, name, source, _is_transformer)
-    found = [one for one in (None if pipe is None else pipe.model, source.transformer) if one is not None]
-    if settings is not None:
-        found = [one for one in found if isinstance(one, SpanTransformer) and one.shim.settings is settings]
-    return found[:1]
-
-
-def follow_replaced(nlp: Language, name: str, model: Model) -> None:
-    """Listen to the transformer that now stands before a pipe, if another one was put in its place."""
-    for listener in find_listeners(model):
-        pipe = _nearest(nlp, name, listener, _is_transformer)
-        if pipe is not None and listener.transformer is not None and pipe.model is not listener.transformer:
-            _connect(nlp, listener, pipe, model, model.maybe_get_ref("loss"))
-
-
-def takes_prompts(model: Model) -> bool:
-    """Return whether a prompt can be put before what the encoder of a pipe reads."""
-    return not encodes_whole_docs(model) and find_static_embedding(model) is None
-
-
-def encodes_whole_docs(model: Model) -> bool:
-    """Return whether the encoder of a pipe reads the tokens of Docs, not texts.
-
-    These are token-to-vector models, and curated transformers, shared or its own.
-    """
-    upstream = [listener.transformer for listener in find_listeners(model)]
-    return find_token_encoder(model) is not None or any(map(is_curated, [*upstream, *model.walk()]))
 
 
 def find_token_encoder(model: Model) -> "Tok2VecEncoder | None":
@@ -299,8 +93,101 @@ def find_token_encoder(model: Model) -> "Tok2VecEncoder | None":
 
 
 def find_static_embedding(model: Model) -> "StaticEmbedding | None":
-    """Return the table of a pipe; None if its encoder is of another kind."""
+    """Return the table of wordpieces of a pipe; None if its encoder is of another kind."""
     return next((node for node in model.walk() if is_static_embedding(node)), None)
+
+
+def _shared_models(model: Model) -> list[Model]:
+    """Return the models of the transformers that a pipe listens to, as far as they are known."""
+    return [listener.transformer for listener in find_listeners(model) if listener.transformer is not None]
+
+
+def find_transformer(name: str, model: Model) -> SpanTransformer:
+    """Return the transformer of a pipe, its own or the one it shares. RAISES (ValueError): if it is of another kind."""
+    transformer = _span_transformer(model)
+    if transformer is not None:
+        return transformer
+    if find_static_embedding(model) is not None:
+        kind = "a table of wordpieces"
+    elif encodes_whole_docs(model):
+        is_curated_one = find_token_encoder(model) is None
+        kind = "a curated_transformer" if is_curated_one else "a token-to-vector model of spaCy"
+    else:
+        raise _no_text_encoder(name)
+    raise ValueError(
+        f"The encoder of the 'sbert' pipe '{name}' is {kind}, and this works with transformers of this package alone. "
+        "To pass the pipeline on, save it or make a package of it: python -m spacy package."
+    )
+
+
+def _span_transformer(model: Model) -> SpanTransformer | None:
+    nodes = _shared_models(model) if find_listeners(model) else model.walk()
+    return next((node for node in nodes if isinstance(node, SpanTransformer)), None)
+
+
+def _no_text_encoder(name: str) -> ValueError:
+    return ValueError(
+        f"Cannot encode texts without Docs: the 'sbert' pipe '{name}' listens to a transformer that is not of this "
+        "package, or is in no pipeline. Give the 'transformer' pipe the architecture spacy-sbert.TransformerModel.v1, "
+        "or use nlp.pipe(texts)."
+    )
+
+
+def encodes_whole_docs(model: Model) -> bool:
+    """Return whether the encoder of a pipe reads the tokens of Docs, not texts: token-to-vector, or curated."""
+    return find_token_encoder(model) is not None or any(map(is_curated, [*_shared_models(model), *model.walk()]))
+
+
+def transformer_name(model: Model) -> str:
+    """Return the name of the transformer of a pipe, its own or the one it shares, of whatever package."""
+    return str(next(node for node in _shared_models(model) or model.walk() if is_transformer(node)).attrs["name"])
+
+
+def describe_encoder(model: Model) -> str:
+    """Return what is known of an encoder: "all-MiniLM-L6-v2, mean pooling, 384 numbers, float32 on cpu"."""
+    pooling = cast(SentencePooling, model.get_ref("pooling"))
+    upstream = next((name for node in model.walk() if (name := upstream_name(node)) is not None), None)
+    transformer, table, encoder = _span_transformer(model), find_static_embedding(model), find_token_encoder(model)
+    parts = []
+    if transformer is not None:
+        shim = transformer.shim
+        parts = [shim.precision, "not loaded yet"]
+        if shim.is_loaded:
+            width = pooling.width(shim.network.config.hidden_size, shim.settings)
+            parts = [f"{width} numbers", f"{shim.precision} on {shim.device}"]
+        source = shim.name if upstream is None else f"{shim.name} (shared)"
+    elif upstream is not None:
+        source = f"listens to {'any component' if upstream == '*' else upstream}"
+    elif table is not None:
+        source = f"table of wordpieces of {table.source}"
+    else:
+        source = "no encoder" if encoder is None else f"tokens, {encoder.name}"
+    return ", ".join([source, f"{pooling.pooling_name} pooling", *parts])
+
+
+def describe_int8(transformer: SpanTransformer) -> str:
+    """Return what `precision = "int8"` rounds by, of a loaded encoder; empty for other precisions."""
+    if transformer.options.precision != INT8:
+        return ""
+    calibration = transformer.shim.calibration
+    text = "int8 where a CPU is quicker with it, calibrated on"
+    if calibration is None:
+        return f"{text} the first texts encoded"
+    n_rounded, n_products = int(calibration.is_rounded.sum()), calibration.is_rounded.numel()
+    return (
+        f"{text} {calibration.n_wordpieces:,} wordpieces: {n_rounded} of {n_products} products in 8 bits, lowest "
+        f"cosine of a text {calibration.lowest_cosine:.3f}"
+    )
+
+
+def are_loaded(models: Iterable[Model]) -> bool:
+    """Return whether the transformers and tables in these models are loaded."""
+    for node in (node for model in models for node in model.walk()):
+        if is_transformer(node) and node.layers[0].shims[0]._model is None:  # noqa: SLF001 (of a stock shim, too)
+            return False
+        if is_static_embedding(node) and not node.attrs["tokenizer"]:
+            return False
+    return True
 
 
 def cache_transformers(model: Model, loss: Model | None) -> None:
@@ -311,27 +198,111 @@ def cache_transformers(model: Model, loss: Model | None) -> None:
             node.shim.mini_batch_size = min(size, node.shim.mini_batch_size or size)
 
 
-def vector_width(nlp: Language | None, name: str, model: Model) -> int:
-    """Return the width of the vectors of an initialized encoder, own or shared."""
-    listeners = find_listeners(model)
-    if nlp is not None and listeners:
-        encoder: Model = find_upstream(nlp, name, listeners[0]).model
-        if not encoder.has_dim("nO"):  # frozen: spaCy leaves it out when it initialises a pipeline
-            encoder.initialize()
-    else:
-        encoder = next(node for node in model.walk() if _is_encoder(node))
-    settings = encoder.shim.settings if isinstance(encoder, SpanTransformer) else None
-    return cast(SentencePooling, model.get_ref("pooling")).width(encoder.get_dim("nO"), settings)
+# The component upstream
 
 
-def _is_encoder(node: Model) -> bool:
-    return is_token_encoder(node) or is_static_embedding(node) or is_transformer(node) or is_curated(node)
+def shares_encoder(model: Model) -> bool:
+    """Return whether the encoder of a pipe listens to another component, which waits for the gradient of every Doc."""
+    return any(upstream_name(node) is not None for node in model.walk())
 
 
-def _follow_folder(nlp: Language, upstream: TrainablePipe, model: Model) -> None:
-    """Note whether the folder that another package's transformer came from normalizes."""
+def _accepted_by(listener: Model) -> Callable[[object], bool]:
+    """Return whether a component is of the kind that a listener listens to, as a function of the component."""
+    if isinstance(listener, Tok2VecListener):
+        return lambda pipe: isinstance(pipe, Tok2Vec)
+    of_any_package = is_listener(listener)
+    return lambda pipe: is_curated(getattr(pipe, "model", None)) or (of_any_package and is_a(pipe, "Transformer"))
+
+
+def _nearest_upstream(nlp: Language, name: str, listener: Model) -> TrainablePipe | None:
+    """Return the last component before the pipe `name` that its listener may listen to, also a disabled one."""
+    accepts, names = _accepted_by(listener), nlp.component_names
+    for pipe_name in reversed(names[: names.index(name)] if name in names else names):
+        pipe = nlp.get_pipe(pipe_name)
+        if accepts(pipe) and upstream_name(listener) in ("*", pipe_name):
+            return cast(TrainablePipe, pipe)
+    return None
+
+
+def find_upstream(nlp: Language, name: str, listener: Model) -> TrainablePipe:
+    """Return the component that a listener listens to. RAISES (ValueError): if there is none, or it does not fit."""
+    pipe = _nearest_upstream(nlp, name, listener)
+    if pipe is None:
+        given = f'(upstream = "{upstream_name(listener)}"), and none stands before it; the pipeline is '
+        given += f"{nlp.component_names}"
+        if is_listener(listener):
+            install = "" if is_installed() else ' after pip install "spacy-sbert[transformers]"'
+            raise ValueError(
+                f"The 'sbert' pipe '{name}' listens to a transformer, but there is no 'transformer' component of "
+                f"spacy-transformers, and no 'curated_transformer' {given}. Add one before it: "
+                f'nlp.add_pipe("transformer", before="{name}", config={{"model": {{"@architectures": '
+                f'"spacy-sbert.TransformerModel.v1"}}}}){install}, or use spacy-sbert.SentenceEncoder.v1, which has '
+                "its own encoder."
+            )
+        kind = "tok2vec" if isinstance(listener, Tok2VecListener) else "curated_transformer"
+        raise ValueError(
+            f"The 'sbert' pipe '{name}' listens to a '{kind}' component {given}. Add one before it, "
+            f"nlp.add_pipe('{kind}', before='{name}'), correct upstream, or give the encoder a tok2vec of its own, "
+            "such as spacy.HashEmbedCNN.v2."
+        )
+    if not is_listener(listener):
+        _check_tokens(name, listener, pipe)
+    return pipe
+
+
+def _check_tokens(name: str, listener: Model, pipe: TrainablePipe) -> None:
+    """Check that a component makes the vectors of tokens that a listener to it expects."""
+    width, expected = listener.get_dim("nO"), pipe.model.maybe_get_dim("nO")
+    if expected not in (None, width):
+        raise ValueError(
+            f"The 'sbert' pipe '{name}' listens for vectors of {width} numbers, and the component "
+            f"'{pipe.name}' makes {expected}: set width = {expected} in its [components.{name}.model.tok2vec]."
+        )
+    if listener.attrs.get(ALL_LAYERS) and not getattr(pipe, "all_layer_outputs", True):
+        raise ValueError(
+            f"The 'sbert' pipe '{name}' listens to all layers of the component '{pipe.name}' "
+            f"({listener.name}), which gives the last one alone: set all_layer_outputs = true in "
+            f"[components.{pipe.name}]."
+        )
+
+
+def _listens_to_tokens(node: Model) -> bool:
+    return isinstance(node, Tok2VecListener) or (SENTINEL in node.attrs and not is_listener(node))
+
+
+def validate_upstream(nlp: Language, name: str, model: Model, examples: Iterable[Example], spans_key: str) -> None:
+    """Check that there is a component upstream, and that its rows will be the members of pairs."""
+    for node in filter(_listens_to_tokens, model.walk()):
+        find_upstream(nlp, name, node)
+    for listener in find_listeners(model):
+        upstream = find_upstream(nlp, name, listener)
+        _connect(nlp, listener, upstream, model, model.maybe_get_ref("loss"))
+        check_spans_key(name, model, spans_key)
+        pair = next((eg.predicted for eg in examples if members(eg.predicted, spans_key)), None)
+        if pair is not None:
+            from ..training.examples import check_rows  # noqa: PLC0415 (training)
+
+            getter = cast(Callable, upstream.model.attrs.get("get_spans") or _own_getter(model))
+            check_rows([(row.start, row.end) for row in getter([pair])[0]], pair, spans_key)
+
+
+def link_upstream(nlp: Language, name: str, model: Model, loss: Model | None) -> None:
+    """Connect the listeners of a pipe to the transformer that is in the pipeline now: it may have been replaced."""
+    for listener in find_listeners(model):
+        pipe = _nearest_upstream(nlp, name, listener)
+        if pipe is not None and pipe.model is not listener.transformer:
+            _connect(nlp, listener, pipe, model, loss)
+
+
+def _connect(
+    nlp: Language, listener: "SentenceListener", upstream: TrainablePipe, model: Model, loss: Model | None
+) -> None:
+    """Connect a listener to a transformer, and note whether the folder of a foreign transformer normalizes."""
+    listener.transformer = upstream.model
+    cache_transformers(upstream.model, loss)
     source = str(upstream.model.attrs.get("name", ""))
     if is_curated(upstream.model):
+        listener.set_dim("nO", upstream.model.get_dim("nO"), force=True)
         block = nlp.config.interpolate()["initialize"]["components"].get(upstream.name, {})
         source = str((block.get("encoder_loader") or {}).get("name", ""))
     if isinstance(upstream.model, SpanTransformer) or not source:
@@ -341,10 +312,130 @@ def _follow_folder(nlp: Language, upstream: TrainablePipe, model: Model) -> None
         model.get_ref("pooling").attrs["upstream_normalize"] = read_settings(folder, source).normalize
 
 
+def _own_getter(model: Model) -> object:
+    """Return the span getter of an encoder that listens to a transformer which encodes whole Docs."""
+    return next(node.attrs[GET_SPANS] for node in model.walk() if GET_SPANS in node.attrs)
+
+
+def _span_getters(model: Model) -> list[object]:
+    """Return the span getters of an encoder, and of a shared one that is known; None for other layers."""
+    nodes = [*_shared_models(model), *model.walk()]
+    getters = [node.attrs.get("get_spans") for node in nodes]
+    if any(map(is_curated, nodes)) and find_token_encoder(model) is None:
+        getters.append(_own_getter(model))
+    return getters
+
+
+def check_spans_key(name: str, model: Model, spans_key: str) -> None:
+    """Check that a pipe and the span getters of its encoder take members from the same spans_key."""
+    for given in map(spans_key_of, _span_getters(model)):
+        if given not in (None, spans_key):
+            raise ValueError(
+                f"The 'sbert' pipe '{name}' has spans_key = '{spans_key}', but the span getter of its encoder "
+                f"takes the members of an example from doc.spans['{given}']: pairs would not be trained, or "
+                f"not scored. Set spans_key = '{spans_key}' in get_spans, spacy-sbert.sentence_spans.v1, too "
+                f"([components.transformer.model.get_spans] when the transformer is shared), or '{given}' in "
+                "the pipe."
+            )
+
+
+def find_texts_reader(nlp: Language | None, name: str, model: Model) -> tuple[Model, Model | None]:
+    """Return the layer that reads texts, or their tokens, and the model of the component that it listens to, if any.
+
+    RAISES (ValueError): if what it listens to is missing, or of an unknown kind. (OSError): if its name is unknown.
+    """
+    table = find_static_embedding(model)
+    if table is not None:
+        if not table.attrs["tokenizer"]:
+            check_name(table.source)
+        return table, None
+    if not encodes_whole_docs(model):
+        transformer = find_transformer(name, model)
+        if not transformer.shim.is_loaded:
+            check_name(transformer.shim.name)
+        return transformer, None
+    if nlp is None:
+        raise ValueError(
+            f"Cannot encode texts without Docs: the 'sbert' pipe '{name}' is in no pipeline, whose tokenizer its "
+            f"encoder needs. Use the pipe of a pipeline (nlp.get_pipe('{name}')), or nlp.pipe(texts)."
+        )
+    encoder = find_token_encoder(model)
+    listener = next(iter(find_listeners(model)), None) if encoder is None else encoder.listener
+    if encoder is not None and listener is not None and not _listens_to_tokens(listener):
+        raise _no_text_encoder(name)
+    upstream = None if listener is None else find_upstream(nlp, name, listener).model
+    return model.get_ref("encoder").layers[0] if encoder is None else encoder, upstream
+
+
+def encoding_models(nlp: Language | None, name: str, model: Model, settings: object = None) -> list[Model]:
+    """Return the models that make the states for a pipe: its own encoder, and the component that it listens to.
+
+    settings (object): the configuration that the states came with, which tells whose they are; None without.
+    RETURNS (list[Model]): empty if the component is not known: a sourced pipe may listen to that of another pipeline.
+    """
+    encoder = model.get_ref("encoder")
+    own = encoder.get_ref("reader") if encoder.has_ref("reader") else encoder.layers[0]
+    listener = own.listener if is_token_encoder(own) else own
+    if listener is None or upstream_name(listener) is None:
+        return [own]
+    pipe = None if nlp is None else _nearest_upstream(nlp, name, listener)
+    if own is not listener:
+        return [] if pipe is None else [own, pipe.model]
+    linked = [] if listener.transformer is None else [listener.transformer]
+    candidates = linked if pipe is None else [pipe.model, *linked]
+    if settings is not None:
+        candidates = [
+            node for node in candidates if isinstance(node, SpanTransformer) and node.shim.settings is settings
+        ]
+    return candidates[:1]
+
+
+def vector_width(nlp: Language | None, name: str, model: Model) -> int:
+    """Return the width of the vectors of an initialized encoder, own or shared."""
+    listeners = find_listeners(model)
+    if nlp is not None and listeners:
+        encoder: Model = find_upstream(nlp, name, listeners[0]).model
+        if not encoder.has_dim("nO"):  # frozen: spaCy leaves it out when it initializes a pipeline
+            encoder.initialize()
+    else:
+        kinds = (is_token_encoder, is_static_embedding, is_transformer, is_curated)
+        encoder = next(node for node in model.walk() if any(is_kind(node) for is_kind in kinds))
+    settings = encoder.shim.settings if isinstance(encoder, SpanTransformer) else None
+    return cast(SentencePooling, model.get_ref("pooling")).width(encoder.get_dim("nO"), settings)
+
+
+def missing_boundaries_warning(
+    nlp: Language, name: str, model: Model, docs: Iterable[Doc], spans_key: str
+) -> str | None:
+    """Return a warning if the boundaries of sentences are set too late for the encoder, or by a disabled component.
+
+    docs (Iterable[Doc]): Docs that the pipe encoded. spans_key (str): of examples, whose members are their rows.
+    """
+    order, enabled = nlp.component_names, nlp.pipe_names
+    if name not in enabled or not any(map(wants_sentences, _span_getters(model))):
+        return None
+    shared = [node for node in _shared_models(model) if isinstance(node, SpanTransformer)]  # others encode whole Docs
+    encoder = next((given for given, pipe in nlp.pipeline if getattr(pipe, "model", None) in shared), name)
+    setters = [given for given in order if _BOUNDARIES & set(nlp.get_pipe_meta(given).assigns)]
+    in_time = [given for given in setters if order.index(given) < order.index(encoder)]
+    late = [given for given in setters if given in enabled]
+    if set(in_time) & set(late) or not (in_time or late):
+        return None
+    is_between = bool(late) and order.index(late[0]) < order.index(name)  # boundaries were not there for the encoder
+    for doc in docs:
+        has_boundaries = doc.has_annotation("SENT_START") and not is_between
+        if len(doc) > 1 and not has_boundaries and not members(doc, spans_key):
+            message, setter = (Warnings.LATE_SENTENCES, late[0]) if late else (Warnings.NO_SENTENCES, in_time[0])
+            return message.format(name=name, encoder=encoder, setter=setter)
+    return None
+
+
+# Encoders on this machine
+
+
 def nearest_encoder(name: str, others: Iterable[str]) -> str | None:
     """Return the encoder on this machine, or one of some other names, that a misspelt name probably means."""
-    here = [one for one in known_names() if find_local(one) is not None]
-    return nearest_name(name, [*here, *others])
+    return nearest_name(name, [*filter(is_encoder, known_names()), *others])
 
 
 def is_encoder(name: str) -> bool:
@@ -353,38 +444,3 @@ def is_encoder(name: str) -> bool:
         return find_local(name) is not None
     except OSError:  # a folder of something else
         return False
-
-
-_BOUNDARIES = {"doc.sents", "token.is_sent_start"}  # which components declare to assign
-
-
-def missing_boundaries_warning(
-    nlp: Language, name: str, model: Model, docs: Iterable[Doc], spans_key: str
-) -> str | None:
-    """Return a warning if the sentence boundaries of Docs are set too late for the encoder, or by a disabled component.
-
-    docs (Iterable[Doc]): Docs that the pipe encoded. spans_key (str): of examples, whose members are their rows.
-    RETURNS (str): the warning; None if boundaries are set in time, or never, or no row is a sentence.
-    """
-    pipes = nlp.pipeline  # without those that are disabled
-    names = nlp.pipe_names
-    upstream = [listener.transformer for listener in find_listeners(model)]
-    shared = [node for node in upstream if isinstance(node, SpanTransformer)]  # others encode whole Docs
-    encoder = next((given for given, pipe in pipes if getattr(pipe, "model", None) in shared), name)
-    if name not in names or not any(map(wants_sentences, span_getters(model))):
-        return None
-    setters = [given for given in nlp.component_names if _BOUNDARIES & set(nlp.get_pipe_meta(given).assigns)]
-    in_time = nlp.component_names[: nlp.component_names.index(encoder)]
-    if not setters or any(given in names for given in setters if given in in_time):
-        return None
-    late = [given for given in setters if given in names]
-    disabled = [given for given in setters if given in in_time]
-    if not late and not disabled:  # but one that is disabled, and would be late
-        return None
-    is_between = bool(late) and names.index(late[0]) < names.index(name)  # boundaries were not there for the encoder
-    for doc in docs:
-        has_boundaries = doc.has_annotation("SENT_START") and not is_between
-        if len(doc) > 1 and not has_boundaries and not members(doc, spans_key):
-            said, setter = (Warnings.LATE_SENTENCES, late[0]) if late else (Warnings.NO_SENTENCES, disabled[0])
-            return said.format(name=name, encoder=encoder, setter=setter)
-    return None

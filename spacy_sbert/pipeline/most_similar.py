@@ -1,25 +1,18 @@
 """The sentences of a Doc that are most similar to a query: doc._.sbert_most_similar."""
 
 from collections.abc import Iterable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy
 from spacy.language import Language
 from spacy.tokens import Doc, Span
 
 from ..errors import Errors
+from ..models.spans import trimmed
 from ..similarity import cosine
 from ..validation import Positive, validated
 from . import doc_vectors
-from .doc_vectors import (
-    Encoders,
-    check_one_encoder,
-    comparable_name,
-    encoders_of_vector,
-    no_vectors,
-    vector_of,
-    warn_of_lost_hooks,
-)
+from .records import find, record_of
 
 Query = str | Doc | Span
 
@@ -58,11 +51,13 @@ def most_similar(
     RAISES (ValueError): if the text carries no sentence vectors or its sentences are not rows, the query has no vector,
         or it is a str and there is no pipe to encode it.
     """
-    doc = text.doc if isinstance(text, Span) else text
-    warn_of_lost_hooks(doc)
-    if not doc_vectors.find(doc, name):
-        raise no_vectors(text, name)
-    spans, vectors = with_vectors(_rows(text, name), name)
+    doc = doc_vectors.doc_of(text)
+    doc_vectors.warn_of_lost_hooks(doc)
+    if not find(doc, name):
+        raise doc_vectors.no_vectors(text, name)
+    spans, vectors = with_vectors(
+        sentences(text, name) if doc.has_annotation("SENT_START") else _rows(text, name), name
+    )
     target = query_vector(query, text, prompt_name, name, nlp)
     if not spans:
         return []
@@ -80,94 +75,65 @@ def query_vector(
     name: str | None = None,
     nlp: Language | None = None,
 ) -> numpy.ndarray:
-    """Return the vector of a query that is to be compared with the vectors of a Doc or Span.
+    """Return the vector of a query, float32 (width,), to compare with those of a Doc or Span; see most_similar.
 
-    query (str, Doc or Span): a str is encoded by the pipe that made those, or one with the same encoder.
-    prompt_name (str): the encoder's prompt for a str; by default that of its config.
-    name (str): the pipe that made those; by default that which answers `doc.vector`.
-    nlp (Language): the pipeline that has this pipe, for a Doc that does not know it.
-    RETURNS (float32 (width,)).
-    RAISES (TypeError, ValueError): if the query is something else, has no vector, or there is no such pipe.
+    RAISES (TypeError, ValueError): if the query is something else, has no vector, or there is no pipe for it.
     """
     if not isinstance(query, str | Doc | Span):
         raise TypeError(
             f"Cannot search for {repr(query)[:50]}: expected a str, a Doc, a Span, or where it says so a vector."
         )
-    encoders = encoders_of_vector(text, name)
     if isinstance(query, str):
-        vector = _encoded(query, text, prompt_name, name, encoders, nlp)
+        vector = _encoded(query, text, prompt_name, name, nlp)
     else:
-        name = comparable_name(query, name, encoders)
-        vector = vector_of(query, name)
-        check_one_encoder(encoders, encoders_of_vector(query, name))
+        encoders = doc_vectors.encoders_of_vector(text, name)
+        vector, others = doc_vectors.comparable_vector(query, name, encoders)
+        doc_vectors.check_one_encoder(encoders, others)
     if not vector.any():
         raise ValueError(Errors.SEARCH_EMPTY_QUERY.format(query="the query"))
     return vector
 
 
 def with_vectors(spans: Iterable[Span], name: str | None = None) -> tuple[list[Span], list[numpy.ndarray]]:
-    """Return the Spans that have a vector, and their vectors, float32 (width,) each. Warns if they are of two encoders.
-
-    RAISES (ValueError): if a Doc carries no vectors, or none for one of its Spans.
-    """
-    pairs = [(span, vector_of(span, name)) for span in spans]
-    one_span_a_doc = {id(span.doc): span for span, _ in pairs}
-    check_one_encoder(*(encoders_of_vector(span, name) for span in one_span_a_doc.values()))
-    pairs = [(span, vector) for span, vector in pairs if vector.any()]
-    return [span for span, _ in pairs], [vector for _, vector in pairs]
+    """Return the Spans that have a vector, and their vectors, float32 (width,); warn if they are of two encoders."""
+    found = [(span, *doc_vectors.comparable_vector(span, name)) for span in spans]
+    doc_vectors.check_one_encoder(*{id(span.doc): encoders for span, _, encoders in found}.values())
+    with_text = [(span, vector) for span, vector, _ in found if vector.any()]
+    return [span for span, _ in with_text], [vector for _, vector in with_text]
 
 
 def _encoded(
-    query: str,
-    text: Doc | Span,
-    prompt_name: str | None,
-    name: str | None,
-    encoders: Encoders,
-    nlp: Language | None,
+    query: str, text: Doc | Span, prompt_name: str | None, name: str | None, nlp: Language | None
 ) -> numpy.ndarray:
-    doc = text.doc if isinstance(text, Span) else text
-    records = doc_vectors.find(doc, name)
+    """Return the vector of a query from the pipe that made the vectors of a text, or one with the same encoder."""
+    doc, encoders = doc_vectors.doc_of(text), doc_vectors.encoders_of_vector(text, name)
+    records = find(doc, name)
     if not records:
-        raise no_vectors(doc)
-    check_one_encoder(encoders)
-    fingerprint = min(encoders, default="")
-    pipe = _find_pipe(doc, records[0].name, fingerprint, nlp)
-    if pipe is None:
-        encoder = f", encoder {fingerprint}" if fingerprint else ""
-        raise ValueError(
-            "Cannot encode a query given as str: this Doc does not know a pipe with the encoder that made its "
-            f"vectors (pipe '{records[0].name}'{encoder}). Give its pipeline (nlp=nlp), or the query as a Doc, "
-            "nlp(query); if the pipe was replaced or trained since, process the text again: nlp(doc.text)."
-        )
-    vector = pipe.encode([query], prompt_name=prompt_name)[0]
-    return vector[: records[0].data["width"]] if fingerprint else vector  # a call may have kept fewer dimensions
-
-
-def _find_pipe(doc: Doc, name: str, fingerprint: str, nlp: Language | None) -> Any:  # noqa: ANN401 (any component)
-    """Return the pipe that made the vectors of a Doc, which the Doc knows, or a pipeline; None if neither does.
-
-    fingerprint (str): of the encoder, which must still be that of the pipe; "" if it is not known: then vocab and name
-        must be those of the pipe.
-    """
-    others = {} if nlp is None else {key: pipe for key, pipe in nlp.components if hasattr(pipe, "fingerprint")}
-    for pipe in (doc_vectors.pipe_of(doc, name), others.pop(name, None), *others.values()):
+        raise doc_vectors.no_vectors(doc)
+    doc_vectors.check_one_encoder(encoders)
+    fingerprint, pipe_name = min(encoders, default=""), records[0].name
+    pipes = {} if nlp is None else {key: pipe for key, pipe in nlp.components if hasattr(pipe, "fingerprint")}
+    for pipe in (doc_vectors.pipe_of(doc, pipe_name), pipes.pop(pipe_name, None), *pipes.values()):
         if pipe is None:
             continue
-        if pipe.fingerprint() == fingerprint if fingerprint else (pipe.vocab is doc.vocab and pipe.name == name):
-            return pipe
-    return None
+        # Without a fingerprint, vocab and name must be those of the pipe.
+        if pipe.fingerprint() == fingerprint if fingerprint else (pipe.vocab is doc.vocab and pipe.name == pipe_name):
+            vector = pipe.encode([query], prompt_name=prompt_name)[0]
+            return vector[: records[0].data["width"]] if fingerprint else vector  # a call may have kept fewer
+    encoder = f", encoder {fingerprint}" if fingerprint else ""
+    raise ValueError(
+        "Cannot encode a query given as str: this Doc does not know a pipe with the encoder that made its vectors "
+        f"(pipe '{pipe_name}'{encoder}). Give its pipeline (nlp=nlp), or the query as a Doc, nlp(query); if the pipe "
+        "was replaced or trained since, process the text again: nlp(doc.text)."
+    )
 
 
 def sentences(text: Doc | Span, name: str | None = None) -> list[Span]:
-    """Return the sentences of a Doc or Span that were encoded by themselves, or have vectors of spaCy's own.
-
-    RAISES (ValueError): if one was not, so that its vector would be pooled in the context of its Doc; from spaCy if
-        there are no sentence boundaries.
-    """
-    found = list(text.sents)  # type: ignore[union-attr]
-    records = doc_vectors.find(text.doc if isinstance(text, Span) else text, name)
-    for sentence in found if records else ():
-        if not doc_vectors.is_row(sentence, records):
+    """Return the sentences of a Doc or Span. RAISES (ValueError): if one was not encoded by itself."""
+    spans, records = list(text.sents), find(doc_vectors.doc_of(text), name)  # type: ignore[union-attr]
+    for sentence in spans if records else ():
+        start, end = trimmed(sentence.text, sentence.start_char)
+        if start < end and record_of(sentence.doc, records, start, end).row_at(start, end) is None:
             pipe = records[0].name
             raise ValueError(
                 f"The sentence '{sentence.text[:50]}' has no vector of its own: the encoder had no row of it, so that "
@@ -176,15 +142,14 @@ def sentences(text: Doc | Span, name: str | None = None) -> list[Span]:
                 'component "transformer" where that is shared), and boundaries that are set before the encoder: put '
                 f'it behind the parser, or add nlp.add_pipe("sentencizer", before="{pipe}").'
             )
-    return found
+    return spans
 
 
 def _rows(text: Doc | Span, name: str | None) -> list[Span]:
-    doc = text.doc if isinstance(text, Span) else text
-    if doc.has_annotation("SENT_START"):
-        return sentences(text, name)
+    """Return the rows of the encoder in a Doc or Span."""
+    doc = doc_vectors.doc_of(text)
     start, end = (text.start_char, text.end_char) if isinstance(text, Span) else (0, len(doc.text))
-    places, _ = doc_vectors.rows_of(doc, doc_vectors.find(doc, name))
+    places, _ = doc_vectors.rows_of(doc, find(doc, name))
     inside = [(first, last) for first, last in places.tolist() if start <= first < last <= end]
     rows = [doc.char_span(first, last, alignment_mode="expand") for first, last in inside]
     return [row for row in rows if row is not None]

@@ -5,14 +5,25 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextvars import copy_context
 from functools import partial
 
+import torch
 from spacy.tokens import Doc
+from thinc.api import Model
 
 from ..models.encoded_docs import EncodedDoc
 from ..models.engine.concurrency import TrainedElsewhereError
+from ..models.transformer import SpanTransformer
 
 THREAD = "sbert-ahead"
+PREFETCH_FROM = 128  # Docs a batch: streams in smaller batches may wait for each result
 _Predict = Callable[[list[Doc]], list[EncodedDoc]]
 _Predicted = tuple[list[Doc], Callable[[], list[EncodedDoc]]]
+
+
+def can_prefetch(model: Model, batch_size: int) -> bool:
+    """Return whether another thread may encode while this one runs Python."""
+    if batch_size < PREFETCH_FROM or torch.get_num_threads() == 1:
+        return False
+    return any(isinstance(node, SpanTransformer) and node.in_parallel for node in model.walk())
 
 
 def prefetch(
@@ -21,32 +32,28 @@ def prefetch(
     """Yield batches of Docs, each with a function that returns its vectors, or raises the error of encoding it.
 
     predict (Callable): encodes a batch. batches (Iterable): read one ahead.
-    is_possible (Callable): whether another thread may encode; asked after each batch, until it may.
+    is_possible (Callable): whether another thread may encode; asked before each batch.
     """
-    batches = iter(batches)
-    while not is_possible():
-        docs = next(batches, None)
-        if docs is None:
-            return
-        yield docs, partial(predict, docs)
-    yield from _one_ahead(predict, batches)
-
-
-def _one_ahead(predict: _Predict, batches: Iterator[list[Doc]]) -> Iterator[_Predicted]:
     last: _Predicted | None = None
     error: Exception | None = None
+    batches = iter(batches)
     with ThreadPoolExecutor(1, thread_name_prefix=THREAD) as executor:
         while True:
+            is_ahead, current = is_possible(), None
             try:
                 docs = next(batches, None)
             except Exception as raised:  # again below: the batch before is whole
                 docs, error = None, raised
-            future = None if docs is None else executor.submit(copy_context().run, predict, docs)
+            if docs is not None and is_ahead:
+                future = executor.submit(copy_context().run, predict, docs)
+                current = docs, partial(_result, future, predict, docs)
             if last is not None:
                 yield last
-            if docs is None or future is None:
+            if docs is None:
                 break
-            last = docs, partial(_result, future, predict, docs)
+            if current is None:
+                yield docs, partial(predict, docs)
+            last = current
     if error is not None:
         raise error
 

@@ -12,166 +12,46 @@ import torch
 from spacy.language import Language
 from spacy.tokens import Doc, Span, Token
 from spacy.training import Example, validate_examples, validate_get_examples
-from spacy.util import logger, minibatch, registry
+from spacy.util import logger, minibatch
 from spacy.vocab import Vocab
 from thinc.api import Model, Optimizer, set_dropout_rate
 from thinc.types import Floats2d
 from thinc.util import to_numpy
 
 from ..errors import Errors, Warnings, WarnOnce, warn
-from ..files.serialization import ChecksummedModel, ChecksummedPipe
-from ..losses._common import LossLayer
+from ..files.serialization import ChecksummedPipe
 from ..models.encode_arguments import EncodeOptions, check_device, check_form, unit_vectors
 from ..models.encoded_docs import EncodedDoc, EncodeSettings, TruncationCounter
 from ..models.fingerprint import Fingerprint
-from ..models.hub import check_name, warn_if_missing
+from ..models.hub import warn_if_missing
 from ..models.sentence_encoder import SentenceEncoder, is_static_embedding, predict
 from ..models.sentence_pooling import SentencePooling
 from ..models.shim import TransformerShim
 from ..models.spans import SPANS_KEY, members
-from ..models.transformer import SpanTransformer, is_transformer
+from ..models.transformer import SpanTransformer
 from ..similarity import cos_sim, pairwise_cos_sim
 from ..validation import Name, NonNegative, NonNegativeFloat, Positive, Processes, Text, Width, validated
 from . import doc_vectors, listeners
-from .extensions import install_extensions
-from .find_pipe import InPipeline, find_in
+from ._common import InPipeline, PredictOptions, find_in, install_extensions
+from .records import make_record, on_cpu
 
 if TYPE_CHECKING:
     from ..models.text_encoders import TextEncoder
     from ..training.batch_loss import BatchLoss, Labels
     from .scorer import Scores
 
-DEFAULT_CONFIG = {
-    "model": {
-        "@architectures": "spacy-sbert.SentenceEncoder.v1",
-        "name": "sentence-transformers/all-MiniLM-L6-v2",
-        "pooling": "mean",
-        "normalize": "auto",
-        "overflow": "truncate",
-        "get_spans": {"@span_getters": "spacy-sbert.sentence_spans.v1", "unit": "doc+sent", "spans_key": SPANS_KEY},
-    },
-    "loss": {"@layers": "spacy-sbert.CosineSimilarityLoss.v1"},
-    "loss_weight": 1.0,
-    "scorer": {"@scorers": "spacy-sbert.pair_scorer.v1"},
-    "set_hooks": True,
-    "token_vectors": True,
-    "spans_key": SPANS_KEY,
-}
 _N_INITIAL_EXAMPLES = 100  # enough to see whether there are pairs, and a teacher
-PREFETCH_FROM = 128  # Docs a batch: streams in smaller batches may wait for each result
 
 
-@Language.factory(
-    "sbert",
-    assigns=[
-        "doc.vector",
-        "doc._.sbert_vector",
-        "doc._.sbert_truncated",
-        "span._.sbert_vector",
-        "token._.sbert_vector",
-    ],
-    default_config=DEFAULT_CONFIG,
-    default_score_weights={"sts_spearman": 1.0, "sts_pearson": 0.0},
-)
-def make_sbert(
-    nlp: Language,
-    name: str,
-    model: Model[list[Doc], list[EncodedDoc]],
-    loss: object,  # checked below, with a message of its own
-    loss_weight: NonNegativeFloat,
-    scorer: Callable | None,
-    set_hooks: bool,
-    token_vectors: bool,
-    spans_key: Name,
-) -> "SentenceBert":
-    """Build the `sbert` pipe, see SentenceBert."""
-    for encoder in listeners.names_of_encoders(model):
-        warn_if_missing(nlp, name, encoder)
-    loss = _checked_loss(name, loss)
-    listeners.link_upstream(nlp, model, loss)
-    pipe = SentenceBert(
-        nlp.vocab,
-        model,
-        name,
-        loss=loss,
-        loss_weight=loss_weight,
-        scorer=scorer,
-        set_hooks=set_hooks,
-        token_vectors=token_vectors,
-        spans_key=spans_key,
-    )
-    pipe._in_pipeline.nlp = nlp  # noqa: SLF001 (its own factory)
-    return pipe
-
-
-@registry.scorers("spacy-sbert.pair_scorer.v1")
-def make_pair_scorer() -> Callable[..., "Scores"]:
-    """Return the scorer of everything that the gold values of the examples allow, see scorer.score_pairs."""
-    return _score_pairs
-
-
-@registry.scorers("spacy-sbert.sts_scorer.v1")
-def make_sts_scorer() -> Callable[..., "Scores"]:
-    """Return the scorer of the correlation of cosine similarities with gold scores, see scorer.score_sts."""
-    return _score_sts
-
-
-def _score_pairs(examples: Iterable[Example], **options: Any) -> "Scores":  # noqa: ANN401 (of the scorer)
-    from .scorer import score_pairs  # noqa: PLC0415 (not needed for a first vector)
-
-    return score_pairs(examples, **options)
-
-
-def _score_sts(examples: Iterable[Example], **options: Any) -> "Scores":  # noqa: ANN401 (of the scorer)
-    from .scorer import score_sts  # noqa: PLC0415 (not needed for a first vector)
-
-    return score_sts(examples, **options)
-
-
-class _SentenceModel(ChecksummedModel[list[Doc], list[EncodedDoc]]):
-    """The model tree of the pipe: the sentence encoder, and beside it the loss with its heads."""
-
-    def __repr__(self) -> str:
-        from .describe import describe_encoder  # noqa: PLC0415 (not needed for a first vector)
-
-        return f"_SentenceModel({describe_encoder(self)})"
-
-    def to_bytes(self) -> bytes:
-        table = listeners.find_static_embedding(self)
-        if table is not None:
-            table.load()  # it is no shim, which would load itself
-        return super().to_bytes()
-
-
-def _with_loss(encoder: Model[list[Doc], list[EncodedDoc]], loss: Model | None) -> Model[list[Doc], list[EncodedDoc]]:
-    """Return the model tree of a pipe; loss (Model): a loss layer, None for an encoder that is not trained."""
-    layers = [encoder] if loss is None else [encoder, loss]
-    refs = {"encoder": encoder, "loss": loss, "pooling": encoder.get_ref("pooling")}
-    return _SentenceModel("sbert", _forward, init=_init, layers=layers, refs=refs)
-
-
-def _forward(model: Model, docs: list[Doc], is_train: bool) -> tuple[list[EncodedDoc], Callable]:
-    return model.layers[0](docs, is_train)
-
-
-def _init(model: Model, X: object = None, Y: object = None) -> None:
-    """Initialize the encoder; the component initializes the heads, whose labels it knows."""
-    model.get_ref("encoder").initialize(X=X)
-
-
-class _EncodeOptions(EncodeOptions, total=False):
+class _EncodeOptions(EncodeOptions, PredictOptions, total=False):
     n_process: int
     gpu_ids: Sequence[int]
-    prompt_name: str | None
-    prompt: str | None
-    truncate_dim: int | None
 
 
 class SentenceBert(ChecksummedPipe):
     """Sentence vectors for Docs, Spans and Tokens, and the training of the encoder that makes them.
 
-    vocab (Vocab): the pipeline's.
-    model (Model): a sentence encoder, from Docs to one EncodedDoc each.
+    vocab (Vocab): the pipeline's. model (Model): a sentence encoder, from Docs to one EncodedDoc each.
     name (str): the pipe's name, under which its vectors are stored.
     loss (LossLayer): the training objective, None for a pipe that is not trained.
     loss_weight (float): factor on the loss and its gradient, to balance them with those of other components.
@@ -179,14 +59,15 @@ class SentenceBert(ChecksummedPipe):
     set_hooks (bool): whether `doc.vector` and `similarity` answer with this pipe's vectors. Of several pipes the last
         that sets hooks answers.
     token_vectors (bool): whether to keep what Spans other than rows, and Tokens, need to have vectors.
-    spans_key (str): where the members of a pair stand, doc.spans[spans_key].
+    spans_key (str): where the members of a pair are, doc.spans[spans_key].
+    nlp (Language): the pipeline that the pipe is made for; warns if it cannot find the encoder.
     RAISES (ValueError): if model is not a sentence encoder, its span getter has another spans_key, or loss is not
         a loss layer.
     SOURCE: Reimers and Gurevych 2019.
     """
 
     model: Model[list[Doc], list[EncodedDoc]]
-    takes_peers = True  # whether it can learn from a batch of which other processes have a part
+    takes_peers = True  # other processes may have a part of a batch
     peers: Any = None  # the DistributedContext of those processes, in training
     examples_seen = 0  # in training, for reporting speed
     loss_seen = 0.0  # the sum of the loss
@@ -207,17 +88,17 @@ class SentenceBert(ChecksummedPipe):
         set_hooks: bool = True,
         token_vectors: bool = True,
         spans_key: Name = SPANS_KEY,
+        nlp: Language | None = None,
     ):
-        if not model.has_ref("pooling"):
-            raise ValueError(
-                f"The model of the 'sbert' pipe '{name}' is not a sentence encoder: expected an architecture "
-                "such as spacy-sbert.SentenceEncoder.v1 or spacy-sbert.SharedSentenceEncoder.v1, got the Thinc "
-                f"model '{model.name}'."
-            )
-        loss = _checked_loss(name, loss)
-        listeners.check_spans_key(name, model, spans_key)
         self.vocab = vocab
-        self.model = _with_loss(model, loss)
+        self.model = listeners.with_loss(name, model, loss)
+        loss = self.model.maybe_get_ref("loss")
+        if nlp is not None:
+            for node in model.walk():
+                if isinstance(node, SpanTransformer) or is_static_embedding(node):
+                    warn_if_missing(nlp, name, node.shim.name if isinstance(node, SpanTransformer) else node.source)
+            listeners.link_upstream(nlp, name, model, loss)
+        listeners.check_spans_key(name, model, spans_key)
         self.name = name
         self.scorer = scorer
         self.set_hooks = set_hooks
@@ -227,91 +108,64 @@ class SentenceBert(ChecksummedPipe):
         self.loss_weight = loss_weight
         self._expects_pairs = self._accumulates = False
         self._notices = WarnOnce(TruncationCounter)
-        self._in_pipeline = InPipeline()
+        self._in_pipeline = InPipeline(nlp)
         self._learned: set[int] = set()  # layers of losses that got a gradient since the last update
         self._fingerprint = Fingerprint()
         listeners.cache_transformers(self.model, loss)
         install_extensions(name)
 
     def __repr__(self) -> str:
-        from .describe import describe_encoder  # noqa: PLC0415 (not needed for a first vector)
-
-        return f"{type(self).__name__}('{self.name}': {describe_encoder(self.model)})"
+        return f"{type(self).__name__}('{self.name}': {listeners.describe_encoder(self.model)})"
 
     # Docs
 
-    def __call__(
-        self, doc: Doc, *, prompt_name: str | None = None, prompt: str | None = None, truncate_dim: int | None = None
-    ) -> Doc:
-        """Set the vectors of one Doc; for the arguments see predict."""
-        settings = self._settings(prompt_name, prompt, truncate_dim)
+    def __call__(self, doc: Doc, **options: Unpack[PredictOptions]) -> Doc:
+        """Set the vectors of one Doc; for the options see PredictOptions."""
+        settings = self._settings(**options)
         with self._notices.one_for_cuts():
             self._annotate([doc], partial(self._predict, [doc], settings))
         return doc
 
     @validated
     def pipe(
-        self,
-        stream: Iterable[Doc],
-        *,
-        batch_size: Positive = 128,
-        prompt_name: str | None = None,
-        prompt: str | None = None,
-        truncate_dim: int | None = None,
+        self, stream: Iterable[Doc], *, batch_size: Positive = 128, **options: Unpack[PredictOptions]
     ) -> Iterator[Doc]:
         """Set the vectors of a stream of Docs, batch by batch, and yield them in order.
 
         On a CPU, an encoder on packed rows goes on with the next batch, of 128 Docs or more, while the last is used.
 
         stream (Iterable[Doc]): the Docs. batch_size (int): how many are encoded together.
-        The others: see predict.
+        The others: see PredictOptions.
         """
-        from .prefetch import prefetch  # noqa: PLC0415 (not needed for a first vector)
+        from .prefetch import can_prefetch, prefetch  # noqa: PLC0415 (not needed for a first vector)
 
-        settings = self._settings(prompt_name, prompt, truncate_dim)
-        encode_batch, batches = partial(self._predict, settings=settings), minibatch(stream, batch_size)
+        predict_batch = partial(self._predict, settings=self._settings(**options))
+        is_possible = partial(can_prefetch, self.model, batch_size)
         with self._notices.one_for_cuts():
-            is_possible = partial(self._can_prefetch, batch_size)
-            for docs, prediction in prefetch(encode_batch, batches, is_possible=is_possible):
+            for docs, prediction in prefetch(predict_batch, minibatch(stream, batch_size), is_possible=is_possible):
                 if self._annotate(docs, prediction):
                     yield from docs
 
-    def _can_prefetch(self, batch_size: int) -> bool:
-        """Return whether another thread may encode while this one runs Python."""
-        if batch_size < PREFETCH_FROM or torch.get_num_threads() == 1:
-            return False
-        return any(isinstance(node, SpanTransformer) and node.in_parallel for node in self.model.walk())
+    def predict(self, docs: Iterable[Doc], **options: Unpack[PredictOptions]) -> list[EncodedDoc]:
+        """Encode Docs without changing them; for the options see PredictOptions.
 
-    def predict(
-        self,
-        docs: Iterable[Doc],
-        *,
-        prompt_name: str | None = None,
-        prompt: str | None = None,
-        truncate_dim: int | None = None,
-    ) -> list[EncodedDoc]:
-        """Encode Docs without changing them.
-
-        The arguments reach it through `nlp(text, component_cfg={"sbert": {"prompt_name": "query"}})` and the like.
-
-        prompt_name (str): which of the encoder's prompts is put before each row; by default the one of the config.
-        prompt (str): the prompt itself, in place of a name.
-        truncate_dim (int): how many dimensions of the vectors are kept; by default as many as the config says.
         RETURNS (list[EncodedDoc]): one for each Doc.
         RAISES (ValueError): if there is no such prompt, the transformer is shared and so takes none, or the vectors
-            have fewer dimensions than are to be kept.
+            have fewer dimensions.
         """
-        return self._predict(list(docs), self._settings(prompt_name, prompt, truncate_dim))
+        return self._predict(list(docs), self._settings(**options))
 
     def _predict(self, docs: list[Doc], settings: EncodeSettings) -> list[EncodedDoc]:
         return predict(cast(SentenceEncoder, self.model.get_ref("encoder")), docs, settings)
 
     @validated
-    def _settings(self, prompt_name: str | None, prompt: str | None, truncate_dim: Width | None) -> EncodeSettings:
+    def _settings(
+        self, *, prompt_name: str | None = None, prompt: str | None = None, truncate_dim: Width | None = None
+    ) -> EncodeSettings:
         if prompt_name is not None and prompt is not None:
             raise ValueError(f"Got both prompt_name = {prompt_name!r} and prompt = {prompt!r}: give one of them.")
         text = prompt_name or prompt
-        if text and not listeners.takes_prompts(self.model):
+        if text and (listeners.encodes_whole_docs(self.model) or listeners.find_static_embedding(self.model)):
             raise ValueError(Errors.TOKEN_PROMPT.format(prompt=text))
         if prompt_name is not None:
             encoder = listeners.find_transformer(self.name, self.model)
@@ -334,11 +188,10 @@ class SentenceBert(ChecksummedPipe):
         """
         docs = list(docs)
         install_extensions(self.name)  # the pipe may have been renamed
-        is_shared = bool(listeners.find_listeners(self.model))
         fingerprint = self._fingerprint_of_batch(docs, scores)
-        for doc, encoded in zip(docs, doc_vectors.on_cpu(scores), strict=True):
-            self._warn_of_rows(doc, encoded, is_shared=is_shared)
-            record = doc_vectors.make_record(doc, encoded, set_hooks=self.set_hooks, fingerprint=fingerprint)
+        for doc, encoded in zip(docs, on_cpu(scores), strict=True):
+            self._warn_of_rows(doc, encoded)
+            record = make_record(doc, encoded, set_hooks=self.set_hooks, fingerprint=fingerprint)
             doc_vectors.store(doc, self.name, record)
             if self.set_hooks:
                 doc_vectors.install_hooks(doc, self.name, self)
@@ -347,12 +200,13 @@ class SentenceBert(ChecksummedPipe):
             message = listeners.missing_boundaries_warning(nlp, self.name, self.model, docs, self.spans_key)
             if message is not None:
                 self._notices.once(message)
-        if self._has_heads():
-            from .classification import find_heads, label_pairs  # noqa: PLC0415 (where there are labels)
+        loss = self.model.maybe_get_ref("loss")
+        if loss is not None and any(node.attrs.get("labels") for node in loss.walk()):
+            from .scorer import label_pairs  # noqa: PLC0415 (if there are labels)
 
-            label_pairs(find_heads(self.model), docs, scores, self.spans_key, self.name)
+            label_pairs(self._heads(), docs, scores, self.spans_key, self.name)
 
-    def _warn_of_rows(self, doc: Doc, encoded: EncodedDoc, *, is_shared: bool) -> None:
+    def _warn_of_rows(self, doc: Doc, encoded: EncodedDoc) -> None:
         """Count rows that were cut, and warn if the vectors are not those that the encoder's authors publish."""
         self._notices.cuts.add(doc, encoded)
         if encoded.rows.foreign:
@@ -361,12 +215,11 @@ class SentenceBert(ChecksummedPipe):
         if settings is None:
             return
         prompt = settings.prompts.get(settings.default_prompt_name or "", "")
-        if is_shared and settings.default_prompt_name and prompt:
+        if prompt and listeners.find_listeners(self.model):
             self._notices.once(Warnings.SHARED_DEFAULT_PROMPT.format(name=settings.name, prompt=prompt))
         if settings.pooling not in (None, encoded.pooling) and self._notices.is_new("pooling"):
-            logger.warning(
-                Warnings.OTHER_POOLING.format(name=settings.name, expected=settings.pooling, given=encoded.pooling)
-            )
+            names = {"name": settings.name, "expected": settings.pooling, "given": encoded.pooling}
+            logger.warning(Warnings.OTHER_POOLING.format(**names))
 
     def notify(self, message: str) -> None:
         """Warn of something about the vectors of the pipe, once."""
@@ -380,7 +233,7 @@ class SentenceBert(ChecksummedPipe):
         RETURNS (float32 array of shape (width,)): zeros where there is no text.
         RAISES (ValueError): if the Doc carries no vectors of this pipe, or none for this Span.
         """
-        return doc_vectors.vector(obj, self.name, None if self._pooling.dense is None else self._through_dense)
+        return doc_vectors.vector(obj, self.name, self._through_dense if self._pooling.dense is not None else None)
 
     @property
     def _pooling(self) -> SentencePooling:
@@ -399,9 +252,9 @@ class SentenceBert(ChecksummedPipe):
         """
         nlp = self._in_pipeline.nlp
         if nlp is not None:
-            listeners.follow_replaced(nlp, self.name, self.model)
+            listeners.link_upstream(nlp, self.name, self.model, self.model.maybe_get_ref("loss"))
         models = listeners.encoding_models(nlp, self.name, self.model)
-        if not _are_loaded(models):
+        if not listeners.are_loaded(models):
             if not load:
                 return ""
             self.load()
@@ -409,10 +262,10 @@ class SentenceBert(ChecksummedPipe):
 
     def _fingerprint_of_batch(self, docs: list[Doc], scores: list[EncodedDoc]) -> str:
         """Return the fingerprint of what encoded a batch of Docs; "" if that is not known."""
+        nlp = self._in_pipeline.nlp
         for doc, encoded in zip(docs, scores, strict=True):
             if len(encoded.rows.spans):
-                nlp, settings = self._in_pipeline.nlp, encoded.rows.settings
-                models = listeners.encoding_models(nlp, self.name, self.model, settings)
+                models = listeners.encoding_models(nlp, self.name, self.model, encoded.rows.settings)
                 return self._fingerprint_of(models, doc.vocab)
         return ""
 
@@ -467,7 +320,7 @@ class SentenceBert(ChecksummedPipe):
         n_process (int): processes to work in; each loads the encoder. As with all that spawns, the main module must be
             guarded by `if __name__ == "__main__"`.
         gpu_ids (Sequence[int]): GPUs to work on, a process for each.
-        prompt_name, prompt (str), truncate_dim (int): see predict.
+        prompt_name, prompt (str), truncate_dim (int): see PredictOptions.
         batch_size, show_progress_bar, normalize_embeddings, convert_to_tensor, convert_to_numpy, output_value,
             precision, device: as in sentence-transformers. batch_size is the most texts that are encoded together, the
             fewer the more slowly; a tensor is on the CPU; device must be the device of the pipeline.
@@ -497,10 +350,9 @@ class SentenceBert(ChecksummedPipe):
     def calibrate(self, texts: Iterable[Text]) -> None:
         """Find the ranges by which `precision = "int8"` rounds the inputs of linear layers, and which layers bear it.
 
-        They are saved with the pipeline, until training changes the weights. The layers that add the most noise are
-        left in floating point, until the mean states of every text keep a cosine of at least 0.99 to those that are not
-        rounded. Without a call, the first texts with 2048 wordpieces that are encoded at once are taken, and until then
-        nothing is rounded.
+        They are saved with the pipeline, until training changes the weights. The layers that add the most noise stay in
+        floating point, until the mean states of every text keep a cosine of at least 0.99 to those without rounding.
+        Without a call, the first 2048 wordpieces that are encoded at once are taken; until then nothing is rounded.
 
         texts (Iterable): a few hundred, like those that will be encoded.
         RAISES (TypeError, ValueError): if `texts` is empty or has no text, or the encoder is not one that is rounded:
@@ -510,30 +362,23 @@ class SentenceBert(ChecksummedPipe):
         cast(Any, self.text_encoder()).calibrate(texts)
 
     def load(self) -> None:
-        """Load the encoder, which is otherwise loaded with the first text.
-
-        RAISES (OSError, ValueError): if it is not found, or damaged.
-        """
+        """Load the encoder, else loaded with the first text. RAISES (OSError, ValueError): if missing or damaged."""
         self.text_encoder().load()
 
     @property
     def width(self) -> int:
         """The number of dimensions of the vectors; loads the encoder."""
-        encoder = self.text_encoder()
-        encoder.load()
-        return encoder.width
+        self.load()
+        return self.text_encoder().width
 
     @property
     def max_length(self) -> int | None:
         """The most wordpieces of a text, special tokens included, None for no limit; loads the encoder."""
-        encoder = self.text_encoder()
-        encoder.load()
-        return encoder.max_length
+        self.load()
+        return self.text_encoder().max_length
 
-    def text_encoder(
-        self, *, prompt_name: str | None = None, prompt: str | None = None, truncate_dim: int | None = None
-    ) -> "TextEncoder":
-        """Return the encoder of texts without Docs, for encode_windows and the like; for the arguments see predict.
+    def text_encoder(self, **options: Unpack[PredictOptions]) -> "TextEncoder":
+        """Return the encoder of texts without Docs, for encode_windows and others; for the options see PredictOptions.
 
         It is loaded with the first text, or by its `load`.
 
@@ -541,28 +386,15 @@ class SentenceBert(ChecksummedPipe):
         """
         from ..models import text_encoders  # noqa: PLC0415 (not needed for Docs)
 
-        settings = self._settings(prompt_name, prompt, truncate_dim)
-        table = listeners.find_static_embedding(self.model)
-        if table is not None:
-            if not table.attrs["tokenizer"]:
-                check_name(table.source)
-            return text_encoders.StaticTextEncoder(table, self._pooling, settings)
-        if not listeners.encodes_whole_docs(self.model):
-            transformer = listeners.find_transformer(self.name, self.model)
-            if not transformer.shim.is_loaded:
-                check_name(transformer.shim.name)
-            return text_encoders.TransformerTextEncoder(transformer, self._pooling, settings)
+        settings = self._settings(**options)
         nlp = self._in_pipeline.nlp
-        if nlp is None:
-            raise ValueError(
-                f"Cannot encode texts without Docs: the 'sbert' pipe '{self.name}' is in no pipeline, whose "
-                f"tokenizer its encoder needs. Use the pipe of a pipeline (nlp.get_pipe('{self.name}')), or "
-                "nlp.pipe(texts)."
-            )
-        encoder, upstream = listeners.find_docs_reader(nlp, self.name, self.model)
-        return text_encoders.Tok2VecTextEncoder(
-            encoder, self._pooling, settings, tokenizer=cast(Any, nlp.tokenizer), upstream=upstream
-        )
+        encoder, upstream = listeners.find_texts_reader(nlp, self.name, self.model)
+        if isinstance(encoder, SpanTransformer):
+            return text_encoders.TransformerTextEncoder(encoder, self._pooling, settings)
+        if is_static_embedding(encoder):
+            return text_encoders.StaticTextEncoder(encoder, self._pooling, settings)
+        tokens = {"tokenizer": cast(Any, nlp).tokenizer, "upstream": upstream}
+        return text_encoders.Tok2VecTextEncoder(encoder, self._pooling, settings, **tokens)
 
     # Training
 
@@ -580,6 +412,7 @@ class SentenceBert(ChecksummedPipe):
         RAISES (OSError, ValueError): if the encoder is not found, no transformer can be shared, or there is but one
             label.
         """
+        from ..losses.by_name import saved_by_name  # noqa: PLC0415 (training)
         from ..training.batch_loss import initialize_objectives, needs_labels, needs_width  # noqa: PLC0415 (training)
 
         loss = self.model.maybe_get_ref("loss")
@@ -592,7 +425,10 @@ class SentenceBert(ChecksummedPipe):
         if nlp is not None:
             self._accumulates = nlp.config["training"]["accumulate_gradient"] != 1
             listeners.validate_upstream(nlp, self.name, self.model, examples, self.spans_key)
-            _save_loss_by_name(nlp, self)
+            name = next((name for name, pipe in nlp.components if pipe is self), None)
+            if name is not None:  # so that a loss of the user's own is not needed to load the pipeline
+                config, block = nlp.get_pipe_config(name), nlp.config.interpolate()["components"][name]
+                config["loss"] = saved_by_name(config["loss"], block["loss"])
         docs = [example.predicted for example in islice(examples, _N_INITIAL_EXAMPLES) if len(example.predicted)]
         self.model.initialize(X=docs or [Doc(self.vocab, words=["text"])])
         if loss is not None and needs_width(loss):
@@ -638,7 +474,11 @@ class SentenceBert(ChecksummedPipe):
         docs = [example.predicted for example in examples]
         set_dropout_rate(self.model, drop)
         encoded, backprop = self.model.begin_update(docs)
-        self._warn_of_training_cuts(docs, encoded)
+        cuts = TruncationCounter()
+        for doc, encoded_doc in zip(docs, encoded, strict=True):
+            cuts.add(doc, encoded_doc)
+        if cuts.count and self._notices.is_new("cuts"):
+            warn(Warnings.TRAINING_CUT.format(name=self.name) + cuts.message)
         result = self._batch_loss(examples, encoded)
         backprop(cast(Any, result.gradients))  # in every case: the last listener's call trains the shared transformer
         if sgd not in (None, False):
@@ -650,13 +490,6 @@ class SentenceBert(ChecksummedPipe):
                 key = f"{self.name}_{objective}"
                 losses[key] = losses.get(key, 0.0) + value
         return losses
-
-    def _warn_of_training_cuts(self, docs: Sequence[Doc], encoded: Sequence[EncodedDoc]) -> None:
-        cuts = TruncationCounter()
-        for doc, encoded_doc in zip(docs, encoded, strict=True):
-            cuts.add(doc, encoded_doc)
-        if cuts.count and self._notices.is_new("cuts"):
-            warn(Warnings.TRAINING_CUT.format(name=self.name) + cuts.message)
 
     def get_loss(self, examples: Iterable[Example], scores: list[EncodedDoc]) -> tuple[float, list[Floats2d]]:
         """Return the loss of a batch, and its gradient by the vectors of each Doc.
@@ -708,9 +541,10 @@ class SentenceBert(ChecksummedPipe):
             factor = getattr(node, "learn_rate_factor", 1.0)
             for name in node.param_names:
                 # Thinc keeps a gradient of zeros: Adam's momentum would move a head without examples all the same.
-                # Other processes may have given it a gradient; to look at it would wait for a GPU.
-                is_due = node.id in self._learned or self.peers is not None
-                if node.has_grad(name) and is_due and (self.peers is None or node.get_grad(name).any()):
+                # Other processes may have given it a gradient, too; without them, to look at it would wait for a GPU.
+                if node.has_grad(name) and (
+                    node.id in self._learned if self.peers is None else node.get_grad(name).any()
+                ):
                     weights, gradient = node.get_param(name), node.get_grad(name)
                     node.set_param(name, sgd((node.id, name), weights, gradient, lr_scale=factor)[0])
         self._learned.clear()
@@ -722,24 +556,17 @@ class SentenceBert(ChecksummedPipe):
         RETURNS (dict): the scores; under the pipe's name if another pipe answers `doc.vector`.
         RAISES (ValueError): if the scorer returns no dict, or raises a KeyError, which spaCy would report as E900.
         """
-        from .scorer import run_scorer  # noqa: PLC0415 (not needed for a first vector)
+        from ..training.batch_loss import score_pairs  # noqa: PLC0415 (not needed for a first vector)
 
         examples = list(examples)
-        scores = run_scorer(self.scorer, examples, self.name, self.spans_key, **kwargs)
         records = (record for example in examples for record in doc_vectors.find(example.predicted))
         first = next(records, None)
-        if first is None or first.name == self.name:
-            return scores
-        return {f"{self.name}_{key}": value for key, value in scores.items()}
+        return score_pairs(self, examples, is_default=first is None or first.name == self.name, **kwargs)
 
     # Labels of pairs
 
-    def _has_heads(self) -> bool:
-        loss = self.model.maybe_get_ref("loss")
-        return loss is not None and any(node.attrs.get("labels") for node in loss.walk())
-
     def _heads(self) -> dict[str, Model]:
-        from .classification import find_heads  # noqa: PLC0415 (where there are labels)
+        from .scorer import find_heads  # noqa: PLC0415 (if there are labels)
 
         return find_heads(self.model)
 
@@ -763,54 +590,12 @@ class SentenceBert(ChecksummedPipe):
         RETURNS (dict): from label to probability.
         RAISES (ValueError): if the pipe has no trained classification head, or a text no vector of this pipe.
         """
-        from .classification import choose_head, probabilities_of  # noqa: PLC0415 (where there are labels)
+        from .scorer import classify  # noqa: PLC0415 (if there are labels)
 
-        head = choose_head(self._heads(), objective, self.name)
-        u, v = (
-            self.model.ops.asarray2f(cast(Any, doc_vectors.vector(text, self.name)[None])) for text in (first, second)
-        )
-        probabilities = to_numpy(probabilities_of(head, u, v))[0]
-        return dict(zip(head.attrs["labels"], probabilities.tolist(), strict=True))
-
-
-def _are_loaded(models: Iterable[Model]) -> bool:
-    for node in (node for model in models for node in model.walk()):
-        if is_transformer(node) and node.layers[0].shims[0]._model is None:  # noqa: SLF001 (of a stock shim, too)
-            return False
-        if is_static_embedding(node) and not node.attrs["tokenizer"]:
-            return False
-    return True
-
-
-def _save_loss_by_name(nlp: Language, pipe: object) -> None:
-    """Replace a loss of the user's own by LossByName in the config of a pipe.
-
-    The saved pipeline can then be loaded in a process that does not import the code of the loss.
-    """
-    from ..losses.by_name import saved_by_name  # noqa: PLC0415 (training)
-
-    for name, other in nlp.components:
-        if other is pipe:
-            blocks = nlp.config.interpolate()["components"][name]
-            config = nlp.get_pipe_config(name)
-            config["loss"] = saved_by_name(config["loss"], blocks["loss"])
-
-
-def _checked_loss(name: str, loss: object) -> LossLayer | None:
-    """Return a loss layer, or None. RAISES (ValueError): if a loss is something else."""
-    if loss is not None and not isinstance(loss, LossLayer):
-        value = f"the Thinc model '{loss.name}'" if isinstance(loss, Model) else repr(loss)
-        raise ValueError(
-            f"The loss of the 'sbert' pipe '{name}' is not a loss layer: expected a registered layer such as "
-            f"spacy-sbert.CosineSimilarityLoss.v1, got {value}. A loss of your own is a registered function "
-            "that returns a spacy_sbert.losses.LossLayer: see docs/own-loss.md."
-        )
-    return loss
+        vectors = [self.model.ops.asarray2f(cast(Any, self.vector(text)[None])) for text in (first, second)]
+        return classify(self._heads(), objective, self.name, *vectors)
 
 
 def find_sbert(nlp: Language, name: str | None = None) -> SentenceBert:
-    """Return the `sbert` pipe of a pipeline: the one of this name, or the last.
-
-    RAISES (ValueError): if there is none.
-    """
+    """Return the `sbert` pipe of a pipeline, of this name or the last. RAISES (ValueError): if there is none."""
     return find_in(nlp, SentenceBert, "sbert", name)

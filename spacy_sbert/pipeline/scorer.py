@@ -1,46 +1,93 @@
-"""Scores of pairs: what `spacy train` and `python -m spacy sbert evaluate` report."""
+"""Labels of pairs by trained classification heads, and the scores that `spacy train` and `sbert evaluate` report."""
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import cast
 
 import numpy
+from spacy.tokens import Doc
 from spacy.training import Example
+from thinc.api import Model
+from thinc.types import Floats2d
+from thinc.util import to_numpy
 
 from ..errors import Errors
-from ..models.spans import SPANS_KEY, members, trimmed
+from ..losses._common import objectives_of
+from ..losses.softmax import label_probabilities
+from ..models.encoded_docs import EncodedDoc
+from ..models.spans import SPANS_KEY, members, row_order, trimmed
 from ..similarity import cosine, euclidean, pearson, spearman
 from ..training.examples import attribute, gold_value, labels_of, objective_of, predicted_label, predicted_score
 from . import doc_vectors
 
 Scores = dict[str, float | None]
-BLOCK = 1024  # texts that are compared with all others at once
+_BLOCK = 1024  # texts that are compared with all others at once
 
 
-def run_scorer(
-    scorer: Callable[..., Scores] | None, examples: list[Example], name: str, spans_key: str, **kwargs: object
-) -> Scores:
-    """Call the scorer of a pipe.
+# Labels of pairs
 
-    scorer (Callable): see score_pairs; None for no scores. name, spans_key (str): of the pipe.
-    RAISES (ValueError): if the scorer returns no dict, or raises a KeyError, which spaCy would report as E900.
+
+def find_heads(model: Model) -> dict[str, Model]:
+    """Return the trained heads of a pipe by the names of their objectives, "" of a single one.
+
+    Of the heads of a Matryoshka loss it is the one for the widest vectors.
     """
-    if scorer is None:
-        return {}
-    try:
-        scores = scorer(examples, name=name, spans_key=spans_key, **kwargs)
-    except KeyError as error:
+    loss = model.maybe_get_ref("loss")
+    heads = {}
+    for name, layer in {} if loss is None else objectives_of(loss).items():
+        trained = [node for node in layer.walk() if node.attrs.get("labels")]
+        if trained:
+            heads[name] = max(trained, key=lambda node: node.get_dim("nI"))
+    return heads
+
+
+def classify(heads: Mapping[str, Model], objective: str, pipe: str, u: Floats2d, v: Floats2d) -> dict[str, float]:
+    """Return the probability of each label for a pair, by the head of an objective, or the only one.
+
+    u, v (float (1, width)): the vectors of the pair.
+    RAISES (ValueError): if there is no such head, or the objective is not named and there are several.
+    """
+    chosen = objective if objective in heads else next(iter(heads), "")
+    if chosen not in heads or (chosen != objective and (objective or len(heads) > 1)):
         raise ValueError(
-            f"The scorer of the pipe '{name}' looked up {error}, and there is no such key. Members are in "
-            f"example.predicted.spans['{spans_key}'], gold values in example.reference.spans['{spans_key}'].attrs "
-            "under 'score', 'label' and 'objective': see docs/own-loss.md."
-        ) from error
-    if not isinstance(scores, dict):
-        raise ValueError(
-            f"The scorer of the pipe '{name}' returned {type(scores).__name__}. Expected a dict of scores by name, "
-            "such as {'my_accuracy': 0.5}, with the names in [training.score_weights]."
+            f"Cannot classify with the 'sbert' pipe '{pipe}' for the objective {objective!r}: it has {len(heads)} "
+            f"trained classification heads ({', '.join(map(repr, heads))}). Name one of several, or train with "
+            "spacy-sbert.SoftmaxLoss.v1."
         )
-    return scores
+    probabilities = to_numpy(probabilities_of(heads[chosen], u, v))[0]
+    return dict(zip(heads[chosen].attrs["labels"], probabilities.tolist(), strict=True))
+
+
+def probabilities_of(head: Model, u: Floats2d, v: Floats2d) -> Floats2d:
+    """Return the probability of each label, float (n, labels), for pairs of vectors, float (n, width) each."""
+    width = head.get_dim("nI") // len(head.attrs["concatenation"])  # a Matryoshka head may see less than all
+    return label_probabilities(head, u[:, :width], v[:, :width])
+
+
+def label_pairs(
+    heads: Mapping[str, Model], docs: Iterable[Doc], scores: Sequence[EncodedDoc], spans_key: str, name: str
+) -> None:
+    """Store the likeliest label of each pair, for the pipe "sbert" as doc.spans[spans_key].attrs["sbert_label"].
+
+    It has another name than the gold label, which a copied reference would bring along. With several heads, that of the
+    pair's objective labels it; a pair without objective then gets no label.
+    """
+    groups: dict[str, list[tuple[Doc, Floats2d]]] = {}
+    for doc, encoded in zip(docs, scores, strict=True):
+        pair = members(doc, spans_key)
+        objective = attribute(doc, "objective", spans_key) or ("" if len(heads) > 1 else next(iter(heads)))
+        chosen = cast(str, objective) if objective in heads else ""  # a head without a name is for all
+        if chosen in heads and len(pair) == len(encoded.vectors) == 2:
+            groups.setdefault(chosen, []).append((doc, encoded.vectors[row_order(pair)]))
+    for objective, labelled in groups.items():
+        head = heads[objective]
+        stack = head.ops.xp.stack
+        u, v = (stack([vectors[member] for _, vectors in labelled]) for member in (0, 1))
+        for (doc, _), best in zip(labelled, to_numpy(probabilities_of(head, u, v)).argmax(axis=1), strict=True):
+            doc.spans[spans_key].attrs[predicted_label(name)] = head.attrs["labels"][int(best)]
+
+
+# Scores of pairs
 
 
 def score_pairs(
@@ -99,9 +146,7 @@ def _average_precision(scores: Sequence[float], relevant: numpy.ndarray) -> floa
 
     AP = sum_k (R_k - R_(k-1)) P_k, over the thresholds k
 
-    scores (Sequence[float]): of n items, the higher the more relevant.
-    relevant (float (n,)): 1 for relevant items, of which there must be one, 0 for the others.
-    RETURNS (float): from 0 to 1.
+    scores: of n items. relevant (float (n,)): 1 for relevant items, of which there must be one, 0 for the others.
     """
     order = numpy.argsort(-numpy.asarray(scores), kind="stable")
     ranked, found = numpy.asarray(scores)[order], numpy.cumsum(relevant[order])
@@ -112,14 +157,12 @@ def _average_precision(scores: Sequence[float], relevant: numpy.ndarray) -> floa
 
 
 def _neighbour_accuracy(vectors: numpy.ndarray, labels: Sequence[str]) -> float | None:
-    """Return the leave-one-out accuracy of a 1-nearest-neighbour classifier, by cosine.
+    """Return the leave-one-out accuracy of a 1-nearest-neighbour classifier, by cosine, the first of equally near ones.
 
-    Each text gets the label of the text that is nearest to it, of equally near ones of the first. Texts whose label no
-    other text has count as neighbours only.
+    Texts whose label no other text has count as neighbours only.
 
     vectors (float (n, width)): of the texts. labels (Sequence[str]): n of them.
-    RETURNS (float): the fraction of right labels, from 0 to 1; None if there are fewer than two labels, or no label
-        comes twice.
+    RETURNS (float): the fraction of right labels; None if there are fewer than two labels, or none comes twice.
     """
     counts = Counter(labels)
     scored = [i for i, label in enumerate(labels) if counts[label] > 1]
@@ -128,8 +171,8 @@ def _neighbour_accuracy(vectors: numpy.ndarray, labels: Sequence[str]) -> float 
     lengths = numpy.linalg.norm(vectors, axis=1, keepdims=True)
     units = vectors / numpy.where(lengths > 0, lengths, 1)
     right = 0
-    for start in range(0, len(scored), BLOCK):
-        rows = scored[start : start + BLOCK]
+    for start in range(0, len(scored), _BLOCK):
+        rows = scored[start : start + _BLOCK]
         similarities = units[rows] @ units.T
         similarities[numpy.arange(len(rows)), rows] = -numpy.inf
         nearest = similarities.argmax(axis=1)

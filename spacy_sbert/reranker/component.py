@@ -27,7 +27,7 @@ from ..models.heads import sigmoid
 from ..models.hub import warn_if_missing
 from ..models.spans import SPANS_KEY, members
 from ..pipeline import doc_vectors
-from ..pipeline.find_pipe import InPipeline, find_in
+from ..pipeline._common import InPipeline, find_in
 from ..progress import progress_bar
 from ..training.batch_loss import PairPipe, Scores
 from ..training.examples import batch_size_of, labels_of, predicted_label, predicted_score, scores_of

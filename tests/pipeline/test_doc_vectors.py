@@ -38,8 +38,7 @@ def test_doc_vector_pools_all_wordpieces(make_nlp, tiny_bert, encoder, pooling):
 
 
 @pytest.mark.parametrize("encoder", TRANSFORMERS)
-@pytest.mark.parametrize("normalize", [False, True])
-@pytest.mark.parametrize("pooling", ["mean", "max", "cls"])
+@pytest.mark.parametrize(("pooling", "normalize"), [("mean", False), ("max", False), ("cls", False), ("mean", True)])
 def test_spans_and_tokens_pool_their_wordpieces(make_nlp, tiny_bert, encoder, pooling, normalize):
     doc = make_nlp(encoder, model={"pooling": pooling, "normalize": normalize})(TEXT)
     offsets, states = states_of(tiny_bert, TEXT)
@@ -62,6 +61,10 @@ def test_a_wordpiece_over_two_tokens_counts_once(make_nlp, tiny_bert):
     cannot = states[[tuple(o) for o in offsets].index((25, 31))]
     for piece in (doc[7:9], doc[7:8], doc[8:9], doc[7], doc[8]):
         assert numpy.allclose(piece.vector, cannot, atol=1e-5)
+    span = doc[7:9].vector
+    with doc.retokenize() as retokenizer:
+        retokenizer.merge(doc[7:9])
+    assert doc[7].text == "cannot" and numpy.allclose(doc[7].vector, span)
 
 
 @pytest.mark.parametrize("encoder", TRANSFORMERS)
@@ -74,16 +77,6 @@ def test_sentences_are_rows_of_their_own(make_nlp, tiny_bert, encoder):
         assert numpy.allclose(sent.vector, rows[-1], atol=1e-5)
     assert len(rows) == 2
     assert numpy.allclose(doc.vector, numpy.mean(rows, axis=0), atol=1e-5)
-
-
-@pytest.mark.spacy_transformers
-def test_shared_equals_own(make_nlp):
-    texts = [TEXT, "The cat sat.", "", "  ", "dog"]
-    for unit in ("doc", "sent"):
-        own, shared = make_nlp("own", unit=unit), make_nlp("shared", unit=unit)
-        for ours, theirs in zip(own.pipe(texts), shared.pipe(texts), strict=True):
-            assert numpy.allclose(ours.vector, theirs.vector, atol=1e-6)
-            assert all(numpy.allclose(a.vector, b.vector, atol=1e-6) for a, b in zip(ours, theirs, strict=True))
 
 
 def test_similarity_is_cosine_between_all_kinds(make_nlp):
@@ -113,22 +106,12 @@ def test_no_text_no_vector_no_warning(make_nlp, encoder):
             assert not any(token.has_vector or token.vector.any() for token in doc)
 
 
-def test_odd_texts(make_nlp):
-    nlp = make_nlp()
-    for text in ("dog", "😀", "é中文 عربي 🎉 mixed", "a\x00b", "\x00", "x" * 100_000):
-        doc = nlp(text)
-        assert numpy.isfinite(doc.vector).all() and doc.has_vector == doc.vector.any(), text
-        assert doc.similarity(nlp("dog")) <= 1.0
-
-
 def test_token_vectors_off(make_nlp):
-    doc = make_nlp(token_vectors=False)(TEXT)
-    assert numpy.array_equal(doc[:].vector, doc.vector)
+    doc = make_nlp(unit="sent", token_vectors=False)(TEXT)
+    assert numpy.array_equal(doc[:].vector, doc.vector) and all(sent.vector.any() for sent in doc.sents)
     for piece in (doc[0:2], doc[1]):
         with pytest.raises(ValueError, match="token_vectors = true"):
             _ = piece.vector
-    sents = make_nlp(unit="sent", token_vectors=False)(TEXT)
-    assert all(sent.vector.any() for sent in sents.sents)
 
 
 def test_several_pipes_keep_their_vectors(make_nlp, tiny_bert):
@@ -155,15 +138,6 @@ def test_docs_keep_neither_states_nor_device_memory(make_nlp):
     assert sum(array.nbytes for array in arrays) < 2 * (len(doc) + 2) * 16 * 4
 
 
-def test_retokenised_docs_keep_their_vectors(make_nlp):
-    doc = make_nlp()(TEXT)
-    before, span = doc.vector, doc[7:9].vector
-    with doc.retokenize() as retokenizer:
-        retokenizer.merge(doc[7:9])
-    assert numpy.array_equal(doc.vector, before)
-    assert doc[7].text == "cannot" and numpy.allclose(doc[7].vector, span)
-
-
 def test_other_side_without_vectors(make_nlp):
     import spacy
 
@@ -175,6 +149,8 @@ def test_other_side_without_vectors(make_nlp):
         doc.similarity(nlp.vocab["dog"])
     with pytest.raises(ValueError, match="Process the text with the pipeline"):
         _ = spacy.blank("en")(TEXT)._.sbert_vector
+    for text in ("😀", "é中文 عربي 🎉 mixed", "a\x00b", "\x00", "x" * 100_000):
+        assert numpy.isfinite(nlp(text).vector).all() and doc.similarity(nlp(text)) <= 1.0
     wide = make_nlp(model={"pooling": "cls+mean"})
     with pytest.raises(ValueError, match="unequal width: 16 and 32"):
         doc.similarity(wide(TEXT))
@@ -194,8 +170,11 @@ SENTENCES = [
 
 
 @pytest.mark.filterwarnings("ignore:.*rows were longer")
-@pytest.mark.parametrize("encoder", ENCODERS)
-@pytest.mark.parametrize("settings", [{}, {"unit": "sent"}, {"overflow": "windows"}], ids=str)
+@pytest.mark.parametrize(
+    ("encoder", "settings"),
+    [*((one, {}) for one in ENCODERS), *((one, {"unit": "sent"}) for one in ("own", "shared", "curated"))]
+    + [(one, {"overflow": "windows"}) for one in TRANSFORMERS],
+)
 def test_vectors_do_not_depend_on_the_batch(make_nlp, encoder, settings):
     unit, source = settings.get("unit", "doc"), {k: v for k, v in settings.items() if k != "unit"}
     nlp = make_nlp(encoder, unit=unit, **{"model" if encoder == "own" else "transformer": source})
@@ -211,9 +190,8 @@ def test_vectors_do_not_depend_on_the_batch(make_nlp, encoder, settings):
 
 
 @pytest.mark.parametrize("encoder", ENCODERS)
-@pytest.mark.parametrize("unit", ["doc", "sent"])
-def test_equal_texts_share_no_arrays(make_nlp, encoder, unit):
-    docs = list(make_nlp(encoder, unit=unit).pipe([TEXT, "dog", TEXT, TEXT], batch_size=4))
+def test_equal_texts_share_no_arrays(make_nlp, encoder):
+    docs = list(make_nlp(encoder, unit="sent").pipe([TEXT, "dog", TEXT, TEXT], batch_size=4))
     kept = [{k: v for k, v in find(doc)[0].data.items() if hasattr(v, "nbytes")} for doc in docs]
     assert {"rows", "vectors", "has_text", "states", "characters"} <= kept[0].keys()
     for i, first in enumerate(kept):

@@ -86,6 +86,11 @@ def test_the_defaults_of_sentence_transformers(pipe, device):
     assert numpy.array_equal(pipe.encode(TEXTS, device=device, **theirs), pipe.encode(TEXTS))
 
 
+def test_width_and_length(pipe, make_nlp):
+    assert (pipe.width, pipe.max_length) == (16, 24)
+    assert make_nlp(model={"truncate_dim": 8}).get_pipe("sbert").width == 8
+
+
 def test_the_device_is_that_of_the_model():
     ops = NumpyOps(device_type="gpu", device_id=1)
     for device in ("cuda", "cuda:1", torch.device("cuda", 1)):
@@ -112,25 +117,17 @@ def test_similarities(make_nlp):
     assert numpy.allclose(pipe.similarity(vectors[0].tolist(), vectors[:-1]), found[:1], atol=1e-6)
 
 
-def test_what_the_encoder_is(pipe, make_nlp):
-    assert (pipe.width, pipe.max_length) == (pipe.encode(TEXTS).shape[1], 24)
-    assert make_nlp(model={"truncate_dim": 8}).get_pipe("sbert").width == 8
-
-
-def test_what_is_no_vector_cannot_be_compared(pipe, make_nlp):
-    doc, rows = make_nlp()("a man eats"), numpy.ones((2, 16))
+def test_what_cannot_be_compared(pipe, make_nlp):
+    doc, rows = make_nlp()("a man eats"), numpy.ones((3, 16))
     for given in (["a", "b"], "a", doc, [doc], [None, 1.0]):
         with pytest.raises(TypeError, match=r"Cannot compare u = .*encode\(texts\)"):
             pipe.similarity(given, rows)
         with pytest.raises(TypeError, match=r"Cannot compare v = "):
             pipe.similarity_pairwise(rows, given)
-
-
-def test_what_cannot_be_compared(pipe):
-    rows = numpy.ones((3, 4))
-    with pytest.raises(ValueError, match="Cannot compare 3 vectors with 2 pairwise"):
-        pipe.similarity_pairwise(rows, rows[:2])
-    with pytest.raises(ValueError, match="Cannot compare vectors of unequal width: 4 and 3"):
-        pipe.similarity(rows, rows[:, :3])
-    with pytest.raises(ValueError, match=r"v.*finite|finite.*v"):
-        pipe.similarity(rows, rows * numpy.nan)
+    for do, message in [
+        (lambda: pipe.similarity_pairwise(rows, rows[:2]), "Cannot compare 3 vectors with 2 pairwise"),
+        (lambda: pipe.similarity(rows, rows[:, :3]), "Cannot compare vectors of unequal width: 16 and 3"),
+        (lambda: pipe.similarity(rows, rows * numpy.nan), r"v.*finite|finite.*v"),
+    ]:
+        with pytest.raises(ValueError, match=message):
+            do()

@@ -1,6 +1,7 @@
 """Texts as they are held elsewhere: columns of tables, arrays, Docs and Spans; and what is no sequence of texts."""
 
 import numpy
+import pandas
 import pyarrow
 import pytest
 import spacy
@@ -11,72 +12,20 @@ from spacy_sbert.search import VectorIndex
 from spacy_sbert.validation import checked_texts
 
 TEXTS = ["a dog", "the cat sat", ""]
+TABLE, FRAME = pyarrow.table({"text": TEXTS}), pandas.DataFrame({"text": TEXTS}, index=[5, 3, 5])
+TWO_COLUMNS = FRAME.assign(other="x")
+COLUMNS = [
+    *(FRAME, FRAME["text"], FRAME.values, *(FRAME["text"].astype(kind) for kind in ("string", "category", "object"))),
+    *(numpy.array(TEXTS), numpy.array(TEXTS, dtype=object), numpy.array(TEXTS)[:, None], tuple(TEXTS)),
+    *(TABLE, TABLE["text"], TABLE["text"].combine_chunks(), TABLE.to_batches()[0]),
+    *(pyarrow.array(TEXTS).dictionary_encode(), iter(TEXTS), dict.fromkeys(TEXTS).keys(), map(str, TEXTS)),
+]
 
 
-class Column:
-    """As a Series of pandas: labels of rows that are not their positions, and `[]` that reads labels."""
-
-    def __init__(self, values, index=None):
-        self.values = list(values)
-        self.index = list(index or range(len(self.values)))
-        self.shape, self.dtype = (len(self.values),), object
-
-    def __len__(self):
-        return len(self.values)
-
-    def __iter__(self):
-        return iter(self.values)
-
-    def __getitem__(self, label):
-        return self.values[self.index.index(label)]
-
-
-class Frame:
-    """As a DataFrame of pandas: iterates over the names of its columns."""
-
-    def __init__(self, columns, index=None):
-        self.columns, self.index = list(columns), list(index or range(3))
-        self.shape, self._series = (3, len(columns)), [Column(values, index) for values in columns.values()]
-
-    def __iter__(self):
-        return iter(self.columns)
-
-    def __len__(self):
-        return self.shape[0]
-
-    def __getitem__(self, name):
-        return self._series[self.columns.index(name)]
-
-
-def libraries():
-    """The same texts in each library that is installed."""
-    yield Column(TEXTS, "cab")
-    yield Frame({"text": TEXTS}, "cab")
-    yield from (numpy.array(TEXTS), numpy.array(TEXTS, dtype=object), numpy.array(TEXTS)[:, None], tuple(TEXTS))
-    table = pyarrow.table({"text": TEXTS})
-    yield from (table, table["text"], table["text"].combine_chunks(), table.to_batches()[0])
-    yield pyarrow.array(TEXTS).dictionary_encode()
-    yield from (iter(TEXTS), dict.fromkeys(TEXTS).keys(), map(str, TEXTS))
-
-
-@pytest.mark.parametrize("given", list(libraries()), ids=lambda given: type(given).__name__)
-def test_a_column_is_its_texts(given):
-    found = list(checked_texts(given))
-    assert found == TEXTS and all(isinstance(text, str) for text in found)
-
-
-def test_pandas():
-    pandas = pytest.importorskip("pandas")
-    frame = pandas.DataFrame({"text": TEXTS}, index=[5, 3, 5])
-    columns = [frame, frame["text"], *(frame["text"].astype(kind) for kind in ("string", "category", "object"))]
-    for given in (*columns, frame.values, frame.index.map(str).map(dict(zip("53", TEXTS, strict=False)))[:2]):
-        assert list(checked_texts(given)) == TEXTS[: len(given)]
-    frame["other"] = "x"
-    with pytest.raises(TypeError, match=r"2 columns \('text', 'other'\).*df\[\"text\"\]"):
-        checked_texts(frame)
-    for missing in (None, float("nan"), pandas.NA):
-        with pytest.raises(TypeError, match=r"text number 2 \(index 'q'\): it is missing"):
-            checked_texts(pandas.Series(["a", missing], index=["p", "q"], dtype="string"))
+def test_a_column_is_its_texts():
+    for given in COLUMNS:
+        found = list(checked_texts(given))
+        assert found == TEXTS and all(isinstance(text, str) for text in found), type(given)
 
 
 def test_polars():
@@ -92,24 +41,23 @@ def test_polars():
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        (Frame({"text": TEXTS, "other": TEXTS}), r'2 columns \(\'text\', \'other\'\): .*df\["text"\]'),
-        (Frame({}), "0 columns: expected one"),
+        (TWO_COLUMNS, r'2 columns \(\'text\', \'other\'\): .*df\["text"\]'),
+        (pandas.DataFrame(), r"0 columns \(\): expected one"),
         (pyarrow.table({"text": TEXTS, "other": TEXTS}), "2 columns"),
         (numpy.array([TEXTS, TEXTS]), r"shape \(2, 3\): expected shape \(n,\) or \(n, 1\)"),
         (numpy.array([TEXTS]), r"shape \(1, 3\)"),
         (numpy.array("a dog"), r"shape \(\)"),
         (numpy.str_("a dog"), "expected several texts"),
+        (3, "expected several texts"),
         ({"text": TEXTS}, r"expected several texts.*texts\.values\(\)"),
         ({"a dog", "a cat"}, "expected several texts in an order"),
         (numpy.arange(3), "text number 1, .*expected str, got int64"),
         ([["a dog"], ["a cat"]], "text number 1, .*expected str, got list"),
-        (Column(["a", float("nan")], "pq"), r"text number 2 \(index 'q'\): it is missing \(nan\)"),
-        (Frame({"text": ["a", None, "b"]}, "pqr"), r"text number 2 \(index 'q'\): it is missing \(None\)"),
-        (numpy.array(["a", numpy.nan], dtype=object), "text number 2: it is missing"),
         (numpy.ma.array(["a", "b"], mask=[False, True]), "text number 2: it is missing"),
         (pyarrow.array(["a", None]), "text number 2: it is missing"),
-        (["a", None], "text number 2: it is missing"),
         ([numpy.float32("nan")], "text number 1: it is missing"),
+        *((["a", gap], "text number 2: it is missing") for gap in (None, float("nan"), pandas.NA, pandas.NaT)),
+        *((pandas.Series(["a", gap], dtype="string"), "text number 2: it is missing") for gap in (None, pandas.NA)),
     ],
     ids=lambda given: given if isinstance(given, str) else type(given).__name__,
 )
@@ -121,14 +69,11 @@ def test_what_is_no_sequence_of_texts(given, message):
 def test_each_function_takes_columns(make_nlp):
     sbert = make_nlp().get_pipe("sbert")
     expected = sbert.encode(TEXTS)
-    for given in (Frame({"text": TEXTS}, "cab"), pyarrow.table({"text": TEXTS}), numpy.array(TEXTS)[:, None]):
+    for given in (FRAME, TABLE, numpy.array(TEXTS)[:, None]):
         assert numpy.array_equal(sbert.encode(given), expected)
-    with pytest.raises(TypeError, match=r"an array of shape \(\)"):
-        sbert.encode(numpy.array("a dog"))
-    with pytest.raises(TypeError, match="2 columns"):
-        sbert.encode(Frame({"text": TEXTS, "other": TEXTS}))
-    with pytest.raises(TypeError, match="2 columns"):
-        sbert.calibrate(Frame({"text": TEXTS, "other": TEXTS}))
+    for call in (sbert.encode, sbert.calibrate):
+        with pytest.raises(TypeError, match="2 columns"):
+            call(TWO_COLUMNS)
     step = ColumnTransformer([("sbert", FunctionTransformer(sbert.encode), [0])])
     assert numpy.array_equal(step.fit_transform(numpy.array(TEXTS, dtype=object)[:, None]), expected)
 
@@ -157,22 +102,24 @@ def test_pairs_and_texts_of_a_reranker(tiny_bert):
     reranker = nlp.add_pipe("sbert_reranker", config={"model": {"name": str(tiny_bert), "n_outputs": 1}})
     with pytest.warns(UserWarning, match="reranker-new-head"):
         expected = reranker.rank("a dog", TEXTS)
-    for given in (Frame({"text": TEXTS}, "cab"), Column(TEXTS, "cab"), pyarrow.array(TEXTS), numpy.array(TEXTS)):
+    for given in (FRAME, FRAME["text"], pyarrow.array(TEXTS), numpy.array(TEXTS)):
         found = reranker.rank("a dog", given)
-        assert [(one.score, one.index) for one in found] == [(one.score, one.index) for one in expected]
-        assert [one.text for one in found] == [one.text for one in expected]
+        assert [(one.score, one.index, one.text) for one in found] == [
+            (one.score, one.index, one.text) for one in expected
+        ]
     with pytest.raises(TypeError, match="2 columns"):
-        reranker.rank("a dog", Frame({"text": TEXTS, "other": TEXTS}))
+        reranker.rank("a dog", TWO_COLUMNS)
     with pytest.raises(TypeError, match="Cannot rank"):
         reranker.rank("a dog", set(TEXTS))
-    for pairs in (Frame({"q": TEXTS, "p": TEXTS}), pyarrow.table({"q": TEXTS, "p": TEXTS}), {("a", "b")}, {"q": "p"}):
+    for pairs in (TWO_COLUMNS, pyarrow.table({"q": TEXTS, "p": TEXTS}), {("a", "b")}, {"q": "p"}):
         with pytest.raises(TypeError, match=r"Cannot score .*zip\(df"):
             reranker.score_pairs(pairs)
-    assert reranker.score_pairs(zip(Column(TEXTS), Column(TEXTS), strict=True)).shape == (3,)
+    assert reranker.score_pairs(zip(FRAME["text"], FRAME["text"], strict=True)).shape == (3,)
 
 
 def test_texts_and_ids_of_an_index_are_read_by_position():
     pytest.importorskip("faiss")
-    index = VectorIndex.build(numpy.eye(3, dtype="float32"), texts=Column(TEXTS, [2, 0, 1]), ids=numpy.arange(3) + 7)
+    texts = pandas.Series(TEXTS, index=[2, 0, 1])
+    index = VectorIndex.build(numpy.eye(3, dtype="float32"), texts=texts, ids=numpy.arange(3) + 7)
     assert [(row.text, row.id) for row in index.rows] == list(zip(TEXTS, [7, 8, 9], strict=True))
     assert all(type(row.id) is int for row in index.rows)

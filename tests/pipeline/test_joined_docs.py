@@ -13,7 +13,7 @@ TEXT = f"{FIRST} {SECOND} {THIRD}"
 pytestmark = pytest.mark.filterwarnings("ignore:.*trf_data", "ignore:.*W102", "ignore:.*W109")
 
 
-@pytest.fixture(params=ENCODERS)
+@pytest.fixture(scope="module", params=ENCODERS)
 def nlp(make_nlp, request):
     """One row a Doc, and sentence borders for as_doc."""
     nlp = make_nlp(request.param)
@@ -64,11 +64,15 @@ def test_whole_docs_answer(nlp):
 @pytest.mark.parametrize("kept", [(0, 6), (6, 13), (3, 9), (8, 11)])
 def test_a_part_that_was_cut_is_refused_and_whole_ones_answer(nlp, kept):
     doc, other = nlp(f"{FIRST} {SECOND}"), nlp(THIRD)
-    given = joined(other, cut(doc, *kept), other)
+    part, stray = cut(doc, *kept), unprocessed(nlp, "Someone ran home.")
+    given = joined(other, part, other)
     n, size = len(other), kept[1] - kept[0]
     assert_refused(given, given[n : n + size], given[n], given[n - 1 : n + 1])
     for start in (0, n + size):
         assert_same(given[start : start + n], other[:])
+    for given in (joined(part, stray), joined(stray, part), joined(part, stray, other, stray)):
+        at = [token.text for token in given].index("home")
+        assert_refused(given, given[at])
 
 
 def test_rows_of_a_doc_that_was_cut(make_nlp):
@@ -85,15 +89,6 @@ def test_rows_of_a_doc_that_was_cut(make_nlp):
         assert [tuple(row) for row in rows_of(part, find(part))[0].tolist()] == [(0, len(part.text.rstrip()))]
 
 
-@pytest.mark.parametrize("kept", [(0, 6), (6, 13), (3, 9)])
-def test_beside_an_unprocessed_doc_it_is_refused(nlp, kept):
-    doc, stray = nlp(f"{FIRST} {SECOND}"), unprocessed(nlp, "Someone ran home.")
-    part = cut(doc, *kept)
-    for given in (joined(part, stray), joined(stray, part), joined(part, stray, nlp(THIRD), stray)):
-        at = [token.text for token in given].index("home")
-        assert_refused(given, given[at])
-
-
 def test_an_unprocessed_part_is_named_and_the_others_answer(nlp):
     first, second = nlp(FIRST), nlp(THIRD)
     given = joined(first, unprocessed(nlp, "Someone ran home."), second)
@@ -105,16 +100,13 @@ def test_an_unprocessed_part_is_named_and_the_others_answer(nlp):
     assert_refused(given[5:8])
 
 
-def test_one_that_happens_to_be_as_long_as_what_was_cut_off(nlp):
+def test_parts_that_look_alike_where_they_meet(nlp):
+    """With "He" from one side and "sat." from the other, a sentence would be made up; one that is as long as what was
+    cut off does not take its place."""
     doc = nlp("He ran. A cat sat.")
-    stray = unprocessed(nlp, "He sat. ")
-    given = joined(stray, cut(doc, 3, 7))
+    given = joined(unprocessed(nlp, "He sat. "), cut(doc, 3, 7))
     assert len(given.text) == len(doc.text)
     assert_refused(given, given[1], given[4:6])
-
-
-def test_parts_that_look_alike_where_they_meet(nlp):
-    """With "He" from one side and "sat." from the other, a sentence would be made up."""
     first, second = nlp("A man ran. He ran."), nlp("The dog sat. It hid.")
     given = joined(cut(first, 0, 4), unprocessed(nlp, "He sat."), cut(second, 4, 7))
     assert_refused(given[4], given[5], given[4:7], given)
@@ -177,14 +169,3 @@ def test_after_docbin_all_is_the_same(nlp):
     given = restore(next(DocBin().from_bytes(data).get_docs(nlp.vocab)))
     assert_same(given[: len(doc)], doc[:])
     assert_same(given[len(doc) :], other[:])
-
-
-def test_retokenized(nlp):
-    doc = nlp(f"{FIRST} {SECOND}")
-    expected, tokens = doc[8:10].vector, [doc[0].vector, doc[5].vector]
-    with doc.retokenize() as retokenizer:
-        retokenizer.merge(doc[8:10])
-        retokenizer.split(doc[0], ["A"], heads=[doc[0]])
-    assert numpy.allclose(doc[8].vector, expected, atol=1e-6)
-    assert numpy.array_equal(doc[0].vector, tokens[0]) and numpy.array_equal(doc[5].vector, tokens[1])
-    assert numpy.allclose(cut(doc, 6, 12)[2].vector, expected, atol=1e-6)

@@ -1,13 +1,12 @@
 """Prompts and truncation: in the config and for a call, with Docs and without, and where they cannot be."""
 
-import threading
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy
 import pytest
 from pipelines import make_example
 from spacy.tokens import Doc
 
-from spacy_sbert.bulk import encode_file
 from spacy_sbert.search import identify
 from spacy_sbert.search.corpus_search import search_texts
 from spacy_sbert.similarity import cosine
@@ -96,18 +95,11 @@ def test_concurrent_calls(make_nlp):
     for i, docs in enumerate(zip(*streams.values(), strict=True)):
         for name, doc in zip(streams, docs, strict=True):
             assert numpy.allclose(doc.vector, expected[name][i % 4], atol=1e-6)
-    found = {}
-
-    def work(name):
-        found[name] = numpy.stack([of_call(nlp, prompt_name=name) for _ in range(10)])
-
-    threads = [threading.Thread(target=work, args=(name,)) for name in PROMPTS]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    for name in PROMPTS:
-        assert numpy.allclose(found[name], expected[name], atol=1e-6)
+    with ThreadPoolExecutor(2) as executor:
+        for name, found in zip(
+            [*PROMPTS] * 5, executor.map(lambda name: of_call(nlp, prompt_name=name), [*PROMPTS] * 5), strict=True
+        ):
+            assert numpy.allclose(found, expected[name], atol=1e-6)
 
 
 @pytest.mark.spacy_transformers
@@ -132,7 +124,11 @@ def test_wrong_calls(make_nlp):
         prompted(make_nlp, include_prompt=False, overflow="windows")
 
 
-def test_query_prompt(make_nlp, tmp_path):
+def test_query_prompt_and_identity(make_nlp, tmp_path):
+    configs = ({}, {"default_prompt_name": "query"}, {"truncate_dim": 5}, {"default_prompt_name": "passage"})
+    identities = [identify(prompted(make_nlp, **config).get_pipe("sbert")) for config in configs]
+    assert len({identity.digest for identity in identities}) == 4
+    assert [identity.width for identity in identities] == [16, 16, 5, 16]
     nlp = prompted(make_nlp, unit="doc+sent", default_prompt_name="passage")
     doc = nlp("a man is eating food. the cat sat on the mat.")
     pipe = nlp.get_pipe("sbert")
@@ -145,20 +141,3 @@ def test_query_prompt(make_nlp, tmp_path):
     (best,) = search_texts(pipe, tmp_path / "texts.txt", ["he ran"], k=2, query_prompt="query")
     expected = numpy.sort(cosine(pipe.encode(TEXTS[:2]), numpy.stack([wanted] * 2)))[::-1]
     assert numpy.allclose([found.score for found in best], expected, atol=1e-6)
-
-
-def test_identity_depends_on_prompt_and_width(make_nlp):
-    configs = ({}, {"default_prompt_name": "query"}, {"truncate_dim": 5}, {"default_prompt_name": "passage"})
-    identities = [identify(prompted(make_nlp, **config).get_pipe("sbert")) for config in configs]
-    assert len({identity.digest for identity in identities}) == 4
-    assert [identity.width for identity in identities] == [16, 16, 5, 16]
-
-
-def test_files_are_encoded_as_texts_are(make_nlp, tmp_path):
-    nlp = prompted(make_nlp)
-    (tmp_path / "texts.txt").write_text("\n".join(TEXTS), encoding="utf8")
-    settings = {"prompt_name": "query", "truncate_dim": 6}
-    report = encode_file(nlp.get_pipe("sbert"), tmp_path / "texts.txt", tmp_path / "out.npy", **settings)
-    assert report.width == 6
-    given = numpy.load(tmp_path / "out.npy")
-    assert numpy.allclose(given, nlp.get_pipe("sbert").encode(TEXTS, **settings), atol=1e-6)

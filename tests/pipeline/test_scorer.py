@@ -5,6 +5,7 @@ from scipy.stats import pearsonr, spearmanr
 from spacy.training import Example
 from spacy.training.loop import create_evaluation_callback
 
+from spacy_sbert.evaluation import evaluate
 from spacy_sbert.pipeline.scorer import _average_precision, score_pairs, score_sts
 from spacy_sbert.readers import example_doc
 
@@ -28,21 +29,11 @@ def test_scores_equal_scipy(scored):
     assert scores["sts_pearson"] == pytest.approx(pearsonr(similarities, gold)[0], abs=1e-5)
 
 
-@pytest.mark.parametrize(
-    "pairs",
-    [
-        PAIRS[:1],
-        [("a man", "the cat", 0.1), ("a man", "the cat", 0.9)],  # all similarities alike
-        [(first, second, 0.5) for first, second, _ in PAIRS],  # all gold scores alike
-        [],
-    ],
-)
-def test_undefined_correlations_are_none(scored, pairs):
-    nlp, examples = scored(pairs)
-    assert score_sts(examples if not pairs else [_run(nlp, e) for e in examples]) == {
-        "sts_spearman": None,
-        "sts_pearson": None,
-    }
+def test_undefined_correlations_are_none(scored):
+    alike = [("a man", "the cat", 0.1), ("a man", "the cat", 0.9)]
+    for pairs in (PAIRS[:1], alike, [(first, second, 0.5) for first, second, _ in PAIRS], []):
+        nlp, examples = scored(pairs)
+        assert set(score_sts([_run(nlp, example) for example in examples]).values()) == {None}
 
 
 def _run(nlp, example):
@@ -58,22 +49,12 @@ def test_nan_is_an_error(scored):
         score_sts(run)
 
 
-def test_evaluate_follows_the_pipes_key(make_nlp, tmp_path):
-    from spacy_sbert.evaluation import evaluate
-
+def test_own_key_and_own_scorer(make_nlp, tmp_path):
     path = tmp_path / "pairs.csv"
     path.write_text("".join(f"a\tb\tc\td\t{5 * s}\t{u}\t{v}\n" for u, v, s in PAIRS), encoding="utf8")
-    spans = {"@span_getters": "spacy-sbert.sentence_spans.v1", "spans_key": "mine"}
+    spans, nlp = {"@span_getters": "spacy-sbert.sentence_spans.v1", "spans_key": "mine"}, make_nlp()
     scores = evaluate(make_nlp(spans_key="mine", model={"get_spans": spans}), path)
-    assert scores == evaluate(make_nlp(), path) and scores["sts_spearman"] is not None
-
-
-def test_own_scorer(make_nlp, tmp_path):
-    from spacy_sbert.evaluation import evaluate
-
-    path = tmp_path / "pairs.csv"
-    path.write_text("".join(f"a\tb\tc\td\t{5 * s}\t{u}\t{v}\n" for u, v, s in PAIRS), encoding="utf8")
-    nlp = make_nlp()
+    assert scores == evaluate(nlp, path) and scores["sts_spearman"] is not None
     nlp.get_pipe("sbert").scorer = lambda examples, **_: {"n": len(examples), "none": None, "of_each": {"a": 1}}
     found = evaluate(nlp, path)
     assert (found["pairs"], found["n"], found["none"], found["sts_spearman"]) == (len(PAIRS), len(PAIRS), None, None)
@@ -141,19 +122,16 @@ def test_measure_of_each_kind_of_example(make_nlp):
     assert score_pairs([*triplets, *duplicates])["triplet_acc"] is not None
 
 
-@pytest.mark.parametrize(
-    ("score", "message"),
-    [
+def test_errors_of_a_scorer_of_ones_own(scored):
+    """As spaCy takes any KeyError for that of a component without weights, E900."""
+    nlp, examples = scored(PAIRS)
+    for score, message in (
         (
             lambda examples, **_: {"a": examples[0].reference.spans["sbert"].attrs["gold"]},
             "looked up 'gold', .*'score'",
         ),
         (lambda examples, **_: 0.5, r"returned float. Expected a dict .* such as \{'my_accuracy'"),
-    ],
-)
-def test_errors_of_a_scorer_of_ones_own(scored, score, message):
-    """As spaCy takes any KeyError for that of a component without weights, E900."""
-    nlp, examples = scored(PAIRS)
-    nlp.get_pipe("sbert").scorer = score
-    with pytest.raises(ValueError, match=message):
-        create_evaluation_callback(nlp, lambda nlp: examples, {"a": 1.0})()
+    ):
+        nlp.get_pipe("sbert").scorer = score
+        with pytest.raises(ValueError, match=message):
+            create_evaluation_callback(nlp, lambda nlp: examples, {"a": 1.0})()

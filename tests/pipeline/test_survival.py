@@ -1,31 +1,33 @@
 """Vectors on every route that a Doc can take through spaCy. The table in the README says the same."""
 
 import pickle
+import shutil
 import warnings
+from pathlib import Path
 
 import numpy
 import pytest
 import spacy
 from killing import scripted
-from pipelines import ENCODERS
+from pipelines import ENCODERS, OTHERS, TRANSFORMERS
 from spacy.tokens import Doc, DocBin
 
 from spacy_sbert import restore
 
 TEXT = "A man is eating food. The cat sat on the mat."
-pytestmark = pytest.mark.parametrize("encoder", ENCODERS)
+every_encoder = pytest.mark.parametrize("encoder", ENCODERS)
 
 
-def through_bytes(nlp, doc):
+def through_bytes(nlp, doc, path):
     return Doc(nlp.vocab).from_bytes(doc.to_bytes())
 
 
 def through_disk(nlp, doc, path):
-    doc.to_disk(path)
-    return Doc(nlp.vocab).from_disk(path)
+    doc.to_disk(path / "doc")
+    return Doc(nlp.vocab).from_disk(path / "doc")
 
 
-def through_docbin(nlp, doc):
+def through_docbin(nlp, doc, path):
     data = DocBin(docs=[doc], store_user_data=True).to_bytes()
     return next(iter(DocBin().from_bytes(data).get_docs(nlp.vocab)))
 
@@ -47,9 +49,9 @@ def assert_same_without_hooks(given, doc):
     assert given._.sbert_truncated is False
 
 
-@pytest.fixture
-def nlp(make_nlp, encoder):
-    return make_nlp(encoder)
+@pytest.fixture(scope="module", params=ENCODERS)
+def nlp(make_nlp, request):
+    return make_nlp(request.param)
 
 
 def test_copy_and_pickle_need_nothing(nlp):
@@ -59,54 +61,46 @@ def test_copy_and_pickle_need_nothing(nlp):
         assert_same_without_hooks(given, doc)
 
 
+@every_encoder
 @pytest.mark.filterwarnings("ignore:.*W109")
-def test_a_pickled_doc_does_not_carry_the_pipe(nlp):
+def test_a_pickled_doc_does_not_carry_the_pipe(make_nlp, encoder):
+    nlp = make_nlp(encoder)
     nlp.add_pipe("doc_cleaner")  # drops the transformer's own output, doc._.trf_data
     doc = nlp(TEXT)
     assert len(pickle.dumps(doc)) < 1.5 * len(pickle.dumps(nlp.vocab)) + 20_000
     assert len(doc.to_bytes()) < 20_000
 
 
-@pytest.mark.parametrize("route", [through_bytes, through_docbin])
-def test_bytes_and_docbin_need_restore(nlp, route):
+@pytest.mark.filterwarnings("ignore:.*W109")  # spaCy: hooks are not serialised
+@pytest.mark.parametrize("route", [through_bytes, through_docbin, through_disk])
+def test_bytes_docbin_and_disk_need_restore(nlp, route, tmp_path):
     doc = nlp(TEXT)
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", message=".*W109.*")  # spaCy: hooks are not serialised
-        given = route(nlp, doc)
+    given = route(nlp, doc, tmp_path)
     assert_same_without_hooks(given, doc)
     assert_same(restore(given), doc)
 
 
 @pytest.mark.filterwarnings("ignore:.*W109")
-def test_disk_needs_restore(nlp, tmp_path):
-    doc = nlp(TEXT)
-    given = through_disk(nlp, doc, tmp_path / "doc")
-    assert_same_without_hooks(given, doc)
-    assert_same(restore(given), doc)
-
-
-@pytest.mark.filterwarnings("ignore:.*W109")
-def test_restore_wins_over_static_vectors(nlp):
+def test_restore_wins_over_static_vectors(make_nlp):
+    nlp = make_nlp()
     nlp.vocab.reset_vectors(width=16)
     for word in TEXT.split():
         nlp.vocab.set_vector(word, numpy.ones(16, dtype="float32"))
     doc = nlp(TEXT)
     for route in (through_bytes, through_docbin):
-        given = route(nlp, doc)
+        given = route(nlp, doc, None)
         assert given.vector.shape == (16,)  # spaCy's mean of the static vectors: this is what restore is for
         assert_same_without_hooks(given, doc)
         assert_same(restore(given), doc)
 
 
-def test_docbin_without_user_data_says_so(nlp):
-    data = DocBin(docs=[nlp(TEXT)]).to_bytes()
-    given = next(iter(DocBin().from_bytes(data).get_docs(nlp.vocab)))
-    with pytest.raises(ValueError, match="store_user_data=True"):
-        restore(given)
-
-
-def test_as_doc(nlp):
-    doc = nlp(TEXT)
+@every_encoder
+def test_as_doc(make_nlp, encoder):
+    doc = make_nlp(encoder, unit="sent")(TEXT)
+    for sent in doc.sents:
+        for given in (sent.as_doc(), sent.as_doc(copy_user_data=True)):
+            assert numpy.array_equal(given.vector, sent.vector)
+    doc = make_nlp(encoder)(TEXT)
     span = doc[6:11]
     for given in (span.as_doc(), span.as_doc(copy_user_data=True)):
         assert numpy.array_equal(given.vector, span.vector)
@@ -117,13 +111,6 @@ def test_as_doc(nlp):
     assert numpy.array_equal(restore(given)[1:3]._.sbert_vector, doc[7:9].vector)
     with pytest.raises(ValueError, match="copy_user_data=True"):
         _ = span.as_doc()[1:3].vector
-
-
-def test_as_doc_of_a_sentence(make_nlp, encoder):
-    doc = make_nlp(encoder, unit="sent")(TEXT)
-    for sent in doc.sents:
-        for given in (sent.as_doc(), sent.as_doc(copy_user_data=True)):
-            assert numpy.array_equal(given.vector, sent.vector)
 
 
 def test_from_docs_needs_restore(nlp):
@@ -141,23 +128,21 @@ def test_from_docs_needs_restore(nlp):
     assert numpy.allclose(given[10:12].vector, docs[3][1:3].vector)
 
 
-def test_pipeline_to_disk_and_back(nlp, tmp_path):
+@every_encoder
+def test_pipeline_to_disk_and_bytes(make_nlp, encoder, tmp_path):
+    nlp, other = make_nlp(encoder), make_nlp(encoder)
     doc = nlp(TEXT)
     nlp.to_disk(tmp_path / "nlp")
-    loaded = spacy.load(tmp_path / "nlp")
-    assert_same(loaded(TEXT), doc)
+    for loaded in (spacy.load(tmp_path / "nlp"), other.from_bytes(nlp.to_bytes())):
+        assert_same(loaded(TEXT), doc)
+    ours = tmp_path / "nlp" / ("sbert" if encoder == "curated" else "")  # Thinc saves what is of PyTorch in it
+    assert (tmp_path / "nlp" / "sbert" / "model").is_file()
+    for file in filter(Path.is_file, ours.rglob("*")):
+        assert b"data.pkl" not in file.read_bytes(), f"{file} holds a pickle"
 
 
-def test_pipeline_to_bytes_and_back(nlp, make_nlp, encoder):
-    doc = nlp(TEXT)
-    other = make_nlp(encoder)
-    other.from_bytes(nlp.to_bytes())
-    assert_same(other(TEXT), doc)
-
-
+@every_encoder
 def test_saving_counts_as_use(make_nlp, encoder, tiny_bert, tmp_path):
-    import shutil
-
     moved = shutil.copytree(tiny_bert, tmp_path / "bert")
     nlp = make_nlp(encoder, name=moved)
     nlp.to_disk(tmp_path / "nlp")
@@ -165,15 +150,6 @@ def test_saving_counts_as_use(make_nlp, encoder, tiny_bert, tmp_path):
     doc = make_nlp(encoder)(TEXT)
     assert_same(spacy.load(tmp_path / "nlp")(TEXT), doc)
     assert str(tmp_path) not in (tmp_path / "nlp" / "sbert" / "cfg").read_text(encoding="utf8")
-
-
-def test_saved_pipeline_holds_no_pickle(nlp, encoder, tmp_path):
-    nlp.to_disk(tmp_path / "nlp")
-    ours = tmp_path / "nlp" / ("sbert" if encoder == "curated" else "")  # Thinc saves what is of PyTorch in it
-    assert (tmp_path / "nlp" / "sbert" / "model").is_file()
-    for file in ours.rglob("*"):
-        if file.is_file():
-            assert b"data.pkl" not in file.read_bytes(), file
 
 
 N_PROCESS = """
@@ -188,7 +164,9 @@ texts = ["A man is eating food. " * 3, "The cat sat on the mat.", "", "He cannot
 before = list(nlp.pipe(texts, batch_size=4))  # this process has used its thread pool
 after = list(nlp.pipe(texts, batch_size=4, n_process=2))
 import spacy_sbert
-for a, b in zip(after, before):
+restored = list(spacy_sbert.restore(nlp.pipe(texts, batch_size=4, n_process=2)))
+for a, b, c in zip(after, before, restored):
+    assert numpy.array_equal(a._.sbert_vector, c.vector)
     assert numpy.allclose(a._.sbert_vector, b.vector, atol=1e-5)
     assert numpy.allclose(spacy_sbert.restore(a).vector, b.vector, atol=1e-5)
     assert len(a) < 3 or numpy.allclose(a[0:2].vector, b[0:2].vector, atol=1e-5)
@@ -197,30 +175,30 @@ print("same", len(after))
 """
 
 
-def run_two_processes(nlp, folder):
-    nlp.to_disk(folder)
-    return scripted(N_PROCESS, folder)
-
-
-def test_two_processes_finish_after_this_one_has_encoded(nlp, tmp_path):
-    done = run_two_processes(nlp, tmp_path / "nlp")
+@pytest.mark.parametrize(
+    "encoder",
+    [*TRANSFORMERS, "stock", *(pytest.param(encoder, marks=pytest.mark.slow) for encoder in OTHERS)],
+)
+def test_two_processes_finish_after_this_one_has_encoded(make_nlp, tiny_bert, tmp_path, encoder):
+    if encoder == "stock":
+        pytest.importorskip("spacy_transformers")
+        nlp = spacy.blank("en")
+        model = {"name": str(tiny_bert), "get_spans": {"@span_getters": "spacy-sbert.sentence_spans.v1"}}
+        nlp.add_pipe("transformer", config={"model": model})
+        nlp.add_pipe("sbert", config={"model": {"@architectures": "spacy-sbert.SharedSentenceEncoder.v1"}})
+        nlp.initialize()
+    else:
+        nlp = make_nlp(encoder)
+    nlp.to_disk(tmp_path / "nlp")
+    done = scripted(N_PROCESS, tmp_path / "nlp")
     assert done.stdout.strip() == "same 32", done.stderr
-    assert "huggingface/tokenizers" not in done.stderr
+    assert encoder == "stock" or "huggingface/tokenizers" not in done.stderr
 
 
-def test_two_processes_with_a_stock_transformer(tiny_bert, tmp_path, encoder):
-    if encoder != "shared":
-        pytest.skip("there is no stock transformer to share")
-    model = {"name": str(tiny_bert), "get_spans": {"@span_getters": "spacy-sbert.sentence_spans.v1"}}
-    nlp = spacy.blank("en")
-    nlp.add_pipe("transformer", config={"model": model})
-    nlp.add_pipe("sbert", config={"model": {"@architectures": "spacy-sbert.SharedSentenceEncoder.v1"}})
-    nlp.initialize()
-    done = run_two_processes(nlp, tmp_path / "nlp")
-    assert done.stdout.strip() == "same 32", done.stderr
-
-
-def test_a_doc_says_when_it_carries_nothing(nlp, encoder):
+def test_a_doc_says_when_it_carries_nothing(make_nlp):
+    data = DocBin(docs=[make_nlp()(TEXT)]).to_bytes()
+    with pytest.raises(ValueError, match="store_user_data=True"):
+        restore(next(iter(DocBin().from_bytes(data).get_docs(spacy.blank("en").vocab))))
     doc = spacy.blank("en")(TEXT)
     for ask in (restore, lambda doc: doc._.sbert_vector, lambda doc: doc[0:1]._.sbert_vector):
         with pytest.raises(ValueError, match="carries no sentence vectors"):

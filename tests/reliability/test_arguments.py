@@ -108,7 +108,7 @@ def calls(nlp, folder):
     return {
         "SentenceBert.encode": (sbert.encode, {"texts": ["a man", "the dog"]}, {}),
         "SentenceBert.pipe": (sbert.pipe, {"stream": [doc]}, {}),
-        "SentenceBert._settings": (sbert.predict, {"docs": [doc]}, {}),
+        "SentenceBert._settings": (sbert._settings, {}, {}),
         "SentenceMeta.encode": (combined.encode, {"texts": ["a man", "the dog"]}, {}),
         "SentenceMeta.pipe": (combined.pipe, {"stream": [doc]}, {}),
         "SentenceReranker.pipe": (reranker.pipe, {"stream": [doc]}, {}),

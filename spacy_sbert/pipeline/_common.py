@@ -1,0 +1,118 @@
+"""Parts that `sbert`, `sbert_meta` and `sbert_reranker` share; light, as `import spacy_sbert` imports them."""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, TypedDict, TypeVar
+
+import numpy
+from spacy.language import Language
+from spacy.tokens import Doc, Span, Token
+
+Piece = Doc | Span | Token
+PipeT = TypeVar("PipeT")
+
+
+class PredictOptions(TypedDict, total=False):
+    """Options of encoding Docs, which reach the pipe by `nlp(text, component_cfg={"sbert": {...}})`.
+
+    prompt_name (str): which of the encoder's prompts is put before each row; by default the one of the config.
+    prompt (str): the prompt itself, in place of a name.
+    truncate_dim (int): how many dimensions of the vectors are kept; by default as many as the config says.
+    """
+
+    prompt_name: str | None
+    prompt: str | None
+    truncate_dim: int | None
+
+
+@dataclass
+class InPipeline:
+    """The pipeline that a component is in. A copy, or a pickled one, is in none."""
+
+    nlp: Language | None = None
+
+    def __reduce__(self) -> tuple[type, tuple]:
+        return InPipeline, ()
+
+
+def find_in(nlp: Language, kind: type[PipeT], factory: str, name: str | None = None) -> PipeT:
+    """Return the component of a class: the one of this name, or the last.
+
+    kind (type): the class. factory (str): the name of its factory, for messages.
+    RAISES (ValueError): if there is none, or it is disabled.
+    """
+    pipes = {pipe_name: pipe for pipe_name, pipe in nlp.components if isinstance(pipe, kind)}
+    enabled = [pipe_name for pipe_name in pipes if pipe_name in nlp.pipe_names]
+    chosen = name or next(reversed(enabled or list(pipes)), None)
+    if chosen in enabled:
+        return pipes[chosen]
+    if chosen in pipes:
+        raise ValueError(
+            f"The '{factory}' pipe '{chosen}' of the pipeline is disabled: enable it with "
+            f'nlp.enable_pipe("{chosen}").'
+        )
+    named = "" if name is None else f" named '{name}'"
+    remedy = "Name one of them, or add one" if enabled else "Add one"
+    raise ValueError(
+        f"The pipeline has no '{factory}' pipe{named}: those it has are {', '.join(enabled) or 'none'}. {remedy} with "
+        f'nlp.add_pipe("{factory}"), before it is saved.'
+    )
+
+
+def install_extensions(pipe: str = "sbert") -> None:
+    """Register doc._.sbert_vector, sbert_similarity, sbert_most_similar and sbert_truncated, which need no hooks.
+
+    Those of another pipe have its name. Those of "sbert" answer for the pipe that answers `doc.vector` where no pipe is
+    called "sbert".
+    """
+    _set_extension((Doc, Span, Token), f"{pipe}_vector", getter=partial(_vector, pipe))
+    _set_extension((Doc, Span, Token), f"{pipe}_similarity", method=partial(_similarity, pipe))
+    _set_extension((Doc, Span), f"{pipe}_most_similar", method=partial(_most_similar, pipe))
+    _set_extension((Doc,), "sbert_truncated", getter=_is_truncated)
+
+
+def _set_extension(kinds: Iterable[type[Piece]], name: str, **how: Callable) -> None:
+    for kind in kinds:
+        if not kind.has_extension(name):
+            kind.set_extension(name, **how)  # type: ignore[arg-type]
+
+
+def _is_truncated(doc: Doc) -> bool:
+    """Return whether any row of a Doc was longer than the encoder's limit and was cut."""
+    from .records import all_records  # noqa: PLC0415 (`import spacy_sbert` is light)
+
+    return any(record.data["truncated"] for record in all_records(doc))
+
+
+def _vector(pipe: str, obj: Piece) -> numpy.ndarray:
+    from .doc_vectors import vector  # noqa: PLC0415 (`import spacy_sbert` is light)
+
+    return vector(obj, _answering(pipe, obj))
+
+
+def _similarity(pipe: str, obj: Piece, other: Piece) -> float:
+    from .doc_vectors import sentence_similarity  # noqa: PLC0415 (`import spacy_sbert` is light)
+
+    return sentence_similarity(obj, other, _answering(pipe, obj))
+
+
+def _most_similar(
+    pipe: str,
+    text: Doc | Span,
+    query: str | Doc | Span,
+    k: int = 3,
+    *,
+    prompt_name: str | None = None,
+    nlp: Language | None = None,
+) -> list[Any]:
+    from .most_similar import most_similar  # noqa: PLC0415 (not needed for a first vector)
+
+    return most_similar(text, query, k, prompt_name=prompt_name, name=_answering(pipe, text), nlp=nlp)
+
+
+def _answering(pipe: str, obj: Piece) -> str | None:
+    from .records import names  # noqa: PLC0415 (`import spacy_sbert` is light)
+
+    doc = obj if isinstance(obj, Doc) else obj.doc
+    return None if pipe == "sbert" and "sbert" not in names(doc) else pipe
