@@ -787,7 +787,7 @@ def _save_loss_by_name(nlp: Language, pipe: object) -> None:
 
     The saved pipeline can then be loaded in a process that does not import the code of the loss.
     """
-    from ..losses.by_name import saved_by_name  # noqa: PLC0415 (training)
+    from ..losses.wrappers import saved_by_name  # noqa: PLC0415 (training)
 
     for name, other in nlp.components:
         if other is pipe:

@@ -18,7 +18,7 @@ from spacy_sbert.evaluation.protocols.learned_similarity import (
 )
 from spacy_sbert.evaluation.task import MissingData, Run, Settings
 from spacy_sbert.evaluation.vector_transforms import Variant
-from spacy_sbert.losses.pair_features import SYMMETRIC, concatenated
+from spacy_sbert.losses.softmax import SYMMETRIC, concatenated
 
 STSB, SICK = TASKS
 WIDTH = 6

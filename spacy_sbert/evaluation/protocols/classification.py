@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy
 
-from ...losses.pair_features import SYMMETRIC, concatenated
+from ...losses.softmax import SYMMETRIC, concatenated
 from ...readers.examples import Row
 from ..bootstrap import intervals_of, mean_of
 from ..results import Measured, Network, Scores, Summary, Tuned, digits

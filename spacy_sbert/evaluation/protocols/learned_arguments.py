@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy
 
-from ...losses.pair_features import SYMMETRIC, concatenated
+from ...losses.softmax import SYMMETRIC, concatenated
 from ...similarity import cosine
 from ..results import MSE, Measured, Scores
 from ..task import Run, Task, entry_of, sklearn_module
