@@ -52,16 +52,6 @@ class Errors:
         'spacy-sbert.sentence_spans.v1 (spans_key = "{key}") in the config of the encoder: '
         "[components.transformer.model.get_spans] when the transformer is shared."
     )
-    EMPTY_MEMBER = (
-        "The example '{text}' has an empty member (number {number}) in doc.spans['{key}'], which has no vector "
-        "to learn from. Remove the example."
-    )
-    NO_GOLD = (
-        "The example '{text}' has no gold value '{gold}': expected {kind} in "
-        "example.reference.spans['{key}'].attrs['{gold}']. spacy-sbert.PairCorpus.v1 and 'python -m spacy "
-        "sbert convert' set it where the data have it; else the data are not those of this objective: choose "
-        "another loss."
-    )
     CHECKPOINT_DAMAGED = (
         "{path} cannot be gone on with ({reason}): expected a checkpoint as it was saved. Remove the folder; "
         "an older one beside it is used then, or else training begins anew."
@@ -111,10 +101,6 @@ class Errors:
     NO_HEAD = (
         "The loss '{loss}' has a classifier that was not initialized. Call nlp.initialize with examples that "
         "carry labels, or load a trained pipeline."
-    )
-    NO_NEGATIVES = (
-        "The loss '{loss}' got a batch of one pair, which has no negatives to rank. Set training.batcher.size "
-        "to at least 2, or give each example a third member, its hard negative."
     )
     UNKNOWN_FORMAT = (
         "Cannot read {path}: its name does not tell its layout, as .spacy (made by 'python -m spacy sbert "

@@ -260,38 +260,36 @@ def _load_optimizer_state(nlp: Language, optimizer: Optimizer, state: dict[str, 
     optimizer.nr_update.update({keys[name]: count for name, count in state["nr_update"].items()})
 
 
+def _layers(nlp: Language) -> Iterator[tuple[str, Model | PyTorchShim]]:
+    """Yield all layers and PyTorch shims of components by name, in an order that is the same in every process."""
+    for component, pipe in nlp.components:
+        model = getattr(pipe, "model", None)
+        for number, node in enumerate(model.walk() if isinstance(model, Model) else ()):
+            name = f"{component}/{number}"
+            yield name, node
+            yield from ((f"{name}.{i}", shim) for i, shim in enumerate(node.shims) if isinstance(shim, PyTorchShim))
+
+
 def _keys(nlp: Language) -> dict[str, KeyT]:
     """Return the optimizer's keys of parameters by names like "sbert/2/W": component, number of the layer, parameter.
 
     The keys have ids of layers, which differ between processes.
     """
-    keys = {f"{name}/{parameter}": (node.id, parameter) for name, node in _nodes(nlp) for parameter in node.param_names}
-    for name, shim in _shims(nlp):
-        module = torch_model(shim)
-        for parameter, _ in [] if module is None else module.named_parameters():
-            keys[f"{name}/{parameter}"] = (shim.id, parameter)
+    keys: dict[str, KeyT] = {}
+    for name, layer in _layers(nlp):
+        if isinstance(layer, Model):
+            parameters = list(layer.param_names)
+        else:
+            module = torch_model(layer)  # None if it is not loaded
+            parameters = [] if module is None else [parameter for parameter, _ in module.named_parameters()]
+        keys |= {f"{name}/{parameter}": (layer.id, parameter) for parameter in parameters}
     return keys
-
-
-def _nodes(nlp: Language) -> Iterator[tuple[str, Model]]:
-    """Yield all layers of components with a model by name, in an order that is the same in every process."""
-    for name, pipe in nlp.components:
-        model = getattr(pipe, "model", None)
-        for number, node in enumerate(model.walk() if isinstance(model, Model) else ()):
-            yield f"{name}/{number}", node
-
-
-def _shims(nlp: Language) -> Iterator[tuple[str, PyTorchShim]]:
-    for name, node in _nodes(nlp):
-        for number, shim in enumerate(node.shims):
-            if isinstance(shim, PyTorchShim):
-                yield f"{name}.{number}", shim
 
 
 def _grad_scalers(nlp: Language) -> dict[str, PyTorchGradScaler]:
     """Return the gradient scalers of PyTorch models in float16, by the same names."""
-    found = {name: grad_scaler(shim) for name, shim in _shims(nlp)}
-    return {name: scaler for name, scaler in found.items() if scaler._enabled}  # noqa: SLF001 (Thinc has no public name)
+    scalers = {name: grad_scaler(layer) for name, layer in _layers(nlp) if isinstance(layer, PyTorchShim)}
+    return {name: scaler for name, scaler in scalers.items() if scaler._enabled}  # noqa: SLF001 (Thinc has no public name)
 
 
 def _scale_of(scaler: PyTorchGradScaler) -> tuple[float, int]:
