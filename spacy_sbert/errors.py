@@ -31,16 +31,6 @@ class Errors:
         'spacy-sbert.sentence_spans.v1 (spans_key = "{key}") in the config of the encoder: '
         "[components.transformer.model.get_spans] when the transformer is shared."
     )
-    EMPTY_MEMBER = (
-        "The example '{text}' has an empty member (number {number}) in doc.spans['{key}'], which has no vector "
-        "to learn from. Remove the example."
-    )
-    NO_GOLD = (
-        "The example '{text}' has no gold value '{gold}': expected {kind} in "
-        "example.reference.spans['{key}'].attrs['{gold}']. spacy-sbert.PairCorpus.v1 and 'python -m spacy "
-        "sbert convert' set it where the data have it; else the data are not those of this objective: choose "
-        "another loss."
-    )
     VISUAL_TOO_FEW = (
         "Cannot draw {given} texts: expected at least {least}. Give more; for the sentences of one Doc give "
         "the Doc itself, not a list of it."
@@ -58,10 +48,6 @@ class Errors:
     )
     BAD_SETTING = "Cannot load the encoder with this {setting}: {reason}. Correct it in the config of the model."
     SEARCH_ROW_COUNT = "Given {given} texts or ids for {expected} vectors: expected one for each."
-    NO_NEGATIVES = (
-        "The loss '{loss}' got a batch of one pair, which has no negatives to rank. Set training.batcher.size "
-        "to at least 2, or give each example a third member, its hard negative."
-    )
     UNKNOWN_FORMAT = (
         "Cannot read {path}: its name does not tell its layout, as .spacy (made by 'python -m spacy sbert "
         "convert') or .csv and .tsv do (the STS benchmark's, or a table if `members` names its columns). Set "

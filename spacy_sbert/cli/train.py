@@ -1,4 +1,4 @@
-"""`python -m spacy sbert train`: train on several processes, which torchrun starts, and go on after an interruption."""
+"""`python -m spacy sbert train`: train on several processes, which torchrun starts, and resume after interruptions."""
 
 import logging
 from contextlib import nullcontext
@@ -22,14 +22,14 @@ def _train_cli(
         int, Option("--checkpoint-every", help="The steps between two checkpoints, or 0 for none.", min=0)
     ] = 0,
     resume: Annotated[
-        bool, Option("--resume", help="Go on from the last checkpoint in --output, if there is one.")
+        bool, Option("--resume", help="Resume from the last checkpoint in --output, if there is one.")
     ] = False,
     verbose: Annotated[bool, Option("--verbose", "-V", help="Log more.")] = False,
     gpu_id: Gpu = -1,
 ) -> None:
     """Train a pipeline.
 
-    It trains as 'spacy train' does, with clear messages, and can go on after an interruption. It also trains on all
+    It trains as 'spacy train' does, with clear messages, and can resume after an interruption. It also trains on all
     processes that torchrun has started:
 
     torchrun --nproc-per-node 2 -m spacy sbert train configs/ranking.cfg --output training/ranking
@@ -47,12 +47,12 @@ def _train_cli(
     from ..readers.infer_schema import check_missing_labels
     from ..training.quickstart_config import check_config, check_output, check_overrides
 
-    for option in [word.split("=")[0] for word in context.args if word.startswith("--")]:
-        if "." not in option:
-            fail(
-                f"There is no option {option}: expected one that `spacy sbert train --help` lists, or a setting "
-                "of the config with its section, such as --training.max_epochs 4."
-            )
+    options = [word.split("=")[0] for word in context.args if word.startswith("--")]
+    if unknown := [option for option in options if "." not in option]:
+        fail(
+            f"There is no option {unknown[0]}: expected one that `spacy sbert train --help` lists, or a setting "
+            "of the config with its section, such as --training.max_epochs 4."
+        )
     overrides = parse_config_overrides(context.args)
     import_code(code)
     with launched(gpu_id) as ranks:
@@ -62,7 +62,7 @@ def _train_cli(
             with nullcontext() if verbose else exit_on_error(f"Cannot train by {config}"):  # --verbose shows where
                 found = find_checkpoint(output, ranks, every=every, resume=resume)
                 if ranks.is_first and resume:
-                    msg.info(f"Going on from {found}" if found else f"No checkpoint in {output}: training begins")
+                    msg.info(f"Resuming from {found}" if found else f"No checkpoint in {output}: training begins")
                 check_output(output)
                 with show_validation_error(config):
                     check_overrides(load_config(config, interpolate=False), overrides)
@@ -75,20 +75,16 @@ def _train_cli(
             fail(str(error))
         except KeyboardInterrupt:
             if ranks.is_first:
-                _warn_stopped(None if output is None else latest(output / DIR_CHECKPOINT), every)
+                _warn_stopped(None if output is None else latest(output / DIR_CHECKPOINT))
             raise Exit(130) from None
         if ranks.is_first:
             msg.info(ended)
-        if ranks.is_first and output is not None:
-            msg.good(f"Saved the pipeline to {output}")
+            if output is not None:
+                msg.good(f"Saved the pipeline to {output}")
 
 
-def _warn_stopped(checkpoint: Path | None, every: int) -> None:
-    """Tell how to continue an interrupted training."""
-    if checkpoint is not None:
-        text = f"The same command with --resume goes on from {checkpoint}."
-    elif every:
-        text = f"There is no checkpoint to go on from: the first is saved after step {every} (--checkpoint-every)."
-    else:
-        text = "There is no checkpoint to go on from: with --checkpoint-every 50, one is saved every 50 steps."
-    msg.warn("Stopped", f"What was saved is whole. {text}")
+def _warn_stopped(checkpoint: Path | None) -> None:
+    how = f"The same command with --resume continues from {checkpoint}."
+    if checkpoint is None:
+        how = "There is no checkpoint to resume from: with --checkpoint-every 50 there is one every 50 steps."
+    msg.warn("Stopped", f"What was saved is complete. {how}")

@@ -1,19 +1,18 @@
 """torchrun: processes, collectives and synchronized parameters."""
 
-import json
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from datetime import timedelta
-from itertools import accumulate, pairwise
+from functools import partial
+from itertools import accumulate, chain, pairwise
 from typing import Any, cast
 from zlib import crc32
 
 import torch
 from spacy.training import Example
 from thinc.api import Model, PyTorchGradScaler, PyTorchShim, torch2xp, xp2torch
-from thinc.types import Floats2d, FloatsXd
+from thinc.types import Floats2d
 from torch import distributed
 
 from ..training.batch_loss import DistributedContext
@@ -41,7 +40,7 @@ class TorchDistributed(DistributedContext):
         self.rank, self.size = (distributed.get_rank(), distributed.get_world_size()) if joined else (0, 1)
         self.gpu_id = gpu_id
         self.device = torch.device("cuda", gpu_id) if joined and gpu_id >= 0 else torch.device("cpu")
-        self._batch: Sequence[Example] | None = None
+        self._batch: Sequence[Example] = ()
 
     def __reduce__(self) -> tuple[type, tuple]:
         return type(None), ()  # a copy trains alone
@@ -58,98 +57,75 @@ class TorchDistributed(DistributedContext):
         try:
             yield list(batch[self.rank :: self.size])
         finally:
-            self._batch = None
+            self._batch = ()
 
     def batch(self, examples: Sequence[Example]) -> Sequence[Example]:
         """Return all examples of the batch that is shared."""
-        return examples if self._batch is None else self._batch
+        return self._batch
 
     def gather(self, vectors: Floats2d, counts: Sequence[int]) -> Floats2d:
         """Return the vectors of all ranks, example by example, see DistributedContext."""
-        if self._batch is None or self.size == 1:
-            return vectors
         places = self._places(counts)
         sent = xp2torch(vectors).to(self.device)
         padded = sent.new_zeros(max(map(len, places)), sent.shape[1])
         padded[: len(sent)] = sent
         whole = sent.new_empty(sum(counts), sent.shape[1])
-        for rows, of_rank in zip(self._of_all(padded), places, strict=True):
+        for rows, of_rank in zip(self.all_gather(padded), places, strict=True):
             whole[of_rank.to(self.device)] = rows[: len(of_rank)]
         return cast(Floats2d, torch2xp(whole))
 
     def own(self, d_vectors: Floats2d, counts: Sequence[int]) -> Floats2d:
         """Return the rows of this rank."""
-        if self._batch is None or self.size == 1:
-            return d_vectors
         d_whole = xp2torch(d_vectors)
         return cast(Floats2d, torch2xp(d_whole[self._places(counts)[self.rank].to(d_whole.device)]))
 
     def _places(self, counts: Sequence[int]) -> list[torch.Tensor]:
         """Return the rows of each rank among those of the batch."""
-        starts = [0, *accumulate(counts)]
-        rows = [list(range(start, end)) for start, end in pairwise(starts)]
+        rows = [list(range(start, end)) for start, end in pairwise([0, *accumulate(counts)])]
         return [
-            torch.tensor([row for of_example in rows[rank :: self.size] for row in of_example], dtype=torch.long)
-            for rank in range(self.size)
+            torch.tensor([*chain.from_iterable(rows[rank :: self.size])], dtype=torch.long) for rank in range(self.size)
         ]
 
-    def sum(self, values: torch.Tensor) -> torch.Tensor:
+    def all_gather(self, values: torch.Tensor) -> list[torch.Tensor]:
+        """Return the values of each rank, of one shape."""
+        received = [torch.empty_like(values) for _ in range(self.size)]
+        return self._send(distributed.all_gather, received, values) if self.size > 1 else [values]
+
+    def all_reduce(self, values: torch.Tensor) -> torch.Tensor:
         """Return the sum over ranks, bit for bit the same on all."""
-        if self.size > 1:
-            with self._communicating():
-                distributed.all_reduce(values)
-        return values
+        return self._send(distributed.all_reduce, values) if self.size > 1 else values
 
-    def from_first(self, values: torch.Tensor) -> torch.Tensor:
+    def broadcast(self, values: torch.Tensor) -> torch.Tensor:
         """Return the values of rank 0 on all ranks."""
-        if self.size > 1:
-            with self._communicating():
-                distributed.broadcast(values, src=0)
-        return values
+        return self._send(distributed.broadcast, values, src=0) if self.size > 1 else values
 
-    def broadcast_json(self, value: Any) -> Any:  # noqa: ANN401 (any JSON)
-        """Return the value of rank 0, any JSON, on all ranks; the values of the others are ignored."""
-        if self.size == 1:
-            return value
-        text = json.dumps(value, default=float).encode("utf8") if self.is_first else b""
-        length = int(self.from_first(torch.tensor([len(text)], device=self.device)))
-        sent = torch.zeros(length, dtype=torch.uint8, device=self.device)
-        if self.is_first:
-            sent[:] = torch.frombuffer(bytearray(text), dtype=torch.uint8)
-        return json.loads(bytes(self.from_first(sent).tolist()))
+    def gather_objects(self, value: Any) -> list[Any]:  # noqa: ANN401 (any object)
+        """Return the object of each rank."""
+        received: list[Any] = [None] * self.size
+        return self._send(distributed.all_gather_object, received, value) if self.size > 1 else [value]
+
+    def broadcast_object(self, value: Any) -> Any:  # noqa: ANN401 (any object)
+        """Return the object of rank 0 on all ranks; those of the others are ignored."""
+        return self._send(distributed.broadcast_object_list, [value], src=0)[0] if self.size > 1 else value
 
     def agree(self, parts: Iterable[bytes]) -> bool:
         """Return whether all ranks have the same bytes, by their CRC-32."""
         checksum = 0
         for part in parts:
             checksum = crc32(part, checksum)
-        checksums = self._of_all(torch.tensor([checksum], device=self.device))
-        return all(int(other) == checksum for other in checksums)
+        return len(set(self.gather_objects(checksum))) == 1
 
-    def bytes_of_all(self, data: bytes) -> list[bytes]:
-        """Return the bytes of each rank, the same number of all."""
-        values = torch.frombuffer(bytearray(data), dtype=torch.uint8).to(self.device)
-        return [bytes(of_rank.tolist()) for of_rank in self._of_all(values)]
-
-    def _of_all(self, values: torch.Tensor) -> list[torch.Tensor]:
-        """Return the values of each rank, of one shape."""
-        if self.size == 1:
-            return [values]
-        received = [torch.empty_like(values) for _ in range(self.size)]
-        with self._communicating():
-            distributed.all_gather(received, values)
-        return received
-
-    @contextmanager
-    def _communicating(self) -> Iterator[None]:
+    def _send(self, collective: Callable, values: Any, *args: object, **kwargs: object) -> Any:  # noqa: ANN401 (of torch)
+        """Call a collective, and return its first argument, which it fills."""
         try:
-            yield
+            collective(values, *args, **kwargs)
         except RuntimeError as error:  # of gloo and nccl, which do not name this rank
             reason = str(error).splitlines()[0].partition(". ")[0]
             raise RankLost(
                 f"Rank {self.rank} of {self.size} lost the other ranks ({reason}): one of them has ended, or cannot be "
                 "reached. See its own message; what was saved before is complete."
             ) from error
+        return values
 
 
 @contextmanager
@@ -165,6 +141,7 @@ def launched(gpu_id: int = -1) -> Iterator[TorchDistributed]:
         return
     if gpu_id >= 0:
         gpu_id += int(os.environ["LOCAL_RANK"])
+        torch.cuda.set_device(gpu_id)  # where collectives of objects are
     # Imported after init_process_group (transformers does), its functions keep the process group as a default, so that
     # threads of gloo outlive destroy_process_group and may abort while Python ends. So it is imported before.
     from torch.distributed.nn import functional  # noqa: F401, PLC0415 (see above)
@@ -176,49 +153,6 @@ def launched(gpu_id: int = -1) -> Iterator[TorchDistributed]:
         distributed.destroy_process_group()
 
 
-@dataclass(frozen=True)
-class _TorchParameter:
-    """A parameter of a PyTorch model."""
-
-    parameter: torch.nn.Parameter
-
-    @property
-    def weights(self) -> torch.Tensor:
-        """Return the values."""
-        return self.parameter.data
-
-    @property
-    def gradient(self) -> torch.Tensor | None:
-        """Return the gradient, None if there is none."""
-        return self.parameter.grad
-
-    def set_gradient(self, gradient: torch.Tensor) -> None:
-        """Replace the gradient."""
-        self.parameter.grad = gradient.to(self.parameter)
-
-
-@dataclass(frozen=True)
-class _ThincParameter:
-    """A parameter of a Thinc layer."""
-
-    node: Model
-    name: str
-
-    @property
-    def weights(self) -> torch.Tensor:
-        """Return the values, on the same memory."""
-        return xp2torch(self.node.get_param(self.name))
-
-    @property
-    def gradient(self) -> torch.Tensor | None:
-        """Return the gradient, None if there is none."""
-        return xp2torch(self.node.get_grad(self.name)) if self.node.has_grad(self.name) else None
-
-    def set_gradient(self, gradient: torch.Tensor) -> None:
-        """Replace the gradient."""
-        self.node.set_grad(self.name, cast(FloatsXd, torch2xp(gradient.to(self.weights))))
-
-
 def sum_gradients(models: Sequence[Model], ranks: TorchDistributed) -> None:
     """Give every rank the sum of the gradients of all, in one message.
 
@@ -227,46 +161,65 @@ def sum_gradients(models: Sequence[Model], ranks: TorchDistributed) -> None:
 
     models (Sequence[Model]): encoders, of the same shapes on all ranks.
     """
-    parameters = [parameter for parameter in _parameters_of(models) if parameter.weights.is_floating_point()]
-    nodes = (node for model in models for node in model.walk())
-    scalers = [grad_scaler(shim) for node in nodes for shim in node.shims if isinstance(shim, PyTorchShim)]
-    gradients = [parameter.gradient for parameter in parameters]
-    flags = [float(gradient is not None) for gradient in gradients] + [float(scaler.found_inf) for scaler in scalers]
-    parts = [
-        torch.zeros(parameter.weights.numel()) if gradient is None else gradient.detach().flatten().float()
-        for parameter, gradient in zip(parameters, gradients, strict=True)
-    ]
-    flat = ranks.sum(torch.cat([part.to(ranks.device) for part in (torch.tensor(flags), *parts)]))
-    has_gradient, has_overflown, rest = flat.split([len(parameters), len(scalers), len(flat) - len(flags)])
-    sums = rest.split([len(part) for part in parts])
-    for parameter, total, has in zip(parameters, sums, has_gradient.tolist(), strict=True):
-        if has:
-            parameter.set_gradient(total.view(parameter.weights.shape))
-    for scaler, has in zip(scalers, has_overflown.tolist(), strict=True):
-        scaler._found_inf = bool(has)  # noqa: SLF001 (Thinc has no setter)
+    found = [each for each in parameters_of(models) if each[0].is_floating_point()]
+    scalers = [grad_scaler(shim) for model in models for shim in _shims(model)]
+    flags = [gradient is not None for _, gradient, _ in found] + [scaler.found_inf for scaler in scalers]
+    parts = [torch.zeros(weights.numel()) if d is None else d.detach().flatten().float() for weights, d, _ in found]
+    parts = [part.to(ranks.device) for part in (torch.tensor([float(flag) for flag in flags]), *parts)]
+    counts, *sums = ranks.all_reduce(torch.cat(parts)).split([len(part) for part in parts])
+    has_some = counts.bool().tolist()
+    for (weights, _, set_gradient), total, is_set in zip(found, sums, has_some, strict=False):
+        if is_set:
+            set_gradient(total.view(weights.shape).to(weights))
+    for scaler, has_overflown in zip(scalers, has_some[len(found) :], strict=True):
+        scaler._found_inf = has_overflown  # noqa: SLF001 (Thinc has no setter)
 
 
 def broadcast_parameters(models: Sequence[Model], ranks: TorchDistributed) -> None:
     """Give every rank the weights of Thinc layers, such as heads, that rank 0 has drawn."""
-    for parameter in _parameters_of(models):
-        if isinstance(parameter, _ThincParameter):
-            parameter.weights.copy_(ranks.from_first(parameter.weights.to(ranks.device)))
+    for node in (node for model in models for node in model.walk()):
+        for name in node.param_names:
+            if node.has_param(name):
+                weights = xp2torch(node.get_param(name))  # on the same memory
+                weights.copy_(ranks.broadcast(weights.to(ranks.device)))
 
 
 def bytes_of(models: Sequence[Model]) -> Iterator[bytes]:
     """Yield the bytes of all weights."""
-    for parameter in _parameters_of(models):
-        yield parameter.weights.cpu().contiguous().view(torch.uint8).numpy().tobytes()
+    for weights, *_ in parameters_of(models):
+        yield weights.cpu().contiguous().view(torch.uint8).numpy().tobytes()
 
 
-def _parameters_of(models: Iterable[Model]) -> Iterator[_TorchParameter | _ThincParameter]:
-    """Yield all parameters that are trained, in an order that is the same on all ranks."""
+_Parameter = tuple[torch.Tensor, torch.Tensor | None, Callable[[torch.Tensor], None]]
+
+
+def parameters_of(models: Iterable[Model]) -> Iterator[_Parameter]:
+    """Yield the weights, the gradient or None, and what sets the gradient, of all parameters that are trained.
+
+    The order is the same on all ranks.
+    """
     for node in (node for model in models for node in model.walk()):
-        for shim in node.shims:
-            if isinstance(shim, PyTorchShim):
-                weights = torch_model(shim).parameters()
-                yield from (_TorchParameter(parameter) for parameter in weights if parameter.requires_grad)
-        yield from (_ThincParameter(node, name) for name in node.param_names if node.has_param(name))
+        for parameter in (
+            parameter
+            for shim in node.shims
+            if isinstance(shim, PyTorchShim)
+            for parameter in torch_model(shim).parameters()
+            if parameter.requires_grad
+        ):
+            yield parameter.data, parameter.grad, partial(setattr, parameter, "grad")
+        for name in node.param_names:
+            if node.has_param(name):
+                gradient = xp2torch(node.get_grad(name)) if node.has_grad(name) else None
+                yield xp2torch(node.get_param(name)), gradient, partial(_set_gradient, node, name)
+
+
+def _set_gradient(node: Model, name: str, gradient: torch.Tensor) -> None:
+    node.set_grad(name, cast(Any, torch2xp(gradient)))
+
+
+def _shims(model: Model) -> Iterator[PyTorchShim]:
+    for node in model.walk():
+        yield from (shim for shim in node.shims if isinstance(shim, PyTorchShim))
 
 
 def grad_scaler(shim: PyTorchShim) -> PyTorchGradScaler:

@@ -3,10 +3,11 @@
 import random
 import shutil
 import sys
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager, nullcontext
 from functools import partial
 from pathlib import Path
+from time import perf_counter
 from typing import IO, Any
 
 import numpy
@@ -20,17 +21,137 @@ from spacy.training.loop import (
     clean_output_dir,
     create_before_to_disk_callback,
     create_evaluation_callback,
+    subdivide_batch,
     update_meta,
 )
 from spacy.util import registry, resolve_dot_names
-from thinc.api import Config, CupyOps, Model, Optimizer, fix_random_seed, get_current_ops, set_gpu_allocator
+from thinc.api import Config, CupyOps, Model, constant, fix_random_seed, get_current_ops, set_gpu_allocator
 
 from ..files.atomic import atomic_folder
 from ..models.spans import members
-from ..training.weighted_scores import check_scored, check_weighted_scores
-from .checkpoint import latest, load_checkpoint, remove_checkpoints, save_checkpoint
+from ..training.gold import check_labels, check_scored
+from .checkpoint import TrainingState, latest, load_checkpoint, remove_checkpoints, resumable_batches, save_checkpoint
 from .torch_distributed import TorchDistributed, broadcast_parameters, bytes_of, sum_gradients
-from .training_state import ResumableBatches, TrainingState, train_while_improving
+
+DIR_CHECKPOINT = "checkpoint"
+_PROGRESS_LOGGER = "spacy-sbert.ProgressLogger.v1"
+
+
+def train(
+    nlp: Language, output: Path | None, ranks: TorchDistributed, *, checkpoint_every: int = 0, resume: bool = False
+) -> str:
+    """Train a pipeline with the other ranks, as `spacy train` does with one.
+
+    Only rank 0 evaluates, writes and logs. A pipeline replaces the one that was saved before when it is complete.
+
+    nlp (Language): initialized by spacy.training.initialize.init_nlp, from the same config on all ranks.
+    output (Path): the folder for model-best, model-last and checkpoints, which are removed at the end.
+    ranks (TorchDistributed): see launched.
+    checkpoint_every (int): the steps between two checkpoints, 0 for none. resume (bool): see find_checkpoint.
+    RETURNS (str): a sentence on how it ended, and with which score.
+    RAISES (ValueError): if the ranks cannot train it, see _JointTraining; for a checkpoint that cannot be resumed.
+        (RankLost): if one of them has ended.
+    """
+    checkpoint = find_checkpoint(output, ranks, every=checkpoint_every, resume=resume)
+    config = nlp.config.interpolate()
+    training = _begin(config, ranks)
+    if config["training"]["logger"].get("@loggers") != _PROGRESS_LOGGER:  # which checks by itself
+        check_labels(nlp)
+    train_corpus, dev_corpus = resolve_dot_names(config, [training["train_corpus"], training["dev_corpus"]])
+    optimizer, frozen = training["optimizer"], training["frozen_components"]
+    state, restore = TrainingState(), None
+    if checkpoint is not None:
+        state, restore = load_checkpoint(checkpoint, nlp, optimizer, ranks)
+    begun, written = state.step, output if ranks.is_first else None
+    batches = resumable_batches(nlp, train_corpus, training["batcher"], training["max_epochs"], state, restore)
+    save = partial(_save, nlp, written, training)
+    with _together(nlp, ranks) as joint:
+        evaluate = partial(joint.evaluate, create_evaluation_callback(nlp, dev_corpus, training["score_weights"]))
+        with nlp.select_pipes(disable=frozen):
+            logger = training["logger"] if ranks.is_first else _no_logger
+            log, finish = logger(nlp, sys.stdout, sys.stderr)
+        if checkpoint is None:
+            clean_output_dir(written)
+        try:
+            for info, is_best in _steps(nlp, training, batches, state, joint.update, evaluate):
+                if is_best is not None:
+                    check_scored(training["score_weights"], info["other_scores"])
+                    with nlp.select_pipes(disable=frozen):
+                        update_meta(training, nlp, info)
+                    save(is_best)
+                    if written is not None:
+                        info["output_path"] = str(written / DIR_MODEL_LAST)
+                log(info if is_best is not None else None)
+                if output is not None and checkpoint_every and not state.step % checkpoint_every:
+                    save_checkpoint(output / DIR_CHECKPOINT, nlp, optimizer, state, ranks)
+        finally:
+            finish()
+            if checkpoint is None or state.step > begun:  # else model-last may be newer than the checkpoint
+                save(False)
+    if written is not None:
+        remove_checkpoints(written / DIR_CHECKPOINT)  # the training is over
+    patience = training["patience"]
+    is_patience_over = state.is_patience_over(patience, training["eval_frequency"])
+    why = f", as no score was better for {patience}" if is_patience_over else ""
+    score, minus_step = max((score, -step) for score, step in state.results)
+    ended = f"Training ended after step {state.step - 1}{why}"
+    return f"{ended}. The best score, {100 * score:.2f}, is that of step {-minus_step}."
+
+
+def _steps(
+    nlp: Language,
+    training: dict[str, Any],
+    batches: Iterable[list[Example]],
+    state: TrainingState,
+    update: Callable[..., dict[str, float]],
+    evaluate: Callable[[], tuple[float, dict[str, Any]]],
+) -> Iterator[tuple[dict[str, Any], bool | None]]:
+    """Take steps until the scores stop improving, beginning at a state, which is updated.
+
+    training (dict): [training], resolved. batches: the remaining ones. update: as Language.update.
+    YIELDS (dict, bool): the logger's info; whether the step's score is the best one, None if it was not scored. The
+        last step is yielded once more, with its score, if eval_frequency does not divide its number.
+    SOURCE: spacy.training.loop.train_while_improving, which always begins at step 0, and may not score the last step.
+    """
+    optimizer, frequency = training["optimizer"], training["eval_frequency"]
+    dropouts: Any = constant(training["dropout"]) if isinstance(training["dropout"], float) else training["dropout"]
+    for _ in range(state.step):
+        next(dropouts)
+    started = perf_counter() - state.seconds
+
+    def info_of(step: int, *, is_scored: bool) -> tuple[dict[str, Any], bool | None]:
+        info: dict[str, Any] = {"epoch": state.epoch, "step": step, "score": None, "other_scores": None}
+        info |= {"losses": state.losses, "checkpoints": state.results}
+        is_best = None
+        if is_scored:
+            with nlp.use_params(optimizer.averages) if optimizer.averages else nullcontext():
+                info["score"], info["other_scores"] = evaluate()
+            state.results.append((float(info["score"]), step))
+            state.losses = {}
+            is_best = info["score"] == max(state.results)[0]
+        state.seconds = perf_counter() - started
+        return info | {"seconds": int(state.seconds), "words": state.words}, is_best
+
+    for batch in batches:
+        if state.is_over(training["patience"], training["max_steps"], frequency):
+            break
+        if training["before_update"]:
+            training["before_update"](nlp, {"step": state.step, "epoch": state.epoch})
+        drop = next(dropouts)
+        settings = {"exclude": training["frozen_components"], "annotates": training["annotating_components"]}
+        for part in subdivide_batch(batch, training["accumulate_gradient"]):
+            update(part, drop=drop, losses=state.losses, sgd=False, **settings)
+        for name, pipe in nlp.pipeline:
+            is_trained = getattr(pipe, "is_trainable", False) and name not in training["frozen_components"]
+            if is_trained and getattr(pipe, "model", None) not in (True, False, None):
+                pipe.finish_update(optimizer)  # type: ignore[attr-defined]
+        optimizer.step_schedules()
+        state.words += sum(len(example) for example in batch)
+        info = info_of(state.step, is_scored=not state.step % frequency)
+        state.step += 1
+        yield info
+    if state.step and state.results[-1][1] != state.step - 1:
+        yield info_of(state.step - 1, is_scored=True)
 
 
 class _JointTraining:
@@ -71,8 +192,8 @@ class _JointTraining:
         """
         if self._ranks.size == 1:
             return self._nlp.update(examples, **settings)
-        batch = list(examples)
-        if not self._ranks.agree(_content(batch)):
+        batch, size = list(examples), self._ranks.size
+        if not self._ranks.agree(f"{eg.reference.text}\0".encode("utf8", "surrogatepass") for eg in batch):
             seed = self._nlp.config["training"]["seed"]
             raise ValueError(
                 f"The ranks have different batches in step {self._step}. Check that training.seed is set (it is "
@@ -80,18 +201,24 @@ class _JointTraining:
                 "random or with a seed."
             )
         for pipe in self.pipes:
-            _check_parts(batch, pipe, self._ranks.size)
-            pipe.examples_seen += len(batch)
+            learning = [bool(members(example.predicted, pipe.spans_key)) for example in batch]
+            for rank in range(size):
+                if not any(learning[rank::size]):
+                    raise ValueError(
+                        f"A batch of {len(batch)} examples leaves rank {rank} without an example for '{pipe.name}' to "
+                        f"learn from: expected one with members in doc.spans['{pipe.spans_key}'] for each of {size} "
+                        "ranks. Take larger batches (size in [training.batcher]) or fewer ranks."
+                    )
         with self._ranks.sharing(batch) as part:
             losses = self._nlp.update(part, **settings)
         for pipe in self.pipes:
-            pipe.examples_seen -= len(part)  # which it has counted itself
+            pipe.examples_seen += len(batch) - len(part)  # which it has counted itself
         sum_gradients(self._encoders, self._ranks)
         self._step += 1
         return losses
 
-    def evaluate(self, evaluate: Callable[[], Any]) -> Any:  # noqa: ANN401 (any JSON)
-        """Return the result of a function, which only rank 0 calls, as JSON on all ranks.
+    def evaluate(self, evaluate: Callable[[], Any]) -> Any:  # noqa: ANN401 (any object)
+        """Return the result of a function, which only rank 0 calls, on all ranks.
 
         RAISES (ValueError): if the ranks have different weights.
         """
@@ -99,11 +226,11 @@ class _JointTraining:
             return evaluate()
         self._check_weights()
         if not self._ranks.is_first:
-            return self._ranks.broadcast_json(None)
+            return self._ranks.broadcast_object(None)
         state = random.getstate()  # a reader that shuffles must not leave the other ranks behind
         scores = evaluate()
         random.setstate(state)
-        return self._ranks.broadcast_json(scores)
+        return self._ranks.broadcast_object(scores)
 
     def _check_weights(self) -> None:
         if not self._ranks.agree(bytes_of(self._models)):
@@ -152,101 +279,6 @@ def _trained(nlp: Language, frozen: Sequence[str], size: int) -> tuple[list[Any]
     return [*pipes.values()], [*upstream.values()]
 
 
-def _check_parts(batch: Sequence[Example], pipe: Any, size: int) -> None:  # noqa: ANN401 (an `sbert` pipe)
-    """Check on all ranks that each has an example of a batch to learn from."""
-    for rank in range(size):
-        if not any(members(example.predicted, pipe.spans_key) for example in batch[rank::size]):
-            raise ValueError(
-                f"A batch of {len(batch)} examples leaves rank {rank} without an example for '{pipe.name}' to learn "
-                f"from: expected one with members in doc.spans['{pipe.spans_key}'] for each of {size} ranks. Take "
-                "larger batches (size in [training.batcher]) or fewer ranks."
-            )
-
-
-def _content(batch: Sequence[Example]) -> Iterator[bytes]:
-    """Yield the texts of a batch."""
-    for example in batch:
-        yield f"{example.reference.text}\0".encode("utf8", "surrogatepass")
-
-
-DIR_CHECKPOINT = "checkpoint"
-_PROGRESS_LOGGER = "spacy-sbert.ProgressLogger.v1"
-_SETTINGS = (  # of [training], arguments of the loop
-    "dropout",
-    "accumulate_gradient",
-    "patience",
-    "max_steps",
-    "eval_frequency",
-    "annotating_components",
-    "before_update",
-)
-
-
-def train(
-    nlp: Language, output: Path | None, ranks: TorchDistributed, *, checkpoint_every: int = 0, resume: bool = False
-) -> str:
-    """Train a pipeline with the other ranks, as `spacy train` does with one.
-
-    Only rank 0 evaluates, writes and logs. A pipeline replaces the one that was saved before when it is complete.
-
-    nlp (Language): initialized by spacy.training.initialize.init_nlp, from the same config on all ranks.
-    output (Path): the folder for model-best, model-last and checkpoints, which are removed at the end.
-    ranks (TorchDistributed): see launched.
-    checkpoint_every (int): the steps between two checkpoints, 0 for none. resume (bool): see find_checkpoint.
-    RETURNS (str): a sentence on how it ended, and with which score.
-    RAISES (ValueError): if the ranks cannot train it, see _JointTraining; for a checkpoint that cannot be resumed.
-        (RankLost): if one of them has ended.
-    """
-    checkpoint = find_checkpoint(output, ranks, every=checkpoint_every, resume=resume)
-    config = nlp.config.interpolate()
-    training = _begin(config, ranks)
-    if config["training"]["logger"].get("@loggers") != _PROGRESS_LOGGER:  # which checks by itself
-        check_weighted_scores(nlp)
-    train_corpus, dev_corpus = resolve_dot_names(config, [training["train_corpus"], training["dev_corpus"]])
-    optimizer, frozen = training["optimizer"], training["frozen_components"]
-    epochs = ResumableBatches(nlp, train_corpus, training["batcher"], training["max_epochs"])
-    progress = TrainingState() if checkpoint is None else load_checkpoint(checkpoint, nlp, optimizer, epochs, ranks)
-    begun, written = progress.step, output if ranks.is_first else None
-    save = partial(_save, nlp, written, optimizer, create_before_to_disk_callback(training["before_to_disk"]))
-    with _together(nlp, ranks) as joint:
-        evaluate = partial(joint.evaluate, create_evaluation_callback(nlp, dev_corpus, training["score_weights"]))
-        settings = {name: training[name] for name in _SETTINGS}
-        steps = train_while_improving(
-            nlp, optimizer, epochs, evaluate, progress, update=joint.update, exclude=frozen, **settings
-        )
-        with nlp.select_pipes(disable=frozen):
-            logger = training["logger"] if ranks.is_first else _no_logger
-            log, finish = logger(nlp, sys.stdout, sys.stderr)
-        if checkpoint is None:
-            clean_output_dir(written)
-        try:
-            for info, is_best in steps:
-                if is_best is not None:
-                    check_scored(training["score_weights"], info["other_scores"])
-                    with nlp.select_pipes(disable=frozen):
-                        update_meta(training, nlp, info)
-                    save(is_best)
-                    if written is not None:
-                        info["output_path"] = str(written / DIR_MODEL_LAST)
-                log(info if is_best is not None else None)
-                if output is not None and checkpoint_every and not progress.step % checkpoint_every:
-                    save_checkpoint(output / DIR_CHECKPOINT, nlp, optimizer, progress, epochs, ranks)
-        finally:
-            finish()
-            if checkpoint is None or progress.step > begun:  # else model-last may be newer than the checkpoint
-                save(False)
-    if written is not None:
-        remove_checkpoints(written / DIR_CHECKPOINT)  # the training is over
-    why = (
-        f", as no score was better for {training['patience']}"
-        if progress.is_patience_over(training["patience"], training["eval_frequency"])
-        else ""
-    )
-    score, step = progress.best
-    ended = f"Training ended after step {progress.step - 1}{why}"
-    return f"{ended}. The best score, {100 * score:.2f}, is that of step {step}."
-
-
 def find_checkpoint(output: Path | None, ranks: TorchDistributed, *, every: int, resume: bool) -> Path | None:
     """Return the checkpoint from which a training resumes; None to begin.
 
@@ -270,17 +302,13 @@ def find_checkpoint(output: Path | None, ranks: TorchDistributed, *, every: int,
     return found
 
 
-def _save(
-    nlp: Language,
-    output: Path | None,
-    optimizer: Optimizer,
-    before_to_disk: Callable[[Language], Language],
-    is_best: bool,
-) -> None:
+def _save(nlp: Language, output: Path | None, training: dict[str, Any], is_best: bool) -> None:
     """Save model-last, and a copy of it as model-best."""
     if output is None:
         return
-    with nlp.use_params(optimizer.averages), atomic_folder(output / DIR_MODEL_LAST, replace=True) as folder:
+    before_to_disk = create_before_to_disk_callback(training["before_to_disk"])
+    averages = training["optimizer"].averages
+    with nlp.use_params(averages), atomic_folder(output / DIR_MODEL_LAST, replace=True) as folder:
         before_to_disk(nlp).to_disk(folder)
     if is_best:
         with atomic_folder(output / DIR_MODEL_BEST, replace=True) as folder:
@@ -291,19 +319,14 @@ def _begin(config: Config, ranks: TorchDistributed) -> dict[str, Any]:
     """Resolve [training], and seed: batches are the same on all ranks, dropout differs."""
     seed, allocator = config["training"]["seed"], config["training"]["gpu_allocator"]
     if seed is not None:
-        fix_random_seed(seed)
-        _seed_dropout(seed + ranks.rank)
+        fix_random_seed(seed)  # readers and spaCy shuffle by Python's random
+        torch.manual_seed(seed + ranks.rank)
+        xp: Any = get_current_ops().xp
+        for module in {numpy, xp}:
+            module.random.seed(seed + ranks.rank)
     if allocator and isinstance(get_current_ops(), CupyOps):
         set_gpu_allocator(allocator)
     return registry.resolve(config["training"], schema=ConfigSchemaTraining)
-
-
-def _seed_dropout(seed: int) -> None:
-    """Seed the generators of layers, PyTorch's and Thinc's; readers and spaCy shuffle by Python's random."""
-    torch.manual_seed(seed)
-    xp: Any = get_current_ops().xp
-    for module in {numpy, xp}:
-        module.random.seed(seed)
 
 
 def _no_logger(nlp: Language, stdout: IO[str], stderr: IO[str]) -> tuple[Callable, Callable]:

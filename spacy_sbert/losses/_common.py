@@ -1,6 +1,7 @@
 """Shared parts of losses: the base layer, checks, distances and cross-entropy."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence, Sized
+from functools import partial
 from numbers import Real
 from types import ModuleType
 from typing import Any, Literal, TypeVar, cast
@@ -18,9 +19,9 @@ Members = list[Floats2d]
 Backprop = Callable[..., Members]  # takes d_loss, a factor on the loss, 1.0 by default
 Derivative = Callable[[Floats1d], list[Floats2d]]
 PairedFunction = Callable[[Floats2d, Floats2d], tuple[Floats1d, Derivative]]
+Distance = Literal["euclidean", "cosine", "manhattan"]
 _InT = TypeVar("_InT")
 _OutT = TypeVar("_OutT")
-_ChoiceT = TypeVar("_ChoiceT")
 
 
 class LossLayer(ConfiguredModel[_InT, _OutT]):
@@ -38,7 +39,9 @@ class LossLayer(ConfiguredModel[_InT, _OutT]):
     score_range (tuple): the lowest and highest gold score that the loss can learn from, None for any.
     learn_rate_factor (float): how many times faster than the encoder its own parameters learn.
     mini_batch_size (int): how many rows the encoder runs at once, None for all.
-    init, layers, dims, params, attrs: as in Model.
+    params and others (init, layers, dims, attrs): as in Model.
+
+    The layers of this package raise ValueError if members and gold values do not have the same number of rows.
     """
 
     def __init__(
@@ -53,15 +56,10 @@ class LossLayer(ConfiguredModel[_InT, _OutT]):
         score_range: tuple[float, float] | None = None,
         learn_rate_factor: float = 1.0,
         mini_batch_size: int | None = None,
-        init: Callable | None = None,
-        layers: Sequence[Model] = (),
-        dims: dict[str, int | None] | None = None,
-        params: dict[str, None] | None = None,
-        attrs: dict[str, object] | None = None,
+        params: Mapping[str, None] | None = None,
+        **model: Any,  # noqa: ANN401 (of Model)
     ):
-        super().__init__(
-            name, forward, init=init, layers=layers, dims=dims or {}, params=dict(params or {}), attrs=attrs or {}
-        )
+        super().__init__(name, forward, params=dict(params or {}), **model)
         self.n_members = tuple(n_members)
         self.gold = gold
         self.whole_batch = whole_batch
@@ -79,10 +77,7 @@ def objectives_of(loss: Model) -> dict[str, LossLayer]:
 
 
 def check_inputs(model: LossLayer, members: Sequence[Sized], *gold_lengths: int) -> None:
-    """Check the number of members, and that members and gold values have as many rows.
-
-    RAISES (ValueError): if there are too few or too many members, or they differ in rows.
-    """
+    """Raise ValueError for a wrong number of members, or if members and gold values differ in rows."""
     if len(members) not in model.n_members:
         expected = " or ".join(map(str, model.n_members))
         raise ValueError(f"The loss '{model.name}' takes examples of {expected} members, got {len(members)}.")
@@ -95,10 +90,7 @@ def check_inputs(model: LossLayer, members: Sequence[Sized], *gold_lengths: int)
 
 
 def check_outputs(model: LossLayer, members: Sequence[Any], value: object, gradients: Sequence[Any] | None) -> None:
-    """Check that a loss is a number, and that gradients have the shapes of the members.
-
-    RAISES (ValueError): if they do not.
-    """
+    """Raise ValueError if a loss is not a number, or gradients do not have the shapes of the members."""
     if not isinstance(value, Real):
         kind = f"{type(value).__name__}{tuple(getattr(value, 'shape', ()))}"
         raise ValueError(
@@ -114,34 +106,29 @@ def check_outputs(model: LossLayer, members: Sequence[Any], value: object, gradi
         )
 
 
-def check_inner(layer: object, *, loss: str, setting: str) -> LossLayer:
-    """Return a layer that will be part of another loss.
+def pair_loss(name: str, measure: PairedFunction, loss: Callable, **settings: Any) -> LossLayer:  # noqa: ANN401 (of LossLayer)
+    """Return a loss of gold scores and a similarity or distance of the two members.
 
-    RAISES (ValueError): if it is not a loss layer, or takes a dict of inputs.
+    measure (Callable): the similarity or distance of paired rows.
+    loss (Callable): takes the layer, what was measured, float (n,), and the gold scores, float (n,). Returns the value,
+        and a function from d_loss to the derivative by what was measured, float (n,).
     """
-    if not isinstance(layer, LossLayer):
-        kind = f"the Thinc model '{layer.name}'" if isinstance(layer, Model) else repr(layer)
-        raise ValueError(
-            f"The loss '{loss}' is built of loss layers, such as spacy-sbert.CosineSimilarityLoss.v1, got {kind}. Set "
-            f"@layers to one of them in {setting}, or to a function of yours that returns a "
-            "spacy_sbert.losses.LossLayer."
-        )
-    if not layer.n_members:
-        raise ValueError(
-            f"The loss '{loss}' cannot contain '{layer.name}', which has several objectives. Make '{layer.name}' the "
-            "outermost loss."
-        )
-    return layer
+    forward = partial(_forward_pairs, measure=measure, loss=loss)
+    return LossLayer(name, forward, n_members=[2], gold="score", **settings)
 
 
-def choose(choices: Mapping[str, _ChoiceT], name: str, *, loss: str, setting: str) -> _ChoiceT:
-    """Return the choice of a name in the config.
+def _forward_pairs(
+    model: LossLayer, inputs: tuple[Members, Floats1d], is_train: bool, *, measure: PairedFunction, loss: Callable
+) -> tuple[float, Backprop]:
+    members, gold = inputs
+    check_inputs(model, members, len(gold))
+    measured, back_to_members = measure(*members)
+    value, derivative = loss(model, measured, gold)
 
-    RAISES (ValueError): if there is none.
-    """
-    if not isinstance(name, str) or name not in choices:
-        raise ValueError(f"Unknown {setting} '{name}' of the loss '{loss}': expected one of {', '.join(choices)}.")
-    return choices[name]
+    def backprop(d_loss: float = 1.0) -> Members:
+        return back_to_members(derivative(d_loss))
+
+    return value, backprop
 
 
 def log_sum_exp(scores: Floats2d) -> Floats2d:
@@ -167,6 +154,17 @@ def cross_entropy(scores: Floats2d, targets: Ints1d) -> tuple[Floats1d, Floats2d
     d_scores = xp.exp(scores - norm)
     d_scores[rows, targets] -= 1
     return norm[:, 0] - xp.asarray(scores)[rows, targets], d_scores
+
+
+def mean_square(errors: Floats1d | Floats2d, reduce: Literal["mean", "sum"] = "mean") -> float:
+    """Return 1/n sum_i e_i^2, or the sum: in the dtype of the errors, or in float64 if that overflows.
+
+    errors (float array, NumPy or CuPy): e, n numbers.
+    """
+    square = get_array_module(errors).square
+    with numpy.errstate(over="ignore"):  # checked below
+        value = float(getattr(square(errors), reduce)())
+    return value if numpy.isfinite(value) else float(getattr(square(errors.astype("float64")), reduce)())
 
 
 unit_rows = unit_length()  # has neither parameters nor state
@@ -214,22 +212,35 @@ def _column(d: Floats1d) -> Floats2d:
     return get_array_module(d).expand_dims(d, 1)
 
 
-DISTANCES: dict[str, PairedFunction] = {
+DISTANCES: Mapping[str, PairedFunction] = {
     "euclidean": _euclidean_distance,
     "cosine": cosine_distance,
     "manhattan": _manhattan_distance,
 }
 
 
-def mean_square(errors: Floats1d | Floats2d, reduce: Literal["mean", "sum"] = "mean") -> float:
-    """Return 1/n sum_i e_i^2, or the sum: in the dtype of the errors, or in float64 if that overflows.
+def triplet_hinge(
+    anchor: Floats2d, positive: Floats2d, negative: Floats2d, *, measure: PairedFunction, margin: float
+) -> tuple[float, Backprop]:
+    """Return 1/n sum_i max(d(a_i, p_i) - d(a_i, n_i) + margin, 0) of paired rows, and its backprop to the three."""
+    near, back_from_near = measure(anchor, positive)
+    far, back_from_far = measure(anchor, negative)
+    short = near - far + margin  # (n,)
 
-    errors (float array, NumPy or CuPy): e, n numbers.
-    """
-    square = get_array_module(errors).square
-    with numpy.errstate(over="ignore"):  # checked below
-        value = float(getattr(square(errors), reduce)())
-    return value if numpy.isfinite(value) else float(getattr(square(errors.astype("float64")), reduce)())
+    def backprop(d_loss: float = 1.0) -> Members:
+        d_short = (short > 0).astype(anchor.dtype) * (d_loss / len(anchor))
+        d_anchor, d_positive = back_from_near(d_short)
+        d_anchor_from_far, d_negative = back_from_far(-d_short)
+        return [d_anchor + d_anchor_from_far, d_positive, d_negative]
+
+    return float(get_array_module(anchor).maximum(short, 0).mean()), backprop
+
+
+def sum_rows(values: Floats2d, rows: Ints1d, n: int) -> Floats2d:
+    """Return n rows, each the sum of the values whose row it is: the backprop of X[rows], in which rows repeat."""
+    xp = get_array_module(values)
+    picked = (xp.arange(n)[:, None] == xp.expand_dims(rows, 0)).astype(values.dtype)
+    return picked @ values
 
 
 def label_encode(rows: Iterable[Iterable[str]], xp: ModuleType) -> Ints2d:

@@ -36,13 +36,18 @@ def check_gradient(
     members = [numpy.array(member, dtype="float64") for member in members]
     if loss.gold in ("score", "vector"):
         gold = numpy.array(gold, dtype="float64")
-    parameters = _float64_parameters(loss)
+    parameters = [(node, name) for node in loss.walk() for name in node.param_names if node.has_param(name)]
+    for node, name in parameters:
+        node.set_param(name, node.get_param(name).astype("float64"))
+        if node.has_grad(name):
+            node.set_grad(name, 0 * node.get_param(name))
     value, backprop = loss((members, gold), True)
     gradients = backprop(1.0)
     check_outputs(loss, members, value, gradients)
-    checked: list[tuple[str, Any, Any]] = []
-    for number, (member, gradient) in enumerate(zip(members, gradients, strict=True)):
-        checked.append((f"member {number}", member, gradient))
+    checked: list[tuple[str, Any, Any]] = [
+        (f"member {number}", member, gradient)
+        for number, (member, gradient) in enumerate(zip(members, gradients, strict=True))
+    ]
     for node, name in parameters:
         gradient = node.get_grad(name).copy() if node.has_grad(name) else 0.0
         checked.append((f"the parameter '{name}'", node.get_param(name), gradient))
@@ -54,22 +59,8 @@ def check_gradient(
         _compare(loss, f"member {number}, with the factor 2", gradient, expected, tolerance)
 
 
-def _float64_parameters(loss: Model) -> list[tuple[Model, str]]:
-    """Convert the parameters of a loss to float64, set their gradients to zero, and return their names."""
-    parameters = [(node, name) for node in loss.walk() for name in node.param_names if node.has_param(name)]
-    for node, name in parameters:
-        parameter: Any = node.get_param(name).astype("float64")
-        node.set_param(name, parameter)
-        if node.has_grad(name):
-            node.set_grad(name, 0 * parameter)
-    return parameters
-
-
 def _compare(loss: Model, what: str, gradient: Any, expected: numpy.ndarray, tolerance: float) -> None:  # noqa: ANN401 (an array, or anything that a user's loss returns)
-    """Check that a gradient is the expected one.
-
-    RAISES (ValueError): if it differs, or is not finite.
-    """
+    """Raise ValueError if a gradient is not the expected one, or not finite."""
     largest = max(float(numpy.abs(expected).max(initial=0)), _SMALL)
     error = numpy.abs(gradient - expected)
     if (error <= tolerance * largest).all():  # False for NaN

@@ -20,8 +20,7 @@ def DistillationLoss() -> LossLayer:
     Two members are a text and its translation: both learn the teacher's vector of the text.
 
     Input: [x] or [x_1, x_2], each float (n, width), and t, float (n, width), the teacher's vectors.
-    Output: the loss, a float. Its backprop takes a factor on the loss and returns one dx a member.
-    RAISES (ValueError): if members and t do not have the same number of rows, or not the same width.
+    RAISES (ValueError): if members and t do not have the same width.
     SOURCE: Reimers and Gurevych 2020, section 2.
     """
     return LossLayer("DistillationLoss", _distillation, n_members=[1, 2], gold="vector")
@@ -59,10 +58,8 @@ def ProjectedDistillationLoss(learn_rate_factor: NonNegativeFloat = 1.0) -> Loss
 
     learn_rate_factor (float): how many times faster than the encoder W learns.
     Input: [x] or [x_1, x_2], each float (n, nI), and t, float (n, nO), the teacher's vectors.
-    Output: the loss, a float. Its backprop takes a factor on the loss, returns one dx a member, and adds to the
-        gradient of W, float (nO, nI).
-    RAISES (ValueError): if members and t do not have the same number of rows, or the layer was not initialized, or for
-        other widths.
+        The backprop also adds to the gradient of W, float (nO, nI).
+    RAISES (ValueError): if the layer was not initialized, or for other widths.
     SOURCE: Jiao et al. 2020, TinyBERT, section 3 (hidden states based distillation).
     """
     return LossLayer(

@@ -1,16 +1,20 @@
 """The classification objective: the label of a pair should be predictable from its two vectors."""
 
 from collections.abc import Iterable, Sequence
+from typing import Literal, cast
 
 from spacy.util import registry
 from thinc.api import Model, uniform_init
 from thinc.types import Floats2d, Ints1d
+from thinc.util import get_array_module
 
+from ..similarity import RowsT
 from ..validation import NonNegativeFloat, validated
-from ._common import Backprop, LossLayer, Members, check_inputs, choose, cross_entropy, softmax
-from .pair_features import PARTS, backprop_concatenated, concatenated
+from ._common import Backprop, LossLayer, Members, check_inputs, cross_entropy, softmax
 
 _Inputs = tuple[Members, list[str]]
+_Part = Literal["u", "v", "abs_diff", "product"]
+SYMMETRIC = ("abs_diff", "product")  # the same with u and v exchanged
 
 
 class _PairClassifier(LossLayer):
@@ -26,7 +30,7 @@ class _PairClassifier(LossLayer):
 @registry.layers("spacy-sbert.SoftmaxLoss.v1")
 @validated
 def SoftmaxLoss(
-    concatenation: Sequence[str] = ("u", "v", "abs_diff"), learn_rate_factor: NonNegativeFloat = 1.0
+    concatenation: Sequence[_Part] = ("u", "v", "abs_diff"), learn_rate_factor: NonNegativeFloat = 1.0
 ) -> LossLayer:
     """Cross-entropy of a linear classifier of pairs; the classifier is trained and saved with the loss.
 
@@ -35,21 +39,17 @@ def SoftmaxLoss(
     concatenation (Sequence[str]): the features of a pair, any of "u", "v", "abs_diff" (|u - v|) and "product" (u * v)
         in any order.
     learn_rate_factor (float): how many times faster than the encoder W and b learn.
-    Input: [u, v], each float (n, width), and y, list[str] of n labels.
-    Output: the loss, a float. Its backprop takes a factor on the loss, returns [du, dv], and adds to the gradients of
-        W, float (nO, nI), and b, float (nO,), where nO is the number of labels and nI that of features.
-    RAISES (ValueError): if the concatenation is empty or names an unknown part or one twice; if u, v and y do not have
-        the same number of rows; if the layer was not initialized, or for other labels, another width or another
-        concatenation.
+    Input: [u, v], each float (n, width), and y, list[str] of n labels. The backprop also adds to the gradients of W,
+        float (nO, nI), and b, float (nO,), where nO is the number of labels and nI that of features.
+    RAISES (ValueError): if the concatenation is empty or names a part twice; if the layer was not initialized, or for
+        other labels, another width or another concatenation.
     SOURCE: Reimers and Gurevych 2019, section 3 (Classification Objective Function) and Table 6 (Concatenation).
     """
-    parts = list(concatenation)
-    for part in parts:
-        choose(dict.fromkeys(PARTS), part, loss="SoftmaxLoss", setting="concatenation")
+    parts = cast(list[str], list(concatenation))
     if not parts or len(set(parts)) < len(parts):
         raise ValueError(
-            f"The loss 'SoftmaxLoss' cannot work with concatenation = {parts}: expected some of {_listed(PARTS)}, each "
-            "once."
+            f"The loss 'SoftmaxLoss' cannot work with concatenation = {parts}: expected some of u, v, abs_diff, "
+            "product, each once."
         )
     layer = _PairClassifier(
         "SoftmaxLoss",
@@ -83,8 +83,8 @@ def _init(model: _PairClassifier, X: _Inputs | None = None, Y: None = None) -> N
             "examples, or name the labels in [initialize.components.sbert] labels."
         )
     nO, nI = len(labels), len(model.concatenation) * members[0].shape[1]
-    if model.has_dim("nI") and model.get_dim("nI") != nI:
-        raise ValueError(_wrong_width(model, nI))
+    if model.has_dim("nI"):
+        _check_width(model, nI)
     model.attrs["labels"], model.attrs["concatenation"] = labels, model.concatenation
     model.set_dim("nO", nO)
     model.set_dim("nI", nI)
@@ -103,8 +103,7 @@ def _forward(model: _PairClassifier, inputs: _Inputs, is_train: bool) -> tuple[f
         dY = d_scores * (d_loss / len(gold))
         model.inc_grad("W", dY.T @ features)
         model.inc_grad("b", dY.sum(axis=0))
-        d_features = dY @ model.get_param("W")
-        return backprop_concatenated(*members, parts=model.concatenation, d_features=d_features)
+        return _backprop_concatenated(*members, model.concatenation, dY @ model.get_param("W"))
 
     return float(losses.mean()), backprop
 
@@ -137,9 +136,16 @@ def _features(model: Model, u: Floats2d, v: Floats2d) -> Floats2d:
             f"config has {_listed(model.concatenation)}. Restore it in the config, or build a new pipe."
         )
     features = concatenated(u, v, parts=model.concatenation)
-    if features.shape[1] != model.get_dim("nI"):
-        raise ValueError(_wrong_width(model, features.shape[1]))
+    _check_width(model, features.shape[1])
     return features
+
+
+def _check_width(model: _PairClassifier, n_features: int) -> None:
+    if model.get_dim("nI") != n_features:
+        raise ValueError(
+            f"The classifier of the loss '{model.name}' was made for {model.get_dim('nI')} features an example, got "
+            f"{n_features}: the encoder's width has changed. Use the encoder it was trained with, or build a new pipe."
+        )
 
 
 def _scores(model: Model, features: Floats2d) -> Floats2d:
@@ -148,22 +154,45 @@ def _scores(model: Model, features: Floats2d) -> Floats2d:
 
 def _targets(model: _PairClassifier, gold: list[str]) -> Ints1d:
     index = {label: i for i, label in enumerate(model.attrs["labels"])}
-    for label in gold:
-        if label not in index:
-            raise ValueError(
-                f"The label '{label}' is unknown to the loss '{model.name}', whose classifier was made for the labels "
-                f"{_listed(index)}. Correct the example, or build a new pipe and initialize it with all labels, from "
-                "the examples or from [initialize.components.sbert] labels."
-            )
+    unknown = [label for label in gold if label not in index]
+    if unknown:
+        raise ValueError(
+            f"The label '{unknown[0]}' is unknown to the loss '{model.name}', whose classifier was made for the labels "
+            f"{_listed(index)}. Correct the example, or build a new pipe and initialize it with all labels, from the "
+            "examples or from [initialize.components.sbert] labels."
+        )
     return model.ops.asarray1i([index[label] for label in gold])
-
-
-def _wrong_width(model: _PairClassifier, n_features: int) -> str:
-    return (
-        f"The classifier of the loss '{model.name}' was made for {model.get_dim('nI')} features an example, got "
-        f"{n_features}: the encoder's width has changed. Use the encoder it was trained with, or build a new pipe."
-    )
 
 
 def _listed(labels: Iterable[str]) -> str:
     return ", ".join(map(str, labels))
+
+
+def concatenated(u: RowsT, v: RowsT, *, parts: Sequence[str]) -> RowsT:
+    """Concatenate parts of paired rows, such as [u_i; v_i; |u_i - v_i|].
+
+    u, v (float (n, width), NumPy or CuPy): the vectors of the pairs.
+    parts (Sequence[str]): some of "u", "v", "abs_diff", which is |u - v|, and "product", u * v.
+    RETURNS (float (n, len(parts) * width)): the features.
+    SOURCE: Reimers and Gurevych 2019, Table 6; Tai et al. 2015, Improved Semantic Representations From Tree-Structured
+        LSTM Networks, section 4.2, for the symmetric ones.
+    """
+    values = {"u": lambda: u, "v": lambda: v, "abs_diff": lambda: abs(u - v), "product": lambda: u * v}
+    return get_array_module(u).concatenate([values[part]() for part in parts], axis=1)
+
+
+def _backprop_concatenated(u: Floats2d, v: Floats2d, parts: Sequence[str], d_features: Floats2d) -> Members:
+    """Return du and dv, from the derivative of the features, float (n, len(parts) * width)."""
+    xp = get_array_module(u)
+    du, dv = xp.zeros_like(d_features, shape=u.shape), xp.zeros_like(d_features, shape=v.shape)
+    for part, d in zip(parts, xp.split(d_features, len(parts), axis=1), strict=True):
+        if part == "abs_diff":
+            d = d * xp.sign(u - v)
+            du, dv = du + d, dv - d
+        elif part == "product":
+            du, dv = du + d * v, dv + d * u
+        elif part == "u":
+            du = du + d
+        else:
+            dv = dv + d
+    return [du, dv]

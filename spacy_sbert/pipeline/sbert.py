@@ -412,7 +412,7 @@ class SentenceBert(ChecksummedPipe):
         RAISES (OSError, ValueError): if the encoder is not found, no transformer can be shared, or there is but one
             label.
         """
-        from ..losses.by_name import saved_by_name  # noqa: PLC0415 (training)
+        from ..losses.wrappers import saved_by_name  # noqa: PLC0415 (training)
         from ..training.batch_loss import initialize_objectives, needs_labels, needs_width  # noqa: PLC0415 (training)
 
         loss = self.model.maybe_get_ref("loss")

@@ -1,6 +1,6 @@
 """Readers of training data: an example is one Doc, its members stand in doc.spans, gold on the reference alone."""
 
-from ..training.gold_facts import MEASURES, GoldFacts, listed_labels
+from ..training.gold import MEASURES, GoldFacts, listed_labels
 from .convert import convert
 from .corpora import MultiCorpus, PairCorpus, TeacherCorpus
 from .datasets import read_sts

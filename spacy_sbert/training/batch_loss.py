@@ -49,10 +49,9 @@ class DistributedContext:
         return examples
 
     def gather(self, vectors: Floats2d, counts: Sequence[int]) -> Floats2d:
-        """Return the vectors of all examples of a batch.
+        """Return the vectors of all examples of a batch, example by example.
 
         vectors (float32 (rows, width)): of this process. counts: how many rows each example of the batch has.
-        RETURNS (float32 (all rows, width)): example by example.
         """
         return vectors
 
@@ -97,9 +96,7 @@ def batch_loss(
         layer, group = objectives_of(loss)[name], [batch.examples[i] for i in chosen]
         places = [batch.places(chosen, member) for member in range(_count_members(group, layer, spans_key))]
         gold = gold_values(group, layer.gold, ops, spans_key, score_range=layer.score_range)
-        low = _low_scored_pair(group, layer.gold, spans_key)
-        unlike = (layer.name, *low) if low else unlike
-        inputs = ([batch.vectors[place] for place in places], gold)
+        unlike = _low_scored_pair(group, layer, spans_key) or unlike
         share = len(chosen) / batch_size_of(group[0], spans_key, default=len(chosen))
         if share < 1 and layer.whole_batch:
             is_part.append(layer.name)
@@ -108,6 +105,7 @@ def batch_loss(
         if layer.is_sum:
             share = 1.0  # the parts of a sum add up
         knows_batch &= all(batch_size_of(example, spans_key, default=0) for example in group)
+        inputs = ([batch.vectors[place] for place in places], gold)
         value, backprop = loss({name: inputs} if name else inputs, True)
         d_loss = backprop(factor * share)
         layer_value, d_members = (value[name], d_loss[name]) if name else (value, d_loss)
@@ -125,7 +123,6 @@ class _MemberVectors:
 
     examples (Sequence[Example]): all of the batch. vectors: of all members, float32 (members of the batch, width),
         example by example. gradient: of the same shape, zeros at first.
-    RAISES (ValueError): if the rows of an example are not its members.
     """
 
     def __init__(
@@ -165,34 +162,27 @@ def _member_rows(example: Example, encoded: EncodedDoc, spans_key: str) -> list[
     RAISES (ValueError): if the rows are not the members, or a member has no text.
     """
     doc, rows = example.predicted, encoded.rows
-    spans = members(doc, spans_key)
-    if not spans:
-        return []
-    text = doc.text[:50]
-    for number, span in enumerate(spans, start=1):
-        if not span.text.strip():
-            raise ValueError(Errors.EMPTY_MEMBER.format(text=text, number=number, key=spans_key))
-    bounds = [(start, end) for start, end in rows.spans.tolist()]
-    check_rows("windows that overlap" if rows.foreign else bounds, doc, spans_key)
-    order = row_order(spans)
-    for number, row in enumerate(order, start=1):
-        if not rows.has_text[row]:
-            raise ValueError(Errors.EMPTY_MEMBER.format(text=text, number=number, key=spans_key))
+    spans, order = members(doc, spans_key), []
+    has_text = [bool(span.text.strip()) for span in spans]
+    if spans and all(has_text):
+        bounds = [(start, end) for start, end in rows.spans.tolist()]
+        check_rows("windows that overlap" if rows.foreign else bounds, doc, spans_key)
+        order = row_order(spans)
+        has_text = [bool(rows.has_text[row]) for row in order]
+    if not all(has_text):
+        raise ValueError(
+            f"The example '{doc.text[:50]}' has an empty member (number {has_text.index(False) + 1}) in "
+            f"doc.spans['{spans_key}'], which has no vector to learn from. Remove the example."
+        )
     return order
 
 
-def _low_scored_pair(examples: Sequence[Example], kind: str | None, spans_key: str) -> tuple[str, float] | None:
-    """Return the texts and the score of a pair of low score, for a loss that takes every pair as alike.
-
-    kind (str): see gold_values. RETURNS: None if there is no such pair, or the loss reads scores, labels or vectors.
-    """
-    if kind not in ("text", None):
-        return None
-    for example in examples:
-        score = attribute(example.reference, "score", spans_key)
-        is_pair = len(members(example.predicted, spans_key)) == 2
-        if is_pair and isinstance(score, int | float | numpy.number) and score < _LOW_SCORE:
-            return " / ".join(span.text[:50] for span in members(example.predicted, spans_key)), float(score)
+def _low_scored_pair(examples: Sequence[Example], layer: LossLayer, spans_key: str) -> tuple[str, str, float] | None:
+    """Return the loss, and the texts and the score of a pair of low score that it takes as alike; None if none is."""
+    for example in examples if layer.gold in ("text", None) else ():
+        score, pair = attribute(example.reference, "score", spans_key), members(example.predicted, spans_key)
+        if len(pair) == 2 and isinstance(score, int | float | numpy.number) and score < _LOW_SCORE:
+            return layer.name, " / ".join(span.text[:50] for span in pair), float(score)
     return None
 
 
@@ -214,12 +204,9 @@ def initialize_objectives(
             f"{expected}. Give a single objective a list of labels, and those of spacy-sbert.MultiTaskLoss.v1 a list "
             "each, by their names."
         )
+    examples = [example for example in examples if members(example.predicted, spans_key)]
     for name, layer in objectives.items():
-        group = [
-            example
-            for example in examples
-            if members(example.predicted, spans_key) and ("" in objectives or objective_of(example, spans_key) == name)
-        ]
+        group = [example for example in examples if not name or objective_of(example, spans_key) == name]
         inputs = [ops.alloc2f(1, width)] * layer.n_members[0]
         if layer.gold == "label":
             of_layer = labels.get(name) if isinstance(labels, dict) else labels
@@ -264,7 +251,7 @@ def _count_members(examples: Sequence[Example], layer: LossLayer, spans_key: str
     return counts[0]
 
 
-def score_pairs(pipe: Any, examples: list[Example], *, is_default: bool, **kwargs: object) -> Scores:  # noqa: ANN401 (an `sbert` or `sbert_reranker` pipe)
+def score_pairs(pipe: Any, examples: list[Example], *, is_default: bool, **kwargs: object) -> Scores:  # noqa: ANN401 (a pipe of this package)
     """Score the pairs among the examples with the pipe's scorer.
 
     is_default (bool): whether scores without the pipe's name are this pipe's, see SentenceBert.set_hooks.
@@ -289,28 +276,11 @@ def score_pairs(pipe: Any, examples: list[Example], *, is_default: bool, **kwarg
     return scores if is_default else {f"{pipe.name}_{key}": value for key, value in scores.items()}
 
 
-def _received_examples(pipe: Any, examples: Iterable[Example], losses: dict[str, float]) -> list[Example]:  # noqa: ANN401 (an `sbert` or `sbert_reranker` pipe)
-    """Check and count the examples of an update, and add the pipe to its losses."""
-    losses.setdefault(pipe.name, 0.0)
-    examples = list(examples)
-    validate_examples(examples, f"{type(pipe).__name__}.update")
-    pipe.examples_seen += len(examples)
-    return examples
-
-
-def _missing_members(examples: Iterable[Example], spans_key: str) -> str:
-    """Return where members are that no predicted Doc has, for a message."""
-    on_reference = any(members(example.reference, spans_key) for example in examples)
-    return " (example.reference has them: make the predicted Doc by reference.copy())" if on_reference else ""
-
-
 class PairPipe:
     """Base of a pipe whose examples are in doc.spans[spans_key].
 
     scorer (Callable): computes the scores of pairs; None for none.
     examples_seen (int), loss_seen (float): in training, the number of examples, and the sum of the loss.
-    takes_peers (bool): whether it can learn from a batch of which other processes have a part.
-    peers (DistributedContext): in training, those processes; None for this one alone.
     """
 
     name: str
@@ -319,24 +289,15 @@ class PairPipe:
     scorer: Callable[..., Scores] | None
     examples_seen = 0
     loss_seen = 0.0
-    takes_peers = False
-    peers: DistributedContext | None = None
 
     def score(self, examples: Iterable[Example], **kwargs: object) -> Scores:
         """Score the pairs among the examples with the pipe's scorer, see score_pairs."""
         examples = self._scored(list(examples))
         return score_pairs(self, examples, is_default=self._answers(examples), **kwargs)
 
-    def learns_from(self, example: Example) -> bool:
-        """Return whether an example has members."""
-        return bool(members(example.predicted, self.spans_key))
-
-    def _found_members(self, examples: Iterable[Example]) -> str:
-        return _missing_members(examples, self.spans_key)
-
     def _scored(self, examples: list[Example]) -> list[Example]:
         """Return the examples that are scored."""
-        return examples
+        raise NotImplementedError
 
     def _answers(self, examples: list[Example]) -> bool:
         """Return whether scores without a name are those of this pipe."""
@@ -345,5 +306,15 @@ class PairPipe:
     def _received(
         self, examples: Iterable[Example], losses: dict[str, float] | None
     ) -> tuple[list[Example], dict[str, float]]:
+        """Check and count the examples of an update, and add the pipe to its losses."""
         losses = {} if losses is None else losses
-        return _received_examples(self, examples, losses), losses
+        losses.setdefault(self.name, 0.0)
+        examples = list(examples)
+        validate_examples(examples, f"{type(self).__name__}.update")
+        self.examples_seen += len(examples)
+        return examples, losses
+
+    def _found_members(self, examples: Iterable[Example]) -> str:
+        """Return where members are that no predicted Doc has, for a message."""
+        on_reference = any(members(example.reference, self.spans_key) for example in examples)
+        return " (example.reference has them: make the predicted Doc by reference.copy())" if on_reference else ""

@@ -30,7 +30,8 @@ class Batcher:
     count: Callable[[Sequence[int], int], int]
 
     def __call__(self, examples: Iterable[Example]) -> _Batches:
-        return self.make(examples, self.size, self.spans_key)
+        for batch in self.make(examples, self.size, self.spans_key):
+            yield from _with_sizes(batch, self.spans_key)
 
 
 @registry.batchers("spacy-sbert.batch_by_objective.v1")
@@ -57,7 +58,7 @@ def batch_mixed(size: Positive, spans_key: Name = SPANS_KEY) -> Batcher:
 
     size, spans_key, what is returned and the sizes on the examples: see spacy-sbert.batch_by_objective.v1.
     """
-    return Batcher(size, spans_key, _mixed, _count_mixed)
+    return Batcher(size, spans_key, _mixed, lambda counts, size: _count_by_objective([sum(counts)], size))
 
 
 @registry.batchers("spacy-sbert.batch_in_turn.v1")
@@ -76,30 +77,36 @@ def batch_in_turn(size: Positive, spans_key: Name = SPANS_KEY) -> Batcher:
 
 
 def _by_objective(examples: Iterable[Example], size: int, spans_key: str) -> _Batches:
+    return _filled(((kind_of(example.reference, spans_key), example) for example in examples), size)
+
+
+def _mixed(examples: Iterable[Example], size: int, spans_key: str) -> _Batches:
+    return _filled((("", example) for example in examples), size)
+
+
+def _filled(examples: Iterable[tuple[str | None, Example]], size: int) -> _Batches:
+    """Yield batches of one kind each; a single example that is left over joins the batch before it."""
     open_batches: dict[str | None, list[Example]] = {}
     full: dict[str | None, list[Example]] = {}  # held back, in case one example is left over
-    for example in examples:
-        kind = kind_of(example.reference, spans_key)
+    for kind, example in examples:
         batch = open_batches.setdefault(kind, [])
         if len(batch) == size:
             if kind in full:
-                yield from _with_sizes(full[kind], spans_key)
+                yield full[kind]
             full[kind] = batch
             batch = open_batches[kind] = []
         batch.append(example)
     for kind, batch in open_batches.items():
-        yield from _last(full.get(kind, []), batch, size, spans_key)
+        last = full.get(kind, [])
+        if last and len(batch) == 1 and size > 1:
+            yield last + batch
+        else:
+            yield from (part for part in (last, batch) if part)
 
 
-def _mixed(examples: Iterable[Example], size: int, spans_key: str) -> _Batches:
-    full: list[Example] = []
-    batch: list[Example] = []
-    for example in examples:
-        if len(batch) == size:
-            yield from _with_sizes(full, spans_key)
-            full, batch = batch, []
-        batch.append(example)
-    yield from _last(full, batch, size, spans_key)
+def _count_by_objective(counts: Sequence[int], size: int) -> int:
+    """Count batches: a single example that is left over makes one only if there is no other, see _filled."""
+    return sum(n // size + (n % size > 1 or n == 1) for n in counts) if size > 1 else sum(counts)
 
 
 def _in_turn(examples: Iterable[Example], size: int, spans_key: str) -> _Batches:
@@ -115,7 +122,7 @@ def _in_turn(examples: Iterable[Example], size: int, spans_key: str) -> _Batches
             if n_batches[ready] == min(n_batches.values()):
                 batch, waiting[ready] = waiting[ready][:size], waiting[ready][size:]
                 n_batches[ready] += 1
-                yield from _with_sizes(batch, spans_key)
+                yield batch
     for name in (name for name, n in n_batches.items() if not n):  # it would not have one in another epoch either
         kind = "without members" if name is None else f"of the objective '{name}'" if name else "in all"
         raise ValueError(
@@ -124,39 +131,19 @@ def _in_turn(examples: Iterable[Example], size: int, spans_key: str) -> _Batches
         )
 
 
-def _count_by_objective(counts: Sequence[int], size: int) -> int:
-    """Count batches: a single example that is left over makes one only if there is no other, see _last."""
-    return sum(n // size + (n % size > 1 or n == 1) for n in counts) if size > 1 else sum(counts)
-
-
-def _count_mixed(counts: Sequence[int], size: int) -> int:
-    return _count_by_objective([sum(counts)], size)
-
-
 def _count_in_turn(counts: Sequence[int], size: int) -> int:
     """Count batches: the objective with the fewest ends it; others may have had their turn before, with one more."""
     whole = [n // size for n in counts]
     return sum(min(n, min(whole) + 1) for n in whole)
 
 
-def _last(full: list[Example], batch: list[Example], size: int, spans_key: str) -> _Batches:
-    """Yield the last two batches; a single example that is left over joins the one before it."""
-    if full and len(batch) == 1 and size > 1:
-        full, batch = full + batch, []
-    yield from _with_sizes(full, spans_key)
-    yield from _with_sizes(batch, spans_key)
-
-
 def _with_sizes(batch: list[Example], spans_key: str) -> _Batches:
-    """Yield the batch, unless it is empty; its examples have its size until the next one is requested."""
+    """Yield the batch; its examples have the number of those of their objective until the next one is requested."""
     kinds = [kind_of(example.reference, spans_key) for example in batch]
     sizes = Counter(kinds)
-    groups = [
-        (eg.reference.spans[spans_key].attrs, kind) for eg, kind in zip(batch, kinds, strict=True) if kind is not None
-    ]
-    for attrs, kind in groups:
-        attrs["batch_size"] = sizes[kind]
-    if batch:
-        yield batch
-    for attrs, _ in groups:
-        attrs.pop("batch_size", None)
+    groups = [eg.reference.spans[spans_key] for eg in batch if spans_key in eg.reference.spans]
+    for group, kind in zip(groups, (kind for kind in kinds if kind is not None), strict=True):
+        group.attrs["batch_size"] = sizes[kind]
+    yield batch
+    for group in groups:
+        group.attrs.pop("batch_size", None)

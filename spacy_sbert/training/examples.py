@@ -33,10 +33,9 @@ def predicted_score(name: str) -> str:
 
 
 def check_rows(rows: list[tuple[int, int]] | str, doc: Doc, spans_key: str) -> None:
-    """Check that the rows that were encoded are the members of an example.
+    """Raise ValueError if the rows that were encoded are not the members of an example.
 
     rows: start and end token of each, in the order of the text, or a description if they are none.
-    RAISES (ValueError): if they are not.
     """
     expected = sorted((span.start, span.end) for span in members(doc, spans_key))
     if rows != expected:
@@ -75,11 +74,7 @@ def gold_values(
 def scores_of(
     examples: Sequence[Example], ops: Ops, spans_key: str, score_range: tuple[float, float] | None
 ) -> Floats1d:
-    """Return the gold scores, float32 (n,), from example.reference.spans[spans_key].attrs["score"].
-
-    score_range: the lowest and the highest valid score; None for any.
-    RAISES (ValueError): if one is missing, not a finite number, or out of range.
-    """
+    """Return the gold scores, float32 (n,); raise ValueError if one is missing, not finite or out of score_range."""
     scores = [gold_value(example, "score", spans_key) for example in examples]
     low, high = score_range or (-math.inf, math.inf)
     for example, score in zip(examples, scores, strict=True):
@@ -93,26 +88,20 @@ def scores_of(
 
 
 def gold_value(example: Example, gold: str, spans_key: str) -> float:
-    """Return the number in example.reference.spans[spans_key].attrs[gold].
-
-    RAISES (ValueError): if it is missing or not a finite number.
-    """
+    """Return the number in example.reference.spans[spans_key].attrs[gold]; raise ValueError if it is not finite."""
     value = attribute(example.reference, gold, spans_key)
     if not isinstance(value, (int, float, numpy.number)) or not math.isfinite(value):
-        raise ValueError(_no_gold(example, gold, "a finite number", spans_key))
+        raise _no_gold(example, gold, "a finite number", spans_key)
     return float(value)
 
 
 def labels_of(examples: Sequence[Example], spans_key: str) -> list[str]:
-    """Return the gold labels, from example.reference.spans[spans_key].attrs["label"].
-
-    RAISES (ValueError): if one is missing or not a text.
-    """
+    """Return the gold labels, from example.reference.spans[spans_key].attrs["label"]; raise ValueError for no text."""
     labels = []
     for example in examples:
         label = attribute(example.reference, "label", spans_key)
         if not is_text(label) or not label:
-            raise ValueError(_no_gold(example, "label", "a label", spans_key))
+            raise _no_gold(example, "label", "a label", spans_key)
         labels.append(cast(str, label))
     return labels
 
@@ -121,12 +110,17 @@ def _vector_of(example: Example, spans_key: str) -> numpy.ndarray:
     value = attribute(example.reference, "vector", spans_key)
     vector = numpy.asarray([] if value is None else value, dtype="float32")
     if vector.ndim != 1 or not vector.size or not numpy.isfinite(vector).all():
-        raise ValueError(_no_gold(example, "vector", "a teacher's vector", spans_key))
+        raise _no_gold(example, "vector", "a teacher's vector", spans_key)
     return vector
 
 
-def _no_gold(example: Example, gold: str, kind: str, spans_key: str) -> str:
-    return Errors.NO_GOLD.format(text=example.reference.text[:50], gold=gold, kind=kind, key=spans_key)
+def _no_gold(example: Example, gold: str, kind: str, spans_key: str) -> ValueError:
+    place = f"example.reference.spans['{spans_key}'].attrs['{gold}']"
+    return ValueError(
+        f"The example '{example.reference.text[:50]}' has no gold value '{gold}': expected {kind} in {place}. "
+        "spacy-sbert.PairCorpus.v1 and 'python -m spacy sbert convert' set it where the data have it; else choose a "
+        "loss for these data."
+    )
 
 
 def objective_of(example: Example, spans_key: str) -> str:
@@ -152,13 +146,11 @@ def kind_of(doc: Doc, spans_key: str) -> str | None:
 
 
 def count_objectives(corpus: Reader, spans_key: str, nlp: Language | None = None) -> Counts:
-    """Count the examples of each objective that a reader has.
+    """Return how many examples of each objective, by kind_of, a reader has.
 
     corpus (Callable): the reader. If it has a method counts(spans_key), that counts, without making all Docs.
     spans_key (str): where the members are stored.
     nlp (Language): the pipeline to read in, None for reading_pipeline().
-    RETURNS (Counter): how many, by kind_of.
-    RAISES (ValueError): what the reader raises.
     """
     if hasattr(corpus, "counts"):
         return corpus.counts(spans_key)

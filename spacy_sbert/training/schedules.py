@@ -94,15 +94,11 @@ def linear_warmup_of_epochs(
         cannot be read or makes no batch.
     SOURCE: Reimers and Gurevych 2019, section 3.1: one epoch, batches of 16, 2e-5, warm-up over 10 % of the data.
     """
-    settings = {
-        "epochs": (epochs, "a whole number, as training.max_epochs is"),
-        "max_steps": (max_steps, "a whole number, as training.max_steps is"),
-        "corpus": (corpus, "a corpus, such as ${corpora.train}"),
-        "batcher": (batcher, "a batcher, such as ${training.batcher}"),
-    }
-    for name, (value, expected) in settings.items():
+    for name, value in {"epochs": epochs, "max_steps": max_steps, "corpus": corpus, "batcher": batcher}.items():
         if isinstance(value, str) and not _VARIABLE.fullmatch(value):
-            raise ValueError(invalid_value_message(name, value, expected))
+            raise ValueError(
+                invalid_value_message(name, value, "no text but a variable, such as ${training.max_epochs}")
+            )
     if isinstance(epochs, str) or isinstance(max_steps, str) or isinstance(corpus, str) or isinstance(batcher, str):
         return repeat(initial_rate)
     if epochs < 1 and not max_steps:

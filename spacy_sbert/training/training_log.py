@@ -2,7 +2,6 @@
 
 import csv
 import sys
-from collections.abc import Iterator, Mapping
 from io import StringIO
 from pathlib import Path
 from time import perf_counter
@@ -15,8 +14,8 @@ from tqdm import tqdm
 from wasabi import Printer
 
 from ..files.atomic import rewrite_os_errors, write_text
+from .gold import check_labels, check_scored
 from .schedules import epoch_steps
-from .weighted_scores import check_scored, check_weighted_scores
 
 _WIDTH = 12  # of a column
 _SECONDS = 30.0  # between two lines in a log file
@@ -27,7 +26,7 @@ class TrainingLog:
     """Writes one row for each evaluation, and a progress bar or lines between them; see progress_logger."""
 
     def __init__(self, nlp: Language, stdout: IO, stderr: IO, progress_bar: bool, output_file: Path | None):
-        check_weighted_scores(nlp)
+        check_labels(nlp)
         trained = [(name, pipe) for name, pipe in nlp.pipeline if getattr(pipe, "is_trainable", False)]
         # The loss that a shared encoder reports is the size of the gradient that it received.
         self.sources = {name for name, pipe in trained if hasattr(pipe, "listener_map")}
@@ -47,8 +46,7 @@ class TrainingLog:
         self.unscored = 0  # steps since the last evaluation
         self.total = _count_steps(nlp) if progress_bar else None
         # disable=None: no bar if the output is not a terminal
-        disable = None if progress_bar else True
-        self.bar = tqdm(total=self.total, disable=disable, leave=False, file=stderr, unit="step")
+        self.bar = tqdm(total=self.total, disable=None if progress_bar else True, leave=False, file=stderr, unit="step")
         self.has_lines = progress_bar and self.bar.disable
         self._reset_line()
 
@@ -59,15 +57,36 @@ class TrainingLog:
             evaluations.
         """
         self.taken += 1
-        self._update_bar(info)
-        self.unscored = self.unscored + 1 if info is None else 0
-        if info is None:
-            self.done = None if self.done is None else self.done + 1
-            if self.has_lines and perf_counter() - self.line_time >= _SECONDS:
-                self._write_line()
+        if info is not None:
+            self.done, self.unscored = info["step"] + 1, 0
+            self._update_bar()
+            self._write_evaluation(info)
             return
+        self.unscored += 1
+        self.done = None if self.done is None else self.done + 1
+        self._update_bar()
+        if self.has_lines and perf_counter() - self.line_time >= _SECONDS:
+            self._write_line()
+
+    def close(self) -> None:
+        """Close the bar, and report if the last weights were not evaluated."""
+        self.bar.close()
+        if self.unscored:
+            message = (
+                f"Steps after the last evaluation: {self.unscored}. model-last has their weights, model-best has not. "
+                "'spacy train' only evaluates every training.eval_frequency steps; 'spacy sbert train' takes the same "
+                "config, and always evaluates the last step."
+            )
+            self.stdout.write(Printer(no_print=True).info(message) + "\n")
+
+    def _update_bar(self) -> None:
+        done = self.bar.n + 1 if self.done is None else max(self.done, self.bar.n)  # more if resumed
+        self.bar.update(min(done, self.bar.total or sys.maxsize) - self.bar.n)  # spaCy takes one more than max_steps
+        if not self.bar.disable:
+            self.bar.set_postfix_str(f"{self._rate():.1f} examples/s")
+
+    def _write_evaluation(self, info: dict[str, Any]) -> None:
         check_scored(self.score_weights, info["other_scores"])
-        self.done = info["step"] + 1
         losses = {name: float(info["losses"].get(name, 0.0)) for name in self.pipes}
         losses |= {key: float(loss) for key, loss in info["losses"].items() if key not in self.sources}
         names = [name for name, weight in self.score_weights.items() if weight is not None]
@@ -82,25 +101,6 @@ class TrainingLog:
         if self.output_file is not None:
             line = {"epoch": info["epoch"], "step": info["step"], "examples_per_second": round(self._rate(), 2)}
             _append(self.output_file, line | {"losses": losses, "scores": scores, "score": score})
-
-    def close(self) -> None:
-        """Close the bar, and report if the last weights were not evaluated."""
-        self.bar.close()
-        if self.unscored:
-            message = (
-                f"Steps after the last evaluation: {self.unscored}. model-last has their weights, model-best has not. "
-                "'spacy train' only evaluates every training.eval_frequency steps; 'spacy sbert train' takes the same "
-                "config, and always evaluates the last step."
-            )
-            self.stdout.write(Printer(no_print=True).info(message) + "\n")
-
-    def _update_bar(self, info: dict[str, Any] | None) -> None:
-        if self.bar.total is None or self.bar.n < self.bar.total:  # spaCy counts from 0, and so takes one more
-            self.bar.update(1)
-        if info is not None and self.bar.n <= info["step"]:  # resumed from a checkpoint
-            self.bar.update(min(info["step"] + 1, self.bar.total or sys.maxsize) - self.bar.n)
-        if not self.bar.disable:
-            self.bar.set_postfix_str(f"{self._rate():.1f} examples/s")
 
     def _write_row(self, row: dict[str, Any]) -> None:
         printer = Printer(no_print=True)
@@ -162,38 +162,24 @@ def _count_steps(nlp: Language) -> int | None:
 
 
 def _append(path: Path, line: dict[str, Any]) -> None:
-    """Add an evaluation to a log.
+    """Add an evaluation to a log: a row of a table if its name ends in .csv, else a line of JSON.
 
-    path (Path): a table if it ends in .csv, whose columns are named like `losses.sbert`, else lines of JSON. If an
-        evaluation has something new, such as the loss of another objective, the table gets a column for it.
+    The columns of a table are named like `losses.sbert`. A later evaluation may have more, such as the loss of another
+    objective.
     """
     with rewrite_os_errors(path):
         if path.suffix != ".csv":
             with path.open("a", encoding="utf8") as file:
                 file.write(srsly.json_dumps(line) + "\n")
             return
-        row, rows = dict(_flat(line)), []
+        row = {key: value for key, value in line.items() if not isinstance(value, dict)}
+        row |= {f"{part}.{key}": value for part in ("losses", "scores") for key, value in line[part].items()}
+        rows: list[dict[str, Any]] = []
         if path.is_file():
             with path.open(encoding="utf8", newline="") as file:
                 rows = list(csv.DictReader(file))
-        names = list(dict.fromkeys(name for known in (*rows[:1], row) for name in known))
-        is_new = not rows or len(names) > len(rows[0])
         table = StringIO(newline="")
-        writer = csv.DictWriter(table, names, lineterminator="\n")
-        if is_new:
-            writer.writeheader()
-            writer.writerows(rows)
-        writer.writerow(row)
-        if is_new:
-            write_text(path, table.getvalue())
-        else:
-            with path.open("a", encoding="utf8", newline="") as file:
-                file.write(table.getvalue())
-
-
-def _flat(line: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
-    for name, value in line.items():
-        if isinstance(value, Mapping):
-            yield from _flat(value, f"{prefix}{name}.")
-        else:
-            yield prefix + name, value
+        writer = csv.DictWriter(table, list(dict.fromkeys([*(rows or [{}])[0], *row])), lineterminator="\n")
+        writer.writeheader()
+        writer.writerows([*rows, row])
+        write_text(path, table.getvalue())

@@ -1,7 +1,7 @@
-"""One rank of a training, as torchrun starts it, on pipelines that were saved: python one_rank.py FOLDER [--alone].
+"""One rank of a training, as torchrun starts it, on pipelines that were saved: python one_rank.py FOLDER.
 
 For each pipeline in the folder it makes five steps of gradient descent, and saves the gradients of the first, the
-weights after all, and the losses. --alone: each rank computes the loss of its part of the batch.
+weights after all, and the losses.
 """
 
 import os
@@ -17,7 +17,7 @@ from objectives import OBJECTIVES, make_examples, several
 from thinc.api import SGD
 from torch import distributed
 
-from spacy_sbert.distributed.torch_distributed import _parameters_of, _TorchParameter, launched
+from spacy_sbert.distributed.torch_distributed import launched, parameters_of
 from spacy_sbert.distributed.train_loop import _together
 
 SIZES = (6, 6, 6, 6, 5)  # the last is uneven
@@ -34,32 +34,23 @@ def batches(nlp, name):
     return [examples[start : start + size] for start, size in zip(starts, SIZES, strict=True)]
 
 
-def all_parameters(nlp):
-    return list(_parameters_of(pipe.model for _, pipe in nlp.pipeline))
-
-
-def run(nlp, name, ranks, alone=False):
+def run(nlp, name, ranks):
     """RETURNS (dict): arrays by name."""
     optimizer, losses, found = SGD(0.02), [], {}
+    models = [pipe.model for _, pipe in nlp.pipeline]
     with _together(nlp, ranks) as joint:
-        if alone:
-            nlp.get_pipe("sbert").peers = None
         for batch in batches(nlp, name):
             losses.append(joint.update(batch, sgd=False)["sbert"])
             if not found:
-                found = {
-                    f"gradient {i}": one.gradient.numpy().copy()
-                    for i, one in enumerate(all_parameters(nlp))
-                    if one.gradient is not None
-                }
+                gradients = enumerate(gradient for _, gradient, _ in parameters_of(models))
+                found = {f"gradient {i}": d.numpy().copy() for i, d in gradients if d is not None}
             for _, pipe in nlp.pipeline:
                 pipe.finish_update(optimizer)
-    found |= {f"weights {i}": one.weights.numpy().copy() for i, one in enumerate(all_parameters(nlp))}
-    assert any(isinstance(one, _TorchParameter) or one.weights.numel() for one in all_parameters(nlp))
+    found |= {f"weights {i}": weights.numpy().copy() for i, (weights, *_) in enumerate(parameters_of(models))}
     return {**found, "losses": numpy.array(losses)}
 
 
-def main(folder, *options):
+def main(folder):
     with launched(-1) as ranks:
         assert ranks.size == int(os.environ["WORLD_SIZE"])
         joined = weakref.ref(distributed.group.WORLD)
@@ -67,7 +58,7 @@ def main(folder, *options):
             if (path / "config.cfg").exists():
                 nlp = spacy.load(path)
                 name = nlp.config["components"]["sbert"]["loss"] and path.name.split(", ")[1]
-                numpy.savez(path / f"rank{ranks.rank}.npz", **run(nlp, name, ranks, alone="--alone" in options))
+                numpy.savez(path / f"rank{ranks.rank}.npz", **run(nlp, name, ranks))
     assert joined() is None  # else its threads go on while Python ends
 
 

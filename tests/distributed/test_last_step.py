@@ -55,9 +55,8 @@ FLAT = {"training.optimizer.learn_rate": 0.0}  # so that no score is better than
         ({"training.eval_frequency": 2}, [0, 2, 3], ""),
         ({"training.eval_frequency": 2, "training.max_epochs": 0, "training.max_steps": 5}, [0, 2, 4, 5], ""),
         ({"training.eval_frequency": 2, "training.max_epochs": 9, "training.patience": 3, **FLAT}, [0, 2, 3], "for 3"),
-        ({"training.eval_frequency": 3, "training.max_epochs": -1, "training.max_steps": 4}, [0, 3, 4], ""),
     ],
-    ids=["epoch", "max_steps", "patience", "stream"],
+    ids=["epoch", "max_steps", "patience"],
 )
 def test_the_last_step_is_scored(run, tmp_path, settings, steps, why):
     ended = run(**settings)
@@ -72,7 +71,7 @@ def test_the_last_step_is_scored(run, tmp_path, settings, steps, why):
 
 
 def test_interrupted_last_evaluation(run, tmp_path):
-    """What goes on from the checkpoint of the last step takes no step, and scores it."""
+    """A training that resumes from the checkpoint of the last step takes no step, and scores it."""
     settings = {"training.eval_frequency": 2}
     run("straight", **settings)
     with pytest.raises(KeyboardInterrupt):

@@ -9,7 +9,7 @@ import torch
 from pipelines import TRAINED, add_tagger, make_example
 from spacy.training import Example
 
-from spacy_sbert.distributed.torch_distributed import TorchDistributed, _parameters_of
+from spacy_sbert.distributed.torch_distributed import TorchDistributed, parameters_of
 from spacy_sbert.distributed.train_loop import _together
 
 TEXTS = ["A man is eating food.", "The cat sat on the mat.", "He cannot go.", "The dog ran fast."]
@@ -24,13 +24,13 @@ class Pair(TorchDistributed):
         super().__init__()
         self.rank, self.size = rank, 2
 
-    def _of_all(self, values):
-        return [values, values + self.differs]
+    def gather_objects(self, value):
+        return [value, value + self.differs]
 
-    def sum(self, values):
+    def all_reduce(self, values):
         return 2 * values
 
-    def from_first(self, values):
+    def broadcast(self, values):
         return values
 
 
@@ -68,13 +68,15 @@ def test_reranker(tiny_bert, make_nlp):
 
 
 @pytest.mark.spacy_transformers
-def test_nothing_to_train(make_nlp):
-    nlp = ready(make_nlp, frozen_components=["sbert", "transformer"])
-    refused(nlp, r"transformer, sbert")
-
-
-def test_gradient_accumulation(make_nlp):
-    refused(ready(make_nlp, accumulate_gradient=2), r"training.accumulate_gradient is 2")
+@pytest.mark.parametrize(
+    ("training", "message"),
+    [
+        ({"frozen_components": ["sbert", "transformer"]}, "transformer, sbert"),
+        ({"accumulate_gradient": 2}, r"training.accumulate_gradient is 2"),
+    ],
+)
+def test_what_ranks_cannot_train(make_nlp, training, message):
+    refused(ready(make_nlp, **training), message)
 
 
 @pytest.mark.spacy_transformers
@@ -115,7 +117,7 @@ def test_first_rank_evaluates(make_nlp):
     said = []
 
     class Second(Pair):
-        def broadcast_json(self, given):
+        def broadcast_object(self, given):
             return given if self.is_first else said[-1]
 
     def read():
@@ -138,22 +140,22 @@ def test_gradients_are_summed_where_any_rank_has_one(make_nlp, monkeypatch):
     nlp = ready(make_nlp)
 
     class Other(Pair):
-        def sum(self, values):
+        def all_reduce(self, values):
             return values + theirs
 
-    learning = list(_parameters_of([nlp.get_pipe("transformer").model]))
-    size = sum(one.weights.numel() for one in learning)
-    n = len(learning)
-    theirs = torch.zeros(n + 1 + size)
+    models = [nlp.get_pipe("transformer").model]
+    sizes = [weights.numel() for weights, *_ in parameters_of(models)]
+    n = len(sizes)
+    theirs = torch.zeros(n + 1 + sum(sizes))
     theirs[0] = theirs[n] = 1.0  # the other rank has a gradient for the first alone, which has overflowed
-    theirs[n + 1 : n + 1 + learning[0].weights.numel()] = 0.5
+    theirs[n + 1 : n + 1 + sizes[0]] = 0.5
     seen = []
     with _together(nlp, Other()) as joint:
         monkeypatch.setattr(nlp, "update", lambda own: seen.append(own) or {})
         joint.update(examples(nlp))
     assert [example.predicted.text for example in seen[0]] == [example.predicted.text for example in examples(nlp)[::2]]
-    assert (learning[0].gradient == 0.5).all()
-    assert all(one.gradient is None for one in learning[1:])
+    first, *others = [gradient for _, gradient, _ in parameters_of(models)]
+    assert (first == 0.5).all() and all(gradient is None for gradient in others)
     assert nlp.get_pipe("transformer").model.layers[0].shims[0]._grad_scaler.found_inf
 
 
@@ -174,7 +176,7 @@ def test_order_of_gathered_rows():
             super().__init__()
             self.rank, self.size = rank, 3
 
-        def _of_all(self, values):
+        def all_gather(self, values):
             return [pad(rank, values) for rank in range(3)]
 
     def part(rank):
@@ -187,7 +189,5 @@ def test_order_of_gathered_rows():
 
     for rank in range(3):
         ranks = Third(rank)
-        with ranks.sharing([None] * len(counts)):
-            assert numpy.array_equal(ranks.gather(part(rank), counts), whole)
-            assert numpy.array_equal(ranks.own(whole, counts), part(rank))
-        assert ranks.gather(whole, counts) is whole  # no batch is shared any more
+        assert numpy.array_equal(ranks.gather(part(rank), counts), whole)
+        assert numpy.array_equal(ranks.own(whole, counts), part(rank))

@@ -129,28 +129,6 @@ def test_same_seed_same_weights(fit):
     assert not all(numpy.array_equal(runs[0][key], runs[2][key]) for key in runs[0])
 
 
-def test_accumulated_parts_take_the_same_step(fit):
-    """16 pairs in three parts are parts of 5, 5, 5 and 1."""
-    settings = {"training.optimizer.grad_clip": 0.0, "training.dropout": 0.0}
-    whole, parts = (
-        weights_of(fit("sts", f"out{k}", **settings, **{"training.accumulate_gradient": k})) for k in (1, 3)
-    )
-    moved = max(abs(whole[key] - parts[key]).max() for key in whole)
-    assert moved < 2e-6  # of steps of 2e-5
-
-
-@pytest.mark.spacy_transformers
-def test_frozen_transformer_trains_only_the_head(fit, make_nlp):
-    frozen = {"training.frozen_components": ["transformer"], "training.annotating_components": ["transformer"]}
-    nlp = fit("nli", **frozen)
-    assert nlp.meta["performance"]["sbert_loss"] > 0
-    start = make_nlp(TRAINED)
-    for pipeline in (start, nlp):
-        assert pipeline("A man is eating.").has_vector  # loads the weights
-    before, after = weights_of(start), weights_of(nlp)
-    assert all(numpy.array_equal(value, before[key]) for key, value in after.items())
-
-
 # Beside other components
 
 
@@ -305,9 +283,3 @@ def test_weights_and_biases_beside_our_log(fit, tmp_path, monkeypatch, capsys):
     scores = [values["sts_spearman"] for values in sent if "sts_spearman" in values]
     assert [line["scores"]["sts_spearman"] for line in logged(tmp_path)] == pytest.approx([100 * one for one in scores])
     assert len(scores) == 3 and sum("loss_sbert" in values for values in sent) == 3
-
-
-def test_pooling_by_the_command_line(fit):
-    nlp = fit("nli_paper", **{"components.sbert.model.pooling": "max"})
-    assert nlp.config["components"]["sbert"]["model"]["pooling"] == "max"
-    assert nlp.meta["performance"]["sbert_loss"] > 0

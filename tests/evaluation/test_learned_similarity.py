@@ -19,7 +19,7 @@ from spacy_sbert.evaluation.protocols.learned_similarity import (
 )
 from spacy_sbert.evaluation.protocols.sts import GradedPairs
 from spacy_sbert.evaluation.task import MissingData, Run, Settings, Variant
-from spacy_sbert.losses.pair_features import SYMMETRIC, concatenated
+from spacy_sbert.losses.softmax import SYMMETRIC, concatenated
 
 STSB, SICK = TASKS
 WIDTH = 6

@@ -68,8 +68,8 @@ WAYS = [(kind, way) for kind in KINDS for way in KINDS[kind].ways]
 # Margins that three examples can keep, as the vectors of a BiLSTM lie between -1 and 1
 MARGINS = {"MegaBatchMarginLoss": {"margin": 0.4}, "BatchHardTripletLoss": {"margin": 1.0}}
 LOSSES = [*OBJECTIVES, "MultiTaskLoss"]
-# Every encoder with three losses, and every loss with two encoders or more: a loss knows nothing of an encoder.
-CASES = [(*WAYS[i], LOSSES[(3 * i + j) % len(LOSSES)]) for i in range(len(WAYS)) for j in range(3)]
+# Every encoder with two losses, and every loss: a loss knows nothing of an encoder.
+CASES = [(*WAYS[i], LOSSES[(2 * i + j) % len(LOSSES)]) for i in range(len(WAYS)) for j in range(2)]
 
 
 def test_every_registered_loss_is_tried():

@@ -6,12 +6,17 @@ import numpy
 import pytest
 import torch
 
-from spacy_sbert.losses.contrastive import ContrastiveLoss, OnlineContrastiveLoss
-from spacy_sbert.losses.cosent import AnglELoss, CoSENTLoss, _paired_angle
-from spacy_sbert.losses.cosine_similarity import CosineSimilarityLoss
+from spacy_sbert.losses._common import DISTANCES
+from spacy_sbert.losses.distances import (
+    _PAIRWISE,
+    BatchHardTripletLoss,
+    ContrastiveLoss,
+    OnlineContrastiveLoss,
+    TripletLoss,
+)
 from spacy_sbert.losses.distillation import DistillationLoss, ProjectedDistillationLoss
-from spacy_sbert.losses.mega_batch_margin import MegaBatchMarginLoss
-from spacy_sbert.losses.triplet import BatchHardTripletLoss, TripletLoss
+from spacy_sbert.losses.ranking import MegaBatchMarginLoss
+from spacy_sbert.losses.scores import AnglELoss, CoSENTLoss, CosineSimilarityLoss, _paired_angle
 
 RNG = numpy.random.default_rng(4)
 U = RNG.normal(size=(10, 4))
@@ -242,9 +247,9 @@ def test_a_projection_is_saved():
 
 PAIR = MEMBERS[:2]
 REFUSED = [
-    (lambda: TripletLoss("hamming"), "Unknown distance 'hamming'"),
-    (lambda: BatchHardTripletLoss("dot"), "Unknown distance 'dot'"),
-    (lambda: ContrastiveLoss("l7"), "Unknown distance 'l7'"),
+    (lambda: TripletLoss("hamming"), "Cannot use distance = 'hamming'"),
+    (lambda: BatchHardTripletLoss("dot"), "Cannot use distance = 'dot'"),
+    (lambda: ContrastiveLoss("l7"), "Cannot use distance = 'l7'"),
     (lambda: ContrastiveLoss()(([U, V], ALIKE / 2), True), "got 0.5"),
     (lambda: OnlineContrastiveLoss()(([U, V], ALIKE / 2), True), "got 0.5"),
     (lambda: AnglELoss()(([U[:, :3], V[:, :3]], SCORES), True), "expected an even width, got 3"),
@@ -284,3 +289,13 @@ ATTRIBUTES = {
 def test_what_training_reads(build):
     loss = build()
     assert (loss.n_members, loss.gold, loss.whole_batch, loss.is_sum) == ATTRIBUTES[build]
+
+
+@pytest.mark.parametrize("distance", DISTANCES)
+def test_pairwise_distances_have_the_order_of_the_distance(distance):
+    far = _PAIRWISE[distance](U)
+    rows, columns = numpy.indices(far.shape)
+    distances = DISTANCES[distance](U[rows.ravel()], U[columns.ravel()])[0].reshape(far.shape)
+    off_diagonal = ~numpy.eye(10, dtype=bool)
+    order = [numpy.argsort(matrix[off_diagonal].reshape(10, 9), axis=1) for matrix in (far, distances)]
+    assert (order[0] == order[1]).all()

@@ -12,8 +12,8 @@ from thinc.api import Config, Linear, Model
 
 from spacy_sbert.hub.cards import describe
 from spacy_sbert.losses import LossLayer, check_gradient
-from spacy_sbert.losses.by_name import saved_by_name
 from spacy_sbert.losses.softmax import SoftmaxLoss
+from spacy_sbert.losses.wrappers import saved_by_name
 
 MEMBERS = numpy.random.default_rng(0).normal(size=(2, 4, 6))
 GOLD = [0.0, 0.3, 0.6, 1.0]
@@ -153,7 +153,6 @@ def test_what_a_loss_returns_is_checked_in_training(make_nlp, registered, wrong,
 
 
 LOSSES = {
-    "own": OWN,
     "wrapping": {"@layers": "wrapping.v1", "loss": OWN},
     "inside": {"@layers": "spacy-sbert.MatryoshkaLoss.v1", "dims": [16, 8], "loss": OWN},
 }
@@ -194,21 +193,6 @@ def test_a_pipeline_that_was_loaded_without_the_code_is_saved_for_training(make_
     assert found.update(examples, sgd=False) == pytest.approx(expected)
     found.meta["performance"] = {"sbert_loss": 1.0}
     assert describe(found).encoders[0].objectives == ("own.v1 (weight = 0.5, wrong = )",)
-
-
-def test_a_saved_pipeline_gets_another_loss(make_nlp, registered, tmp_path):
-    nlp = make_nlp()
-    examples = [make_example(nlp, *pair) for pair in PAIRS]
-    nlp.initialize(lambda: examples)
-    before = nlp.update(examples, sgd=False)["sbert"]
-    nlp.to_disk(tmp_path / "first")
-    spacy.load(tmp_path / "first", config={"components.sbert.loss": OWN}).to_disk(tmp_path / "start")
-    nlp = spacy.blank("en")
-    nlp.add_pipe("sbert", source=spacy.load(tmp_path / "start"))
-    found = nlp.update([make_example(nlp, *pair) for pair in PAIRS], sgd=False)["sbert"]
-    expected = make_nlp(loss=OWN)
-    expected.initialize(lambda: examples)
-    assert found == pytest.approx(expected.update(examples, sgd=False)["sbert"]) and found != pytest.approx(before)
 
 
 def test_weights_of_a_loss_need_its_code(make_nlp, registered, tmp_path):

@@ -55,6 +55,7 @@ def test_sizes_are_dropped_after_the_batch():
 def test_batches_come_in_turn():
     assert kinds_of(batch_in_turn(2)(make("abaaaaabbbaaaaaaaa"))) == ["aa", "bb", "aa", "bb", "aa"]
     assert sizes_of(batch_in_turn(2)(make("abab"))) == {"aa": [2, 2], "bb": [2, 2]}
+    assert kinds_of(batch_in_turn(2)(make("a" * 12 + "bbbb"))) == ["aa", "bb", "aa", "bb", "aa"]  # in memory: all known
 
 
 @pytest.mark.parametrize(

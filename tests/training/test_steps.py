@@ -2,7 +2,6 @@
 
 import json
 from itertools import islice
-from pathlib import Path
 
 import pytest
 import spacy
@@ -11,12 +10,12 @@ from spacy.tokens import DocBin
 from spacy.training import Corpus
 from spacy.training.loop import create_train_batches
 from spacy.util import registry
+from thinc.api import warmup_linear
 
 from spacy_sbert.readers import MultiCorpus, PairCorpus, TeacherCorpus, convert, example_doc
 from spacy_sbert.training.batchers import batch_by_objective, batch_in_turn, batch_mixed
 from spacy_sbert.training.schedules import epoch_steps, linear_warmup, linear_warmup_of_epochs
 
-ROOT = Path(__file__).parents[2]
 NLP = spacy.blank("en")
 OWN = [batch_by_objective, batch_in_turn, batch_mixed]
 COLUMNS = {"format": "table", "members": ["a", "b"]}
@@ -57,18 +56,15 @@ def readers(table, tmp_path):
     pairs = {size: PairCorpus(table(size), **COLUMNS) for size in (12, 33, 8)}
     named = {"x": pairs[12], "y": pairs[33], "z": pairs[8]}
     files = [table(20), tmp_path / "pairs.spacy", table(9)]
-    yield "one file", PairCorpus(table(33), **COLUMNS)
     yield "limit", PairCorpus(table(33), limit=17, **COLUMNS)
     yield ".spacy", PairCorpus(tmp_path / "pairs.spacy", limit=36)
     yield ".spacy with objectives", PairCorpus(noted(tmp_path))
     yield "several files, a limit in the second", PairCorpus(files[::2], limit=25, **COLUMNS)
     yield "shuffled", PairCorpus(files[::2], shuffle_buffer=7, **COLUMNS)
-    yield "other spans", PairCorpus(table(33), spans_key="k", **COLUMNS)
+    yield "other spans", PairCorpus(table(9), spans_key="k", **COLUMNS)
     yield "not pairs", entities(tmp_path, 29)
     yield "objectives", MultiCorpus(named)
     yield "weights", MultiCorpus(named, weights={"x": 1.0, "y": 2.0, "z": 9.0})
-    yield "in turn", MultiCorpus(named, sampling="round_robin")
-    yield "pairs and others", MultiCorpus({"x": pairs[12], "docs": entities(tmp_path, 29)})
     yield "both in turn", MultiCorpus({"x": pairs[12], "docs": entities(tmp_path, 29)}, sampling="round_robin")
     mixed = MultiCorpus({"docs": entities(tmp_path, 29), "y": pairs[33]})
     yield "mixed", MultiCorpus({"x": mixed, "z": pairs[8]})
@@ -76,8 +72,7 @@ def readers(table, tmp_path):
     yield "mixed in turn", MultiCorpus({"x": mixed, "z": pairs[33]}, sampling="round_robin")
 
 
-@pytest.mark.parametrize("size", [1, 4])
-@pytest.mark.parametrize("make", OWN)
+@pytest.mark.parametrize(("make", "size"), [*((make, 4) for make in OWN), (batch_by_objective, 1)])
 def test_steps_equal_those_of_spacys_loop(table, tmp_path, make, size):
     for (name, counted), (_, read) in zip(readers(table, tmp_path), readers(table, tmp_path), strict=True):
         assert epoch_steps(counted, make(size)) == loop_steps(read, make(size)), name
@@ -113,19 +108,6 @@ def test_counting_keeps_the_order_of_the_reader(table):
         return [example.reference.text for example in corpus(NLP)]
 
     assert orders(0) == orders(2)
-
-
-def test_late_objective_has_its_turn():
-    """Before, its place in the shuffled corpus said how many batches the others had."""
-    corpus = [example for n, name in ((200, "large"), (8, "small")) for example in objective(n, name)]
-    batches = list(batch_in_turn(4)(corpus))
-    names = [batch[0].reference.spans["sbert"].attrs["objective"] for batch in batches]
-    assert names == ["large", "small", "large", "small", "large"][: len(names)] and len(names) == 5
-
-
-def objective(size, name):
-    corpus = MultiCorpus({name: lambda nlp: islice(PairCorpus(ROOT / "assets" / "pairs-train.csv")(nlp), size)})
-    return corpus(NLP)
 
 
 # The schedule
@@ -166,3 +148,17 @@ def test_a_length_is_needed(table, epochs, message):
         schedule(PairCorpus(table(9), **COLUMNS), epochs, 0)
     with pytest.raises(ValueError, match="makes no batch"):
         schedule(lambda nlp: iter(()), 1, 0)
+
+
+def test_equals_thinc_warmup_in_steps():
+    ours = list(islice(linear_warmup(2e-5, total_steps=360, warmup=0.1), 400))
+    assert ours == pytest.approx(list(islice(warmup_linear(2e-5, 36, 360), 400)))
+    assert ours[0] == 0.0 and ours[36] == 2e-5 and ours[360] == 0.0
+    assert list(islice(linear_warmup(1.0, total_steps=2, warmup=0), 4)) == [1.0, 0.5, 0.0, 0.0]
+    assert list(islice(linear_warmup(2e-5, 360, start_step=7), 300)) == ours[7:307]
+
+
+@pytest.mark.parametrize("warmup", [-0.1, 1, 36])
+def test_warmup_is_a_fraction(warmup):
+    with pytest.raises(ValueError, match="expected a fraction"):
+        linear_warmup(1.0, 10, warmup)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy
 
-from ...losses.pair_features import SYMMETRIC, concatenated
+from ...losses.softmax import SYMMETRIC, concatenated
 from ...readers.arguments import AFS_MAX_SCORE, AFS_TOPICS, ASPECT_FILE, afs_files, afs_rows, aspect_rows
 from ...similarity import cosine
 from ..encoders import sklearn_module

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy
 
-from ...losses.pair_features import SYMMETRIC, concatenated
+from ...losses.softmax import SYMMETRIC, concatenated
 from ...readers.examples import Row
 from ..encoders import sklearn_module
 from ..results import Json, digits, intervals_of, mean_of

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy
 import torch
 
-from ...losses.pair_features import SYMMETRIC, concatenated
+from ...losses.softmax import SYMMETRIC, concatenated
 from ...similarity import cosine, pearson
 from ..encoders import sklearn_module
 from ..results import MSE, Json, intervals_of, spearman_of

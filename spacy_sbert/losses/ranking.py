@@ -1,17 +1,30 @@
-"""The in-batch ranking objective: an anchor should find its positive among those of the whole batch."""
+"""In-batch ranking objectives: an anchor should find its positive among those of the whole batch."""
 
 from collections.abc import Callable
 from functools import partial
+from typing import Any, Literal
 
+import numpy
 from spacy.util import registry
 from thinc.types import Floats2d, FloatsXd, Ints1d, Ints2d
 from thinc.util import get_array_module
 
-from ..errors import Errors
-from ..validation import Positive, PositiveFloat, validated
-from ._common import Backprop, LossLayer, Members, check_inputs, choose, cross_entropy, label_encode, unit_rows
+from ..validation import NonNegativeFloat, Positive, PositiveFloat, validated
+from ._common import (
+    Backprop,
+    LossLayer,
+    Members,
+    check_inputs,
+    cosine_distance,
+    cross_entropy,
+    label_encode,
+    sum_rows,
+    triplet_hinge,
+    unit_rows,
+)
 
 _Inputs = tuple[Members, list[list[str]]]
+_Similarity = Literal["cosine", "dot"]
 # Make the similarity matrix a matrix product: from rows to the rows that are multiplied, and their backprop
 _SIMILARITIES: dict[str, Callable[[Floats2d], tuple[Floats2d, Callable[[Floats2d], Floats2d]]]] = {
     "cosine": lambda x: unit_rows(x, True),
@@ -22,7 +35,7 @@ _SIMILARITIES: dict[str, Callable[[Floats2d], tuple[Floats2d, Callable[[Floats2d
 @registry.layers("spacy-sbert.MultipleNegativesRankingLoss.v1")
 @validated
 def MultipleNegativesRankingLoss(
-    scale: PositiveFloat = 20.0, similarity: str = "cosine", symmetric: bool = False
+    scale: PositiveFloat = 20.0, similarity: _Similarity = "cosine", symmetric: bool = False
 ) -> LossLayer:
     """Cross-entropy of choosing each anchor's positive among all positives and hard negatives of the batch.
 
@@ -35,36 +48,48 @@ def MultipleNegativesRankingLoss(
     similarity (str): "cosine", or "dot" (with a scale of 1).
     symmetric (bool): whether to average with the loss of choosing each positive's anchor among a_1 .. a_n.
     Input: [a, p] or [a, p, n], each float (n, width), and the texts, list[list[str]], n of each member.
-    Output: the loss, a float. Its backprop takes a factor on the loss and returns one derivative a member.
-    RAISES (ValueError): if the similarity is unknown, members and texts do not have the same number of rows, or the
-        batch is one pair.
+    RAISES (ValueError): if the batch is one pair.
     SOURCE: Henderson et al. 2017, section 4.4 (Multiple negatives); van den Oord et al. 2018, section 2.3.
     """
-    return _ranking_layer("MultipleNegativesRankingLoss", scale, similarity, symmetric)
+    return _ranking_loss("MultipleNegativesRankingLoss", scale, similarity, symmetric)
 
 
-def _ranking_layer(
+@registry.layers("spacy-sbert.CachedMultipleNegativesRankingLoss.v1")
+@validated
+def CachedMultipleNegativesRankingLoss(
+    mini_batch_size: Positive = 32,
+    scale: PositiveFloat = 20.0,
+    similarity: _Similarity = "cosine",
+    symmetric: bool = False,
+) -> LossLayer:
+    """MultipleNegativesRankingLoss, the same value and gradient, with memory for mini_batch_size rows instead of all.
+
+    loss = -1/n sum_i log(exp(scale sim(a_i, p_i)) / sum_c exp(scale sim(a_i, c)))
+
+    The scores are computed block by block. The `sbert` pipe reads mini_batch_size from the layer and runs the encoder
+    on that many rows at once, too: first without keeping activations, and again when their gradient is known.
+
+    mini_batch_size (int): how many rows at once.
+    scale, similarity, symmetric, input: as of MultipleNegativesRankingLoss.
+    SOURCE: Gao et al. 2021, section 3.
+    """
+    return _ranking_loss("CachedMultipleNegativesRankingLoss", scale, similarity, symmetric, mini_batch_size)
+
+
+def _ranking_loss(
     name: str, scale: float, similarity: str, symmetric: bool, mini_batch_size: int | None = None
 ) -> LossLayer:
-    """Return the layer of a name, which holds the scores of mini_batch_size rows at once, None for all."""
-    choose(_SIMILARITIES, similarity, loss=name, setting="similarity")
-    return LossLayer(
-        name,
-        partial(_forward, scale=scale, similarity=similarity, symmetric=symmetric),
-        n_members=[2, 3],
-        gold="text",
-        whole_batch=True,
-        mini_batch_size=mini_batch_size,
-    )
+    forward = partial(_rank, scale=scale, similarity=similarity, symmetric=symmetric)
+    return LossLayer(name, forward, n_members=[2, 3], gold="text", whole_batch=True, mini_batch_size=mini_batch_size)
 
 
-def _forward(
+def _rank(
     model: LossLayer, inputs: _Inputs, is_train: bool, *, scale: float, similarity: str, symmetric: bool
 ) -> tuple[float, Backprop]:
     members, texts = inputs
     check_inputs(model, members, *map(len, texts))
-    if len(members) == 2 and len(members[0]) < 2:
-        raise ValueError(Errors.NO_NEGATIVES.format(loss=model.name))
+    if len(members) == 2:
+        _check_negatives(model, members)
     xp = get_array_module(members[0])
     ids = label_encode(texts, xp)
     compared = [_SIMILARITIES[similarity](member) for member in members]
@@ -91,26 +116,12 @@ def _forward(
     return float(value), backprop
 
 
-@registry.layers("spacy-sbert.CachedMultipleNegativesRankingLoss.v1")
-@validated
-def CachedMultipleNegativesRankingLoss(
-    mini_batch_size: Positive = 32, scale: PositiveFloat = 20.0, similarity: str = "cosine", symmetric: bool = False
-) -> LossLayer:
-    """MultipleNegativesRankingLoss, the same value and gradient, with memory for mini_batch_size rows instead of all.
-
-    loss = -1/n sum_i log(exp(scale sim(a_i, p_i)) / sum_c exp(scale sim(a_i, c)))
-
-    The scores are computed block by block. The `sbert` pipe reads mini_batch_size from the layer and runs the encoder
-    on that many rows at once, too: first without keeping activations, and again when their gradient is known.
-
-    mini_batch_size (int): how many rows at once.
-    scale, similarity, symmetric: as in MultipleNegativesRankingLoss.
-    Input: [a, p] or [a, p, n], each float (n, width), and the texts, list[list[str]], n of each member.
-    Output: the loss, a float. Its backprop takes a factor on the loss and returns one derivative a member.
-    RAISES (ValueError): as MultipleNegativesRankingLoss, and for a setting of another type or range.
-    SOURCE: Gao et al. 2021, section 3.
-    """
-    return _ranking_layer("CachedMultipleNegativesRankingLoss", scale, similarity, symmetric, mini_batch_size)
+def _check_negatives(model: LossLayer, members: Members) -> None:
+    if len(members[0]) < 2:
+        raise ValueError(
+            f"The loss '{model.name}' got a batch of one pair, which has no negatives to rank. Set "
+            "training.batcher.size to at least 2, or give each example a third member, its hard negative."
+        )
 
 
 def _in_batch_cross_entropy(
@@ -132,7 +143,7 @@ def _in_batch_cross_entropy(
     for start in range(0, n, block_size):
         rows = xp.arange(start, min(start + block_size, n))
         scores = scale * (queries[rows] @ candidates.T)
-        scores = xp.where(false_negatives(ids, rows), -xp.inf, scores)
+        scores = xp.where(_false_negatives(ids, rows), -xp.inf, scores)
         losses, d_scores = cross_entropy(scores, rows)
         d_scores = d_scores * (scale / n)
         total += xp.sum(losses)
@@ -141,7 +152,7 @@ def _in_batch_cross_entropy(
     return total / n, [d_queries, *xp.split(d_candidates, len(answers))]
 
 
-def false_negatives(ids: Ints2d, rows: Ints1d) -> Ints2d:
+def _false_negatives(ids: Ints2d, rows: Ints1d) -> Ints2d:
     """Return which answers of other rows are right for a query, too.
 
     These are answers with the text of the query or of its own answer, and answers to a query of the same text. A hard
@@ -161,3 +172,60 @@ def false_negatives(ids: Ints2d, rows: Ints1d) -> Ints2d:
     elsewhere = ~same(xp.arange(len(query)), xp.arange(len(query)))
     of_hard = [same(query, hard) | same(answer, hard) for hard in hard_negatives]
     return xp.concatenate([repeated & elsewhere, *of_hard], axis=1)
+
+
+@registry.layers("spacy-sbert.MegaBatchMarginLoss.v1")
+@validated
+def MegaBatchMarginLoss(margin: NonNegativeFloat = 0.4) -> LossLayer:
+    """Penalize the most similar wrong positive of the batch if it is not a margin less similar than the right one.
+
+    loss = 1/n sum_i max(margin - cos(a_i, p_i) + cos(a_i, p_(t_i)), 0),   t_i = argmax_(j wrong for i) cos(a_i, p_j)
+
+    Wrong are all but those known to be right, too, as in MultipleNegativesRankingLoss; a pair without a wrong one
+    counts nothing. The larger the batch, the harder the negatives: a batch of hundreds of pairs is a mega-batch of the
+    source, and one step here.
+
+    margin (float): by how much the right one should be more similar.
+    Input: [a, p], each float (n, width), and the texts, list[list[str]], n of each member.
+    RAISES (ValueError): if the batch is one pair.
+    SOURCE: Wieting and Gimpel 2018 (ParaNMT-50M), section 4.
+    """
+    forward = partial(_mega_batch, margin=margin)
+    return LossLayer("MegaBatchMarginLoss", forward, n_members=[2], gold="text", whole_batch=True)
+
+
+def _mega_batch(model: LossLayer, inputs: _Inputs, is_train: bool, *, margin: float) -> tuple[float, Backprop]:
+    members, texts = inputs
+    check_inputs(model, members, *map(len, texts))
+    _check_negatives(model, members)
+    anchors, positives = members
+    n, xp = len(anchors), get_array_module(anchors)
+    rows, hardest = _hardest_negatives(anchors, positives, label_encode(texts, numpy))
+    if not len(rows):
+        return 0.0, lambda d_loss=1.0: [xp.zeros_like(member) for member in members]
+    triplets = anchors[rows], positives[rows], positives[hardest]
+    value, back_to_triplets = triplet_hinge(*triplets, measure=cosine_distance, margin=margin)
+
+    def backprop(d_loss: float = 1.0) -> Members:
+        d_rows, d_positive, d_negative = back_to_triplets(d_loss * len(rows) / n)
+        d_anchors, d_positives = (xp.zeros_like(member) for member in members)
+        d_anchors[rows], d_positives[rows] = d_rows, d_positive
+        return [d_anchors, d_positives + sum_rows(d_negative, hardest, n)]
+
+    return value * len(rows) / n, backprop
+
+
+def _hardest_negatives(anchors: Floats2d, positives: Floats2d, ids: Ints2d) -> tuple[Ints1d, Ints1d]:
+    """Return the anchors that have a wrong positive, and the most similar of these.
+
+    ids (int (2, n)): equal numbers for equal texts, on the host, so that the anchors are known without waiting for the
+        device.
+    RETURNS (int (m,), int (m,)): rows of both.
+    """
+    xp = get_array_module(anchors)
+    (unit_anchors, _), (unit_positives, _) = unit_rows(anchors, True), unit_rows(positives, True)
+    all_rows: Any = numpy.arange(len(anchors))
+    right = _false_negatives(ids, all_rows) | numpy.eye(len(anchors), dtype=bool)
+    similar = xp.where(xp.asarray(right), -xp.inf, unit_anchors @ unit_positives.T)
+    rows = xp.asarray(numpy.flatnonzero(~right.all(axis=1)))
+    return rows, similar[rows].argmax(axis=1)

@@ -1,8 +1,8 @@
 import numpy
 import pytest
 
-from spacy_sbert.losses import multiple_negatives_ranking
-from spacy_sbert.losses.multiple_negatives_ranking import (
+from spacy_sbert.losses import ranking
+from spacy_sbert.losses.ranking import (
     CachedMultipleNegativesRankingLoss,
     MultipleNegativesRankingLoss,
 )
@@ -104,41 +104,14 @@ def test_cached_is_the_same(judge, texts, n_members, similarity, symmetric, mini
 
 def test_cached_holds_no_more_rows_than_it_says(monkeypatch):
     seen = []
-    wrapped = multiple_negatives_ranking.cross_entropy
+    wrapped = ranking.cross_entropy
     monkeypatch.setattr(
-        multiple_negatives_ranking,
+        ranking,
         "cross_entropy",
         lambda scores, rows: seen.append(scores.shape) or wrapped(scores, rows),
     )
     CachedMultipleNegativesRankingLoss(3)((MEMBERS, DISTINCT), True)
     assert seen == [(3, 14), (3, 14), (1, 14)]
-
-
-@pytest.mark.parametrize(
-    ("texts", "gone"),
-    [
-        ([["a", "b", "c"], ["p", "p", "q"]], (0, 1)),  # the same positive
-        ([["a", "b", "c"], ["p", "a", "q"]], (0, 1)),  # the anchor itself
-        ([["a", "a", "c"], ["p", "q", "r"]], (0, 1)),  # another positive of the same anchor
-        ([["a", "b", "c"], ["p", "q", "r"], ["n", "p", "m"]], (0, 4)),  # a hard negative that is the positive
-        ([["a", "b", "c"], ["p", "q", "r"], ["p", "n", "m"]], (0, 3)),  # its own one, too
-        ([["a", "b", "c"], ["p", "q", "r"], ["n", "m", "b"]], (1, 5)),  # a hard negative that is the anchor
-    ],
-)
-def test_repeated_texts_are_no_negatives(texts, gone):
-    """What an anchor learns does not depend on the vector that is left out, and did depend on it otherwise."""
-    query, column = gone
-    members = [member[:3].copy() for member in MEMBERS[: len(texts)]]
-    moved = [member.copy() for member in members]
-    moved[1 + column // 3][column % 3] += 1
-    loss = MultipleNegativesRankingLoss(1.0, "dot")
-
-    def change(texts):
-        before, after = (loss((given, texts), True)[1]()[0][query] for given in (members, moved))
-        return abs(after - before).max()
-
-    assert change(texts) == 0.0
-    assert change([of_member[:3] for of_member in DISTINCT[: len(texts)]]) > 1e-6
 
 
 def test_anchor_without_negatives_adds_nothing():
@@ -172,7 +145,7 @@ def test_errors(build):
     assert (loss.n_members, loss.gold, loss.whole_batch, loss.is_sum) == ((2, 3), "text", True, False)
     with pytest.raises(ValueError, match=r"Set training.batcher.size to at least 2"):
         build()(([member[:1] for member in MEMBERS[:2]], [["a"], ["p"]]), True)
-    with pytest.raises(ValueError, match=r"Unknown similarity 'angle' .* expected one of cosine, dot"):
+    with pytest.raises(ValueError, match=r"Cannot use similarity = 'angle': expected 'cosine' or 'dot'"):
         build(similarity="angle")
     with pytest.raises(ValueError, match="got 7, 7, 7 and 6"):
         build()((MEMBERS[:2], [DISTINCT[0], DISTINCT[1][:6]]), True)

@@ -1,0 +1,217 @@
+"""Objectives of distances: contrastive and triplet losses. Alike texts should be near, unlike ones a margin apart."""
+
+import math
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import numpy
+from spacy.util import registry
+from thinc.types import Floats1d, Floats2d, Ints1d
+from thinc.util import get_array_module
+
+from ..validation import SCORE_RANGE, NonNegativeFloat, validated
+from ._common import (
+    DISTANCES,
+    Backprop,
+    Distance,
+    LossLayer,
+    Members,
+    check_inputs,
+    label_encode,
+    mean_square,
+    pair_loss,
+    sum_rows,
+    triplet_hinge,
+    unit_rows,
+)
+
+
+@registry.layers("spacy-sbert.ContrastiveLoss.v1")
+@validated
+def ContrastiveLoss(distance: Distance = "cosine", margin: NonNegativeFloat = 0.5) -> LossLayer:
+    """Mean squared distance of alike pairs, and squared shortfall of unlike pairs from the margin.
+
+    loss = 1/2n sum_i [y_i d_i^2 + (1 - y_i) max(margin - d_i, 0)^2],   d_i = d(u_i, v_i)
+
+    distance (str): d, "euclidean" | "cosine" (1 - cos) | "manhattan".
+    margin (float): how far apart an unlike pair should be.
+    Input: [u, v], each float (n, width), and y, float (n,), 1 for an alike pair and 0 for an unlike one.
+    RAISES (ValueError): if a gold value is neither 0 nor 1.
+    SOURCE: Hadsell, Chopra and LeCun 2006, section 2.1.
+    """
+    loss = partial(_contrastive, margin=margin)
+    return pair_loss("ContrastiveLoss", DISTANCES[distance], loss, score_range=SCORE_RANGE)
+
+
+def _contrastive(
+    model: LossLayer, distance: Floats1d, gold: Floats1d, *, margin: float
+) -> tuple[float, Callable[[float], Floats1d]]:
+    errors = _errors(distance, gold, margin)
+    value = mean_square(errors) / 2
+    _check_binary(model, gold, value)
+    return value, lambda d_loss: 2 * errors * (d_loss / (2 * len(gold)))
+
+
+@registry.layers("spacy-sbert.OnlineContrastiveLoss.v1")
+@validated
+def OnlineContrastiveLoss(distance: Distance = "cosine", margin: NonNegativeFloat = 0.5) -> LossLayer:
+    """ContrastiveLoss of the pairs that are hard to tell, summed rather than averaged, and without its 1/2.
+
+    loss = sum_{i alike, d_i > min d of the unlike} d_i^2
+         + sum_{i unlike, d_i < max d of the alike} max(margin - d_i, 0)^2,   d_i = d(u_i, v_i)
+
+    If a batch has fewer than two pairs of the other kind, the mean d of the own kind is the bound.
+
+    distance, margin, input, errors: as of ContrastiveLoss.
+    SOURCE: Hadsell, Chopra and LeCun 2006, section 2.1; the choice of hard pairs is that of sentence-transformers.
+    """
+    loss, kind = partial(_online_contrastive, margin=margin), {"whole_batch": True, "is_sum": True}
+    return pair_loss("OnlineContrastiveLoss", DISTANCES[distance], loss, score_range=SCORE_RANGE, **kind)
+
+
+def _online_contrastive(
+    model: LossLayer, distance: Floats1d, gold: Floats1d, *, margin: float
+) -> tuple[float, Callable[[float], Floats1d]]:
+    xp, alike = get_array_module(distance), gold == 1
+    far = alike & (distance > _bound(distance, alike, xp.where(alike, xp.inf, distance).min()))
+    near = ~alike & (distance < _bound(distance, ~alike, xp.where(alike, distance, -xp.inf).max()))
+    errors = _errors(distance, gold, margin) * (far | near).astype(distance.dtype)
+    value = mean_square(errors, "sum")
+    _check_binary(model, gold, value)
+    return value, lambda d_loss: 2 * errors * d_loss
+
+
+def _errors(distance: Floats1d, gold: Floats1d, margin: float) -> Floats1d:
+    """Return d of alike pairs, -max(margin - d, 0) of unlike ones, NaN of pairs that are neither, (n,)."""
+    xp = get_array_module(distance)
+    return xp.where(gold == 1, distance, xp.where(gold == 0, -xp.maximum(margin - distance, 0), xp.nan))
+
+
+def _check_binary(model: LossLayer, gold: Floats1d, value: float) -> None:
+    """Raise ValueError if a gold value is neither 0 nor 1.
+
+    The gold is only looked at if the loss is not a number: the host would wait for the device.
+    """
+    wrong = gold[(gold != 0) & (gold != 1)] if math.isnan(value) else []
+    if len(wrong):
+        raise ValueError(
+            f"The loss '{model.name}' expects gold scores of 0 (unlike) or 1 (alike), got {float(wrong[0])}."
+        )
+
+
+def _bound(distance: Floats1d, kind: Floats1d, extreme: Floats1d) -> Floats1d:
+    """Return the distance beyond which pairs of a kind are hard, ().
+
+    It is the extreme of the other kind, or the mean of this kind if there are fewer than two pairs of the other. They
+    are counted on the device, for which the host does not wait.
+    """
+    xp = get_array_module(distance)
+    mean = xp.where(kind, distance, 0).sum() / xp.maximum(xp.sum(kind), 1).astype(distance.dtype)
+    return xp.where(xp.sum(~kind) > 1, extreme, mean)
+
+
+@registry.layers("spacy-sbert.TripletLoss.v1")
+@validated
+def TripletLoss(distance: Distance = "euclidean", margin: NonNegativeFloat = 1.0) -> LossLayer:
+    """Penalize a negative that is not a margin farther from the anchor than the positive.
+
+    loss = 1/n sum_i max(d(a_i, p_i) - d(a_i, n_i) + margin, 0)
+
+    distance (str): d, "euclidean" | "cosine" (1 - cos) | "manhattan".
+    margin (float): by how much the negative should be farther.
+    Input: [a, p, n], each float (n, width): anchors, positives, negatives; and None.
+    SOURCE: Reimers and Gurevych 2019, section 3 (Triplet Objective Function).
+    """
+    return LossLayer("TripletLoss", partial(_triplets, distance=distance, margin=margin), n_members=[3], gold=None)
+
+
+def _triplets(
+    model: LossLayer, inputs: tuple[Members, None], is_train: bool, *, distance: str, margin: float
+) -> tuple[float, Backprop]:
+    check_inputs(model, inputs[0])
+    return triplet_hinge(*inputs[0], measure=DISTANCES[distance], margin=margin)
+
+
+@registry.layers("spacy-sbert.BatchHardTripletLoss.v1")
+@validated
+def BatchHardTripletLoss(distance: Distance = "euclidean", margin: NonNegativeFloat = 5.0) -> LossLayer:
+    """TripletLoss of each text with the farthest text of its label and the nearest text of another.
+
+    loss = mean_i max(max_{j != i: y_j = y_i} d(x_i, x_j) - min_{k: y_k != y_i} d(x_i, x_k) + margin, 0)
+
+    The mean is over the texts that have both; the loss is 0 if none has.
+
+    distance (str): d, "euclidean" | "cosine" (1 - cos) | "manhattan".
+    margin (float): by how much the texts of another label should be farther.
+    Input: [x], float (n, width), and y, list[str] of n labels.
+    SOURCE: Hermans, Beyer and Leibe 2017, section 2 (Batch Hard).
+    """
+    forward = partial(_batch_hard, distance=distance, margin=margin)
+    return LossLayer("BatchHardTripletLoss", forward, n_members=[1], gold="label", whole_batch=True)
+
+
+def _batch_hard(
+    model: LossLayer, inputs: tuple[Members, list[str]], is_train: bool, *, distance: str, margin: float
+) -> tuple[float, Backprop]:
+    members, labels = inputs
+    check_inputs(model, members, len(labels))
+    X = members[0]
+    triplets = _hardest_triplets(_PAIRWISE[distance](X), label_encode([labels], numpy)[0])
+    if not len(triplets[0]):
+        return 0.0, lambda d_loss=1.0: [get_array_module(X).zeros_like(X)]
+    value, back_to_triplets = triplet_hinge(*(X[rows] for rows in triplets), measure=DISTANCES[distance], margin=margin)
+
+    def backprop(d_loss: float = 1.0) -> Members:
+        dX = get_array_module(X).zeros_like(X)
+        for rows, d in zip(triplets, back_to_triplets(d_loss), strict=True):
+            dX += sum_rows(d, rows, len(X))
+        return [dX]
+
+    return value, backprop
+
+
+def _hardest_triplets(distances: Floats2d, labels: Any) -> list[Ints1d]:  # noqa: ANN401 (int (n,) of NumPy)
+    """Return the anchors that have a positive and a negative, the farthest positive and the nearest negative of each.
+
+    distances (float (n, n)): on any device.
+    labels (int (n,)): on the host, so that the anchors are known without waiting for the device.
+    """
+    xp = get_array_module(distances)
+    alike = labels[:, None] == labels[None, :]
+    positive = alike & ~numpy.eye(len(labels), dtype=bool)
+    anchors = xp.asarray(numpy.flatnonzero(positive.any(axis=1) & ~alike.all(axis=1)))
+    farthest = xp.where(xp.asarray(positive), distances, -xp.inf).argmax(axis=1)
+    nearest = xp.where(xp.asarray(alike), xp.inf, distances).argmin(axis=1)
+    return [anchors, farthest[anchors], nearest[anchors]]
+
+
+def _pairwise_euclidean(X: Floats2d) -> Floats2d:
+    """Return the square of the distance of each row to each, up to a factor."""
+    xp = get_array_module(X)
+    x = xp.asarray(X, dtype="float64")  # float32 would leave only rounding errors of long vectors near each other
+    longest = abs(x).max()
+    x = x / xp.where(longest == 0, 1.0, longest)
+    squares = (x * x).sum(axis=1)
+    return squares[:, None] + squares[None, :] - 2 * x @ x.T
+
+
+def _pairwise_cosine(X: Floats2d) -> Floats2d:
+    """Return the cosine distance of each row to each, less 1."""
+    unit, _ = unit_rows(X, True)
+    return -unit @ unit.T
+
+
+def _pairwise_manhattan(X: Floats2d) -> Floats2d:
+    xp = get_array_module(X)
+    distances = xp.zeros((len(X), len(X)), dtype=X.dtype)
+    for column in xp.asarray(X.T):  # (n, n) in memory, not (n, n, width)
+        distances += abs(column[:, None] - column[None, :])
+    return distances
+
+
+_PAIRWISE: dict[str, Callable[[Floats2d], Floats2d]] = {  # (n, width) to (n, n), in the order of the distances
+    "euclidean": _pairwise_euclidean,
+    "cosine": _pairwise_cosine,
+    "manhattan": _pairwise_manhattan,
+}

@@ -1,0 +1,246 @@
+"""Losses that are made of other losses: at several widths, of several objectives, or looked up by name."""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
+from typing import Annotated, Any, cast
+
+from pydantic import Field
+from spacy.util import registry
+from thinc.api import Model
+from thinc.types import Floats2d
+from thinc.util import get_array_module
+
+from ..validation import Name, NonNegativeFloat, Width, validated
+from ._common import Backprop, LossLayer, Members
+
+_Inputs = tuple[Members, object]
+_MAX_LAYERS = 1000
+
+
+def _check_inner(layer: object, loss: str, setting: str) -> LossLayer:
+    """Return a layer that will be part of another loss; raise ValueError if it is no single loss."""
+    if not isinstance(layer, LossLayer):
+        kind = f"the Thinc model '{layer.name}'" if isinstance(layer, Model) else repr(layer)
+        raise ValueError(
+            f"The loss '{loss}' is built of loss layers, such as spacy-sbert.CosineSimilarityLoss.v1, got {kind}. Set "
+            f"@layers to one of them in {setting}, or to a function of yours that returns a "
+            "spacy_sbert.losses.LossLayer."
+        )
+    if not layer.n_members:
+        raise ValueError(
+            f"The loss '{loss}' cannot contain '{layer.name}', which has several objectives. Make '{layer.name}' the "
+            "outermost loss."
+        )
+    return layer
+
+
+@registry.layers("spacy-sbert.MatryoshkaLoss.v1")
+@validated
+def MatryoshkaLoss(loss: object, dims: Sequence[Width], weights: Sequence[NonNegativeFloat] | None = None) -> LossLayer:
+    """Weighted sum of a loss over vectors cut to several widths, so that cut vectors are useful, too.
+
+    loss = sum_k w_k loss_k(x[:, :d_k])
+
+    loss (Model): a loss layer; each width gets a copy, because a classifier depends on the width.
+    dims (list[int]): d, the widths; the encoder's own should be among them.
+    weights (list[float]): w, 1 each by default.
+    Input: the members, each float (n, width), and the gold values, as the inner loss takes them; gold vectors are cut
+        with the members.
+    RAISES (ValueError): if loss is not a loss layer or has several objectives; if dims are empty or repeated, or
+        weights not as many; if the members are narrower than one of dims.
+    SOURCE: Kusupati et al. 2022, section 3.
+    """
+    name = "MatryoshkaLoss"
+    inner = _check_inner(loss, name, "loss")
+    if not dims or len(set(dims)) < len(dims):
+        raise ValueError(f"The loss '{name}' cannot work with dims = {dims}: expected positive numbers, each once.")
+    factors = [1.0] * len(dims) if weights is None else list(weights)
+    if len(factors) != len(dims):
+        raise ValueError(
+            f"The loss '{name}' cannot work with weights = {weights}: expected {len(dims)} numbers, one for each of "
+            "dims."
+        )
+    return LossLayer(
+        name,
+        partial(_forward_widths, dims=dims, weights=factors),
+        init=partial(_init_widths, dims=dims),
+        layers=[inner.copy() for _ in dims],
+        n_members=inner.n_members,
+        gold=inner.gold,
+        whole_batch=inner.whole_batch,
+        is_sum=inner.is_sum,
+        score_range=inner.score_range,
+        mini_batch_size=inner.mini_batch_size,
+    )
+
+
+def _init_widths(model: LossLayer, X: _Inputs | None = None, Y: None = None, *, dims: Sequence[int]) -> None:
+    for layer, dim in zip(model.layers, dims, strict=True):
+        layer.initialize(X=None if X is None else _cut(model, X, dim))
+
+
+def _forward_widths(
+    model: LossLayer, inputs: _Inputs, is_train: bool, *, dims: Sequence[int], weights: list[float]
+) -> tuple[float, Backprop]:
+    losses = [layer(_cut(model, inputs, dim), is_train) for layer, dim in zip(model.layers, dims, strict=True)]
+
+    def backprop(d_loss: float = 1.0) -> Members:
+        d_members = [get_array_module(member).zeros_like(member) for member in inputs[0]]
+        for dim, weight, (_, back) in zip(dims, weights, losses, strict=True):
+            for d_member, d_cut in zip(d_members, back(weight * d_loss), strict=True):
+                d_member[:, :dim] += d_cut
+        return d_members
+
+    return sum(weight * value for weight, (value, _) in zip(weights, losses, strict=True)), backprop
+
+
+def _cut(model: LossLayer, inputs: _Inputs, dim: int) -> _Inputs:
+    """Return the first dim dimensions of the members, and of gold vectors."""
+    members, gold = inputs
+    narrowest = min(member.shape[1] for member in members)
+    if narrowest < dim:
+        raise ValueError(
+            f"The loss '{model.name}' cannot cut vectors to {dim} dimensions: they are {narrowest} wide. Lower its "
+            f"dims to at most {narrowest}."
+        )
+    return [member[:, :dim] for member in members], cast(Floats2d, gold)[:, :dim] if model.gold == "vector" else gold
+
+
+class _MultiTaskLayer(LossLayer):
+    """A loss layer that holds others. weights (dict[str, float]): how much each counts, in the order of the layers."""
+
+    weights: dict[str, float]
+
+
+@registry.layers("spacy-sbert.MultiTaskLoss.v1")
+@validated
+def MultiTaskLoss(
+    objectives: dict[str, object],  # confection would check a Model before it is built
+    weights: dict[str, NonNegativeFloat] | None = None,
+) -> LossLayer:
+    """Sum of several losses, each of the examples that are marked with its name.
+
+    loss = sum_k w_k loss_k(members_k, gold_k)
+
+    objectives (dict[str, Model]): the losses by name.
+    weights (dict[str, float]): w by name, 1 by default.
+    Input: dict by name, for the objectives that the batch has examples of, of the members and gold values that the loss
+        takes.
+    Output: dict[str, float], w_k loss_k by name. Its backprop takes a factor on the loss and returns a dict by name of
+        one derivative a member.
+    RAISES (ValueError): if there is no objective, or one is not a loss layer or has several objectives itself; if
+        weights or the input name an unknown one.
+    SOURCE: Caruana 1997.
+    """
+    name = "MultiTaskLoss"
+    if not objectives:
+        raise ValueError(
+            f"The loss '{name}' has no objectives: expected at least one in [components.sbert.loss.objectives]."
+        )
+    names = sorted(objectives)
+    layers = [_check_inner(objectives[objective], name, "objectives") for objective in names]
+    model = _MultiTaskLayer(
+        name,
+        _forward_objectives,
+        init=_init_objectives,
+        layers=layers,
+        n_members=[],
+        gold=None,
+        whole_batch=any(layer.whole_batch for layer in layers),
+        attrs={"objectives": names},
+        mini_batch_size=min(filter(None, (layer.mini_batch_size for layer in layers)), default=None),
+    )
+    model.weights = dict.fromkeys(names, 1.0)
+    _check_names(model, weights or {}, "weights")
+    model.weights |= weights or {}
+    return model
+
+
+def _init_objectives(model: _MultiTaskLayer, X: dict[str, _Inputs] | None = None, Y: None = None) -> None:
+    """Initialize the objectives that there are examples of."""
+    for name, layer in _layers(model, X or {}).items():
+        layer.initialize(X=(X or {}).get(name))
+
+
+def _forward_objectives(
+    model: _MultiTaskLayer, inputs: dict[str, _Inputs], is_train: bool
+) -> tuple[dict[str, float], Callable[[float], dict[str, Members]]]:
+    layers = _layers(model, inputs)
+    losses = {name: layers[name](inputs[name], is_train) for name in inputs}
+
+    def backprop(d_loss: float = 1.0) -> dict[str, Members]:
+        return {name: back(model.weights[name] * d_loss) for name, (_, back) in losses.items()}
+
+    return {name: model.weights[name] * value for name, (value, _) in losses.items()}, backprop
+
+
+def _layers(model: _MultiTaskLayer, inputs: Iterable[str]) -> dict[str, Model]:
+    names, saved = list(model.weights), model.attrs["objectives"]
+    if saved != names:
+        raise ValueError(
+            f"The loss '{model.name}' was saved with the objectives {', '.join(saved)}, but the config names "
+            f"{', '.join(names)}. Name them as they were saved."
+        )
+    _check_names(model, inputs, "named by an example")
+    return dict(zip(names, model.layers, strict=True))
+
+
+def _check_names(model: _MultiTaskLayer, names: Iterable[str], where: str) -> None:
+    for name in names:
+        if name not in model.weights:
+            raise ValueError(
+                f"The loss '{model.name}' has no objective '{name}' ({where}): expected one of "
+                f"{', '.join(model.weights)}."
+            )
+
+
+@registry.layers("spacy-sbert.LossByName.v1")
+@validated
+def LossByName(
+    name: Name,
+    settings: dict[str, object] | None = None,
+    n_layers: Annotated[int, Field(ge=1, le=_MAX_LAYERS)] = 1,
+) -> Model:
+    """Return the loss of a registered function, or, if none has this name, a layer that cannot be trained.
+
+    A pipeline that was trained with a loss of the user's own is saved with this in its place, see saved_by_name. So it
+    can be loaded and used without the code of the loss.
+
+    name (str): of the function in registry.layers. settings (dict): its arguments.
+    n_layers (int): how many nodes the Model of the loss has, by which Thinc recognizes what it saved.
+    RAISES (ValueError): if it is trained, and no function of this name is registered.
+    """
+    if registry.has("layers", name):
+        return registry.resolve({"loss": {"@layers": name, **(settings or {})}})["loss"]
+    forward = partial(_unavailable, name=name)
+    layers: list[Model] = [Model(name, forward) for _ in range(n_layers - 1)]
+    return LossLayer(name, forward, layers=layers, n_members=[1, 2, 3], gold=None)
+
+
+def _unavailable(model: Model, inputs: object, is_train: bool, *, name: str) -> object:
+    raise ValueError(
+        f"Cannot train with the loss '{name}', which no code in this process registers. Import its module before you "
+        "load the pipeline, or give its file with --code."
+    )
+
+
+def saved_by_name(block: Any, interpolated: Any) -> Any:  # noqa: ANN401 (any part of a config)
+    """Return the block of a config with LossByName in place of each function that no installed package provides.
+
+    Losses with parameters stay as they are: without their code these could not be loaded.
+
+    block (dict): of the loss, or anything in it. interpolated (dict): the same without variables.
+    """
+    if not isinstance(block, Mapping):
+        return block
+    replaced = {key: saved_by_name(value, interpolated[key]) for key, value in block.items()}
+    name = block.get("@layers")
+    layers: Any = registry.layers
+    if name is None or "*" in block or layers.get_entry_point(name) is not None:
+        return replaced
+    nodes = list(registry.resolve({"loss": interpolated})["loss"].walk())
+    learns = any(node.param_names or node.shims or node.dim_names or node.ref_names for node in nodes)
+    if learns or len(nodes) > _MAX_LAYERS:
+        return replaced
+    settings = {key: value for key, value in replaced.items() if key != "@layers"}
+    return {"@layers": "spacy-sbert.LossByName.v1", "name": name, "settings": settings, "n_layers": len(nodes)}

@@ -1,0 +1,158 @@
+"""Losses that are made of others: their values and gradients are those of the parts, and saving keeps the heads."""
+
+import numpy
+import pytest
+import srsly
+from gradients import finite_differences, relative_error
+
+from spacy_sbert.losses.distillation import DistillationLoss
+from spacy_sbert.losses.ranking import CachedMultipleNegativesRankingLoss
+from spacy_sbert.losses.scores import CoSENTLoss, CosineSimilarityLoss
+from spacy_sbert.losses.softmax import SoftmaxLoss
+from spacy_sbert.losses.wrappers import MatryoshkaLoss, MultiTaskLoss
+from spacy_sbert.models.heads import unit_length
+
+RNG = numpy.random.default_rng(10)
+MEMBERS = [RNG.normal(size=(5, 6)) for _ in range(2)]
+SCORES, LABELS = RNG.uniform(size=5), list("abcab")
+DIMS, WEIGHTS = [6, 4, 2], [1.0, 0.5, 2.0]
+NLI, STS = (MEMBERS, LABELS), ([RNG.normal(size=(3, 4)) for _ in range(2)], RNG.uniform(size=3))
+
+# Several widths
+
+
+def test_value_is_the_weighted_sum():
+    parts = [CosineSimilarityLoss()(([m[:, :dim] for m in MEMBERS], SCORES), True)[0] for dim in DIMS]
+    for weights, expected in ((WEIGHTS, parts[0] + 0.5 * parts[1] + 2 * parts[2]), (None, sum(parts))):
+        value, _ = MatryoshkaLoss(CosineSimilarityLoss(), DIMS, weights)((MEMBERS, SCORES), True)
+        assert value == pytest.approx(expected)
+
+
+@pytest.mark.parametrize(
+    ("inner", "gold"),
+    [
+        (CosineSimilarityLoss, SCORES),
+        (SoftmaxLoss, LABELS),
+        (DistillationLoss, RNG.normal(size=(5, 6))),
+        (CachedMultipleNegativesRankingLoss, [list("abcde"), list("fghij")]),
+    ],
+)
+def test_gradients_of_widths(judge, inner, gold):
+    for weights in (None, WEIGHTS):
+        loss = MatryoshkaLoss(inner(), DIMS, weights).initialize(X=(MEMBERS, gold))
+        judge.gradients(loss, MEMBERS, gold)
+    judge.float32(MatryoshkaLoss(inner(), DIMS).initialize(X=(MEMBERS, gold)), MEMBERS, gold)
+
+
+def test_agrees_with_sentence_transformers(judge, embedder, st_losses):
+    torch = pytest.importorskip("torch")
+    model = embedder(6)
+    theirs = st_losses.MatryoshkaLoss(model, st_losses.CoSENTLoss(model), DIMS, WEIGHTS)
+    reference = lambda tensors: theirs([{"vectors": x} for x in tensors], torch.tensor(SCORES))  # noqa: E731
+    judge.parity(MatryoshkaLoss(CoSENTLoss(), DIMS, WEIGHTS), MEMBERS, SCORES, reference, 1e-9)
+
+
+def test_each_width_has_its_head_and_they_survive_saving():
+    loss = MatryoshkaLoss(SoftmaxLoss(learn_rate_factor=4.0), DIMS).initialize(X=NLI)
+    assert [layer.get_dim("nI") for layer in loss.layers] == [18, 12, 6]
+    assert all(layer.learn_rate_factor == 4.0 and layer.attrs["labels"] == ["a", "b", "c"] for layer in loss.layers)
+    loaded = MatryoshkaLoss(SoftmaxLoss(), DIMS).from_bytes(loss.to_bytes())
+    assert loaded(NLI, True)[0] == loss(NLI, True)[0] == loaded.initialize()(NLI, True)[0]
+    weightless = MatryoshkaLoss(SoftmaxLoss(), DIMS, [0.0, 0.0, 0.0]).from_bytes(loss.to_bytes())
+    assert weightless(NLI, True)[0] == 0.0  # weights are the config's
+
+
+# Several objectives
+
+
+def build(weights=None, **objectives):
+    return MultiTaskLoss({"sts": CosineSimilarityLoss(), "nli": SoftmaxLoss(), **objectives}, weights)
+
+
+def test_values_and_gradients_are_weighted():
+    loss = build({"sts": 0.5}).initialize(X={"nli": NLI, "sts": STS})
+    values, backprop = loss({"nli": NLI, "sts": STS}, True)
+    gradients = backprop(2.0)
+    assert list(values) == list(gradients) == ["nli", "sts"]
+    value, sts_backprop = CosineSimilarityLoss()(STS, True)
+    assert values["sts"] == value / 2
+    for given, expected in zip(gradients["sts"], sts_backprop(1.0), strict=True):
+        assert numpy.allclose(given, expected)
+    head = dict(zip(loss.attrs["objectives"], loss.layers, strict=True))["nli"]
+    assert values["nli"] == head(NLI, True)[0]
+    assert head.has_grad("W")
+
+
+@pytest.mark.parametrize(("name", "inputs"), [("nli", NLI), ("sts", STS)])
+def test_gradients_of_objectives(name, inputs):
+    loss = build({"sts": 0.3, "nli": 3.0}).initialize(X={"nli": NLI, "sts": STS})
+    members, gold = [member.copy() for member in inputs[0]], inputs[1]
+    given = loss({name: (members, gold)}, True)[1]()
+    assert list(given) == [name]
+    for member, d_member in zip(members, given[name], strict=True):
+        expected = finite_differences(lambda _: loss({name: (members, gold)}, True)[0][name], member)
+        assert relative_error(d_member, expected) < 1e-6
+
+
+def test_saved_objectives():
+    loss = build(wide=MatryoshkaLoss(SoftmaxLoss(), [4, 2])).initialize(X={"nli": NLI, "wide": NLI})
+    fresh = build({"nli": 2.0}, wide=MatryoshkaLoss(SoftmaxLoss(), [4, 2]))
+    loaded = fresh.from_bytes(loss.to_bytes())
+    inputs = {"nli": NLI, "wide": NLI, "sts": STS}
+    values, expected = loaded(inputs, True)[0], loss(inputs, True)[0]
+    assert values == {**expected, "nli": 2 * expected["nli"]}  # the weights are the config's
+    other = MultiTaskLoss({"sts": CosineSimilarityLoss(), "snli": SoftmaxLoss()})
+    other.from_bytes(build().to_bytes())
+    with pytest.raises(ValueError, match="saved with the objectives nli, sts, but the config names snli, sts"):
+        other({"sts": STS}, True)
+
+
+CONSTANTS = ("n_members", "gold", "whole_batch", "is_sum")
+
+
+def test_saved_attributes_replace_no_constant():
+    def constants(loss):
+        return [[getattr(node, name) for name in CONSTANTS] for node in loss.walk()]
+
+    state = srsly.msgpack_loads(build().initialize(X={"nli": NLI}).to_bytes())
+    for attrs in state["attrs"]:
+        attrs.update(
+            {key: srsly.msgpack_dumps(value) for key, value in zip(CONSTANTS, ([7], "text", 1, 1), strict=True)}
+        )
+    assert constants(build().from_bytes(srsly.msgpack_dumps(state))) == constants(build())
+
+
+def test_attributes_of_several_objectives():
+    loss = build()
+    assert loss.attrs == {"objectives": ["nli", "sts"]}
+    assert [getattr(loss, name) for name in CONSTANTS] == [(), None, False, False]
+    assert loss.weights == {"nli": 1.0, "sts": 1.0} and loss.mini_batch_size is None
+    cached = build(a=CachedMultipleNegativesRankingLoss(8), b=CachedMultipleNegativesRankingLoss(4))
+    assert cached.mini_batch_size == 4 and cached.whole_batch
+    copied = build({"sts": 3.0}).copy()
+    assert copied.weights == {"nli": 1.0, "sts": 3.0} and copied({"sts": STS}, True)[0]["sts"] > 0
+
+
+COSINE = CosineSimilarityLoss()
+REFUSED = [
+    *((lambda dims=dims: MatryoshkaLoss(COSINE, dims), "Cannot use dims = ") for dims in ([0], [-1, 3], [2**16 + 1])),
+    *((lambda dims=dims: MatryoshkaLoss(COSINE, dims), "positive numbers, each once") for dims in ([], [4, 4])),
+    (lambda: MatryoshkaLoss(COSINE, DIMS, [1.0]), r"cannot work with weights = \[1.0\]: expected 3 numbers"),
+    (lambda: MatryoshkaLoss(COSINE, [8, 4])((MEMBERS, SCORES), True), "to 8 dimensions: they are 6 wide"),
+    (lambda: MatryoshkaLoss(SoftmaxLoss(), [8, 4]).initialize(X=NLI), "to 8 dimensions: they are 6 wide"),
+    (lambda: MatryoshkaLoss(unit_length(), DIMS), "is built of loss layers, .* got the Thinc model 'unit_length'"),
+    (lambda: MatryoshkaLoss(MultiTaskLoss({"one": COSINE}), DIMS), "cannot contain 'MultiTaskLoss'"),
+    (lambda: MultiTaskLoss({}), "has no objectives: expected at least one"),
+    (lambda: build({"qqp": 1.0}), r"no objective 'qqp' \(weights\): expected one of nli, sts"),
+    (lambda: build()({"qqp": STS}, True), r"no objective 'qqp' \(named by an example\): expected one of nli, sts"),
+    (lambda: build().initialize(X={"qqp": STS}), "no objective 'qqp'"),
+    (lambda: MultiTaskLoss({"one": "two"}), "is built of loss layers"),
+    (lambda: MultiTaskLoss({"all": build()}), "cannot contain 'MultiTaskLoss'"),
+    (lambda: build()({"nli": NLI}, True), "has a classifier that was not initialized"),
+]
+
+
+@pytest.mark.parametrize(("use", "message"), REFUSED)
+def test_refused(use, message):
+    with pytest.raises(ValueError, match=message):
+        use()
