@@ -337,10 +337,10 @@ def test_with_much_to_train_one_network_is_enough(tmp_path, monkeypatch):
 
 def test_another_than_the_first_normalization_can_win(tmp_path):
     class Shifted(Cued):
-        """Numbers so small that regularised regression finds the cue after z-scoring alone."""
+        """Numbers so small that regularized regression finds the cue only after z-scoring."""
 
         def vector(self, text):
-            return 1e-3 * super().vector(text)
+            return 1e-4 * super().vector(text)
 
     write_treebank(tmp_path, "01", train=60, dev=40, test=40)
     result = run("SST-2", tmp_path, Shifted(), normalizations=("none", "zscore"))
