@@ -205,10 +205,6 @@ class ShardEncoder:
             write_table(file.read_row_group(shard.row_group, columns=known), local)
 
 
-# Encodes shards in some order; the last argument is `restart`.
-Engine = Callable[[WorkerConfig, Sequence[Shard], bool], Iterator[ShardResult]]
-
-
 @dataclass(frozen=True)
 class DatasetReport:
     """Counts of a data set.
@@ -248,7 +244,7 @@ def encode_dataset(
     shard: str | None = None,
     scratch: Path | str | None = None,
     restart: bool = False,
-    engine: Engine | None = None,
+    engine: Callable[[WorkerConfig, Sequence[Shard], bool], Iterator[ShardResult]] | None = None,
     progress: bool = False,
     **options: Any,  # noqa: ANN401 (of different types)
 ) -> DatasetReport:

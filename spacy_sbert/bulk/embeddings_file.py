@@ -20,7 +20,6 @@ if TYPE_CHECKING:
 
 MadeOf = dict[str, str | bool | int | None]  # what vectors depend on, by the name that messages use
 ENCODER_DIGEST = "encoder (SHA-256)"
-DTYPES = ("float32", "float16")
 NO_PYARROW = "Writing {path} needs pyarrow. Install it: pip install 'spacy-sbert[parquet]'."
 _SUFFIXES = (".npy", ".parquet")
 _BLOCK_ROWS = 2**12
@@ -135,7 +134,7 @@ class ArrayReader:
     def __init__(self, file: "NativeFile"):
         read_magic(file)
         shape, fortran, self._dtype = read_array_header_1_0(file)
-        if fortran or self._dtype.name not in DTYPES or len(shape) != 2:
+        if fortran or self._dtype.name not in ("float32", "float16") or len(shape) != 2:
             raise ValueError(f"an array of {self._dtype} of shape {shape}")
         self.shape = shape[0], shape[1]
         self._file, self._start = file, file.tell()

@@ -30,7 +30,6 @@ from ..pipeline.sbert import SentenceBert
 from ..progress import progress_bar
 from ..validation import NonNegative, Positive, Processes, Width, check_fields, validated
 from .embeddings_file import (
-    DTYPES,
     ENCODER_DIGEST,
     FileRecord,
     MadeOf,
@@ -48,16 +47,13 @@ _PACKAGES = ("spacy-sbert", "spacy", "thinc", "torch", "transformers", "tokenize
 
 @dataclass(frozen=True)
 class Encoding:
-    """Options of encode_file that its output depends on, with their defaults.
-
-    RAISES (ValueError): for an option of another type or range, or an unknown dtype.
-    """
+    """Options of encode_file that its output depends on. RAISES (ValueError): for another type or range."""
 
     column: str = "text"
     header: bool = True
     id_column: str | None = None
     with_text: bool = False
-    dtype: str = "float32"
+    dtype: Literal["float32", "float16"] = "float32"
     window: Positive = 4096
     max_batch_items: NonNegative = 0
     prompt_name: str | None = None
@@ -66,8 +62,6 @@ class Encoding:
 
     def __post_init__(self) -> None:
         check_fields(self)
-        if self.dtype not in DTYPES:
-            raise ValueError(f"Unknown dtype '{self.dtype}' of the output: expected one of {', '.join(DTYPES)}.")
 
     @property
     def with_columns(self) -> bool:
@@ -186,8 +180,7 @@ class PartialRun:
             self.manifest = parse_checksummed(_Manifest, self._run.read_bytes())
         except ValueError as error:
             raise ValueError(
-                f"{self.folder} holds an interrupted run whose run.json cannot be read ({reason_of(error)}). "
-                "Start over with --restart."
+                f"Cannot resume the run of {self._run}: it is damaged ({reason_of(error)}). Start over with --restart."
             ) from error
         if differing := differences(self.manifest.made_of, made_of):
             raise ValueError(
@@ -293,7 +286,7 @@ def encode_file(
     header: bool = True,
     id_column: str | None = None,
     with_text: bool = False,
-    dtype: str = "float32",
+    dtype: Literal["float32", "float16"] = "float32",
     window: Positive = 4096,
     max_batch_items: NonNegative = 0,
     n_process: Processes = 1,

@@ -362,7 +362,6 @@ _METHODS: dict[str, tuple[Callable[..., numpy.ndarray], tuple[str, ...]]] = {
 }
 
 
-@validated
 def search_folder(
     pipe: SentenceBert,
     folder: Path,

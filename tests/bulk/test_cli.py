@@ -24,7 +24,7 @@ def pipeline(tiny_bert, tmp_path_factory):
 
 def encode(*arguments):
     found = CliRunner().invoke(app, ["encode", *map(str, arguments)])
-    return found.exit_code, " ".join(found.output.split())
+    return found.exit_code, " ".join(found.output.replace("\u2502", " ").split())
 
 
 def test_encode(pipeline, sbert, texts, write_texts, tmp_path):
@@ -52,6 +52,26 @@ def test_refused(pipeline, texts, write_texts, tmp_path):
     ):
         code, said = encode(path, tmp_path / "out.npy", "--pipeline", pipeline, *options)
         assert code == 1 and message in said and not list(tmp_path.glob("out*"))
+
+
+def test_forms_of_the_command(pipeline, sbert, tmp_path):
+    """`encode PIPELINE INPUT OUTPUT`, as the other commands have it, and `encode INPUT OUTPUT`."""
+    texts, paths = ["the cat sat", "a dog ran", "he"], (tmp_path / "texts.txt", tmp_path / "out.npy")
+    paths[0].write_text("\n".join(texts) + "\n")
+    for given, expected, message in (
+        ([pipeline, *paths, "--pipeline", pipeline], 1, "--pipeline"),
+        ([], 2, "no OUTPUT"),
+        ([paths[0]], 2, "no OUTPUT"),
+        ([pipeline, *paths, "--pipe", "none"], 1, "'none'"),
+        ([pipeline, *paths, "--gpu-id", 0, "--gpu-ids", "0,1"], 1, "--gpu-id"),
+    ):
+        code, said = encode(*given)
+        assert code == expected and message in said and not paths[1].exists()
+    forms = [(pipeline, *paths, "--pipe", "encoder"), (*paths, "-p", pipeline), (pipeline, *paths, "--gpu-ids", "")]
+    for form in [*forms, ("-q", pipeline, *paths, "--gpu-id", "-1")]:
+        code, said = encode(*form, "--overwrite")
+        assert code == 0 and "Wrote 3 vectors" in said, said
+        assert numpy.allclose(numpy.load(paths[1]), sbert.encode(texts), atol=1e-6)
 
 
 def test_stopped_and_resumed(pipeline, texts, write_texts, tmp_path, monkeypatch):

@@ -46,15 +46,6 @@ def test_line_ends(tmp_path):
     assert [row.text for row in read(tmp_path / "a.tsv")] == ["a", ""]
 
 
-def test_columns_by_number(tmp_path):
-    (tmp_path / "a.tsv").write_text('x\t"one\ny\ttwo\n', encoding="utf8")
-    assert [row.text for row in read(tmp_path / "a.tsv", TextColumns("1", header=False))] == ['"one', "two"]
-    (tmp_path / "a.csv").write_text('x,"one\ntwo"\n', encoding="utf8")
-    assert [row.text for row in read(tmp_path / "a.csv", TextColumns("1", header=False))] == ["one\ntwo"]
-    with pytest.raises(ValueError, match="'text': expected a number counted from 0, such as --column 1"):
-        read(tmp_path / "a.csv", TextColumns(header=False))
-
-
 @pytest.mark.parametrize("name", ["a.txt", "a.jsonl", "a.csv", "a.tsv", "a.parquet"])
 def test_long_lines(sbert, write_texts, tmp_path, name):
     limit = csv.field_size_limit()
