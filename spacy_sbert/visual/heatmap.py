@@ -165,11 +165,7 @@ def _check_range(low: float | None, high: float | None) -> None:
 
 
 def _range(cosines: numpy.ndarray, low: float | None, high: float | None) -> tuple[float, float]:
-    """Return the similarities of the outermost colours: those given, or the range of cosines in whole hundredths.
-
-    cosines (float64): those to tell apart, without that of any text to itself. low, high: None for one not given. If
-        only one is given, the other is -1 or 1; so are both if all cosines are equal but for less than 0.01.
-    """
+    """Return the similarities of the outermost colours: those given, or the range of cosines in whole hundredths."""
     if low is None and high is None and cosines.size and numpy.ptp(cosines) >= _MIN_RANGE:
         lowest, highest = numpy.floor(100 * cosines.min() + 1e-6), numpy.ceil(100 * cosines.max() - 1e-6)
         return float(lowest) / 100, float(highest) / 100
@@ -177,11 +173,7 @@ def _range(cosines: numpy.ndarray, low: float | None, high: float | None) -> tup
 
 
 def _cosines(u: numpy.ndarray, v: numpy.ndarray) -> numpy.ndarray:
-    """Return the cosine of each vector of u and each of v: float64 (n, m).
-
-    u (float64 (n, width)), v (float64 (m, width)): of length 1 or 0.
-    RAISES (ValueError): if the widths differ.
-    """
+    """Return the cosine, float64 (n, m), of each vector of u (n, width) and each of v (m, width), of length 1 or 0."""
     if u.shape[1] != v.shape[1]:
         raise ValueError(Errors.UNEQUAL_WIDTHS.format(ours=u.shape[1], theirs=v.shape[1]))
     return numpy.clip(u @ v.T, -1.0, 1.0)  # rounding may exceed them
@@ -218,13 +210,10 @@ def _heads(texts: Sequence[Text], order: Iterable[int]) -> list[Head]:
 def _table(
     heads: Sequence[Head], columns: Sequence[Head], cosines: numpy.ndarray, low: float, high: float
 ) -> dict[str, object]:
-    """Return the variables of visual/heatmap.html.
+    """Return the variables of visual/heatmap.html, for cosines float64 (n, m).
 
-    Each cell has its colour, and its number with four and with two digits. The legend has the colours from low to high,
-    the similarities below them with their places from 0 to 1, and the one from which the bars of the cells are
-    measured.
-
-    heads (n), columns (m): of the rows and of the columns. cosines: float64 (n, m).
+    bar, marks: the colours from low to high, and similarities below them with their places from 0 to 1. zero: the
+    similarity from which the bars of the cells are measured.
     """
     inner = 0.0 if low < 0 < high else (low + high) / 2
     share = (inner - low) / (high - low)
