@@ -212,7 +212,8 @@ class SentenceReranker(PairPipe, ChecksummedPipe):
         check_device(device, self.model.ops)
         check_form(convert_to_numpy=convert_to_numpy, convert_to_tensor=convert_to_tensor)
         total, shown = len(pairs) if isinstance(pairs, Sized) else None, progress or bool(show_progress_bar)
-        parts, stream = [], (_texts_of(pair, number) for number, pair in enumerate(pairs))
+        parts = []
+        stream = (_texts_of(pair, number) for number, pair in enumerate(pairs))
         with self._notices.one_for_cuts(), progress_bar(total, shown=shown, unit="pairs") as bar:
             for window in minibatch(stream, min(WINDOW, batch_size or WINDOW)):
                 parts.append(self._score_window(window, activation_fn, apply_softmax=apply_softmax))

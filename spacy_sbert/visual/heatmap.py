@@ -57,7 +57,7 @@ def heatmap(
     """
     _check_range(low, high)
     square = columns is None
-    by_similarity = order == "similarity" or (order is None and square and not isinstance(docs, Doc | Span))
+    by_similarity = order == "similarity" or (order is None and square and not isinstance(docs, (Doc, Span)))
     rows = list(as_rows(docs))
     others = rows if columns is None else list(as_rows(columns))
     check_counts(len(rows), len(others), square=square)
@@ -120,11 +120,9 @@ def tokens(
     if left_out := sum(map(len, texts)) - len(rows) - len(columns):
         counted = "1 token without a vector is" if left_out == 1 else f"{left_out} tokens without a vector are"
         note += f" {counted} left out: white space, or beyond the encoder's limit."
-    heads = [
-        [{"place": place, "number": "", "label": text[place].text} for place in places]
-        for text, places in zip(texts, (rows, columns), strict=True)
-    ]
-    drawn: dict[str, Any] = _table(*heads, cosines, low, high)
+    down: list[Head] = [{"place": place, "number": "", "label": texts[0][place].text} for place in rows]
+    across: list[Head] = [{"place": place, "number": "", "label": texts[1][place].text} for place in columns]
+    drawn: dict[str, Any] = _table(down, across, cosines, low, high)
     for _, cells in drawn["rows"]:
         best = max(float(cell["exact"]) for cell in cells)
         for cell in cells:

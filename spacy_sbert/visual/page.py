@@ -19,16 +19,16 @@ _EXCERPT = 50  # characters of a text in a message
 
 def as_rows(docs: Text | Iterable[Text]) -> Iterator[Text]:
     """Yield the texts to draw: the given texts, or the sentences of a single Doc or Span that are not blank."""
-    if isinstance(docs, Doc | Span):
+    if isinstance(docs, (Doc, Span)):
         doc = _doc_of(docs)
         if not doc.has_annotation("SENT_START"):
             raise ValueError(
                 f"Cannot draw the sentences of '{doc.text[:_EXCERPT]}': the Doc has no sentence boundaries. Put "
                 "a sentencizer, senter or parser into the pipeline, or give a list of Docs or Spans."
             )
-        docs = [sentence for sentence in docs.sents if sentence.text.strip()]
+        docs = [sentence for sentence in docs.sents if sentence.text.strip()]  # type: ignore[union-attr]
     for number, row in enumerate(docs):
-        if not isinstance(row, Doc | Span):
+        if not isinstance(row, (Doc, Span)):
             raise TypeError(
                 f"Cannot draw {f'{row!r:.{_EXCERPT}}'}, number {number} (from 0) of what was given: expected "
                 "Docs and Spans. Process texts first: render(nlp.pipe(texts))."
