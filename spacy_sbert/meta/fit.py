@@ -71,9 +71,8 @@ def _read_cells(path: Path, column: int | None) -> Iterator[str]:
 
 
 class ShortSentences:
-    """The sentences of a corpus that have fewer than so many tokens, as often as it is called.
+    """The sentences of a corpus that have fewer than max_tokens tokens of nlp, or all with 0, as often as it is called.
 
-    nlp (Language): whose tokenizer counts. texts (Callable): the corpus. max_tokens (int): 0 for no limit.
     n_left_out (int): how many sentences the last pass left out.
     SOURCE: Poerner et al. 2020, section 4.1: fewer than 60.
     """

@@ -507,7 +507,7 @@ class CrossViewAutoencoder(MetaEmbedding):
         *,
         size: Width | None = None,
         normalize: bool = True,
-        hidden_layers: Literal[0, 1, 2] = 0,
+        hidden_layers: Annotated[int, Field(ge=0, le=LAYERS[-1])] = 0,
         loss: Literal["mse", "mae", "kld", "cosine"] = "mse",
         epochs: Annotated[int, Field(ge=1, le=_MAX_EPOCHS)] = 500,
         batch_size: Positive = 10_000,

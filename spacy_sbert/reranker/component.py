@@ -93,8 +93,8 @@ class SentenceReranker(PairPipe, ChecksummedPipe):
     ):
         if not isinstance(model, CrossEncoder):
             raise ValueError(
-                f"The model of the 'sbert_reranker' pipe '{name}' is not a cross-encoder: expected the "
-                f"architecture spacy-sbert.CrossEncoder.v1, got the Thinc model '{model.name}'."
+                f"The model of the pipe '{name}' is not a cross-encoder: expected the architecture "
+                f"spacy-sbert.CrossEncoder.v1, got the Thinc model '{model.name}'."
             )
         if nlp is not None:
             warn_if_missing(nlp, name, model.shim.name)
@@ -115,13 +115,8 @@ class SentenceReranker(PairPipe, ChecksummedPipe):
         return f"SentenceReranker('{self.name}': {shim.name}, {self.objective}, {state})"
 
     def load(self) -> None:
-        """Load the cross-encoder, which is otherwise loaded with the first pair.
-
-        RAISES (OSError, ValueError): if it is not found, or damaged.
-        """
+        """Load the cross-encoder now. RAISES (OSError, ValueError): if it is not found, or damaged."""
         self.model.shim.load()
-
-    # Docs
 
     def __call__(self, doc: Doc) -> Doc:
         """Score the pair that a Doc holds; leave other Docs as they are."""
@@ -170,8 +165,6 @@ class SentenceReranker(PairPipe, ChecksummedPipe):
         pair = members(doc, self.spans_key)
         return (pair[0].text, pair[1].text) if len(pair) == 2 else None
 
-    # Texts
-
     @overload
     def score_pairs(
         self,
@@ -219,7 +212,8 @@ class SentenceReranker(PairPipe, ChecksummedPipe):
         check_device(device, self.model.ops)
         check_form(convert_to_numpy=convert_to_numpy, convert_to_tensor=convert_to_tensor)
         total, shown = len(pairs) if isinstance(pairs, Sized) else None, progress or bool(show_progress_bar)
-        parts, stream = [], (_texts_of(pair, number) for number, pair in enumerate(pairs))
+        parts = []
+        stream = (_texts_of(pair, number) for number, pair in enumerate(pairs))
         with self._notices.one_for_cuts(), progress_bar(total, shown=shown, unit="pairs") as bar:
             for window in minibatch(stream, min(WINDOW, batch_size or WINDOW)):
                 parts.append(self._score_window(window, activation_fn, apply_softmax=apply_softmax))
@@ -289,9 +283,8 @@ class SentenceReranker(PairPipe, ChecksummedPipe):
         if not finite.all():
             first, second = (text[:50] for text in pairs[int(finite.argmin())])
             raise ValueError(
-                f"The score that '{self.name}' gives to the pair ('{first}', '{second}') is not finite: "
-                "training has diverged, or the weights are damaged. Use other weights, or train with a lower "
-                "learning rate."
+                f"The score that '{self.name}' gives to the pair ('{first}', '{second}') is not finite. Use other "
+                "weights, or train with a lower learning rate."
             )
         if activation_fn is None:
             scores = self.model.scores(predicted.logits)
@@ -306,8 +299,6 @@ class SentenceReranker(PairPipe, ChecksummedPipe):
     @property
     def _limit(self) -> int | None:
         return self.model.pair_tokenizer.limit if self.model.shim.is_loaded else None
-
-    # Training
 
     @property
     def labels(self) -> tuple[str, ...]:
@@ -451,10 +442,7 @@ class SentenceReranker(PairPipe, ChecksummedPipe):
 
 
 def find_reranker(nlp: Language, name: str | None = None) -> SentenceReranker:
-    """Return the `sbert_reranker` pipe of a pipeline: the one of this name, or the last.
-
-    RAISES (ValueError): if there is none.
-    """
+    """Return the `sbert_reranker` of a pipeline: the one of this name, or the last. RAISES (ValueError): if none."""
     return find_in(nlp, SentenceReranker, "sbert_reranker", name)
 
 

@@ -46,7 +46,6 @@ _OLD_KEY = "sbert_ce_default_activation_function"  # in config.json, of sentence
 class PairTokenizer(BatchTokenizer):
     """The tokenizer of a cross-encoder, for many pairs at a time.
 
-    tokenizer: of Hugging Face. settings (SentenceTransformersConfig): of the encoder.
     limit (int): the most wordpieces of a pair, special tokens included; None for no limit.
     """
 
@@ -102,9 +101,7 @@ class PairTokenizer(BatchTokenizer):
 def _truncated_lengths(first: int, second: int, room: int) -> tuple[int, int]:
     """Return how many wordpieces of each text fit, as transformers' "longest_first": the longer text is cut.
 
-    Both are cut to half of the room if the shorter one is longer than that.
-
-    first, second: wordpieces of each text, without special tokens. room: the most of both.
+    Both are cut to half of the room, the most of both, if the shorter one is longer than that.
     """
     shorter = min(first, second)
     if first + second <= room:
@@ -395,10 +392,9 @@ def _forward(model: Model, pairs: list[Pair], is_train: bool) -> tuple[PairLogit
 
 
 def network_bytes(checkpoint: str | Path, name: str) -> bytes:
-    """Return the network of a trained reranker, its head and its tokenizer, as bytes.
+    """Return the network of a reranker, its head and its tokenizer, as ClassifierShim.from_bytes takes them.
 
     checkpoint (str or Path): the folder or the name of a pipeline. name (str): of the pipe in it.
-    RETURNS (bytes): see ClassifierShim.from_bytes.
     RAISES (OSError): if there is no such pipeline. (ValueError): if it has no cross-encoder under the name.
     """
     nlp = load_model(checkpoint)

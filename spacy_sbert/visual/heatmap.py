@@ -57,7 +57,7 @@ def heatmap(
     """
     _check_range(low, high)
     square = columns is None
-    by_similarity = order == "similarity" or (order is None and square and not isinstance(docs, Doc | Span))
+    by_similarity = order == "similarity" or (order is None and square and not isinstance(docs, (Doc, Span)))
     rows = list(as_rows(docs))
     others = rows if columns is None else list(as_rows(columns))
     check_counts(len(rows), len(others), square=square)
@@ -120,11 +120,9 @@ def tokens(
     if left_out := sum(map(len, texts)) - len(rows) - len(columns):
         counted = "1 token without a vector is" if left_out == 1 else f"{left_out} tokens without a vector are"
         note += f" {counted} left out: white space, or beyond the encoder's limit."
-    heads = [
-        [{"place": place, "number": "", "label": text[place].text} for place in places]
-        for text, places in zip(texts, (rows, columns), strict=True)
-    ]
-    drawn: dict[str, Any] = _table(*heads, cosines, low, high)
+    down: list[Head] = [{"place": place, "number": "", "label": texts[0][place].text} for place in rows]
+    across: list[Head] = [{"place": place, "number": "", "label": texts[1][place].text} for place in columns]
+    drawn: dict[str, Any] = _table(down, across, cosines, low, high)
     for _, cells in drawn["rows"]:
         best = max(float(cell["exact"]) for cell in cells)
         for cell in cells:
@@ -165,11 +163,7 @@ def _check_range(low: float | None, high: float | None) -> None:
 
 
 def _range(cosines: numpy.ndarray, low: float | None, high: float | None) -> tuple[float, float]:
-    """Return the similarities of the outermost colours: those given, or the range of cosines in whole hundredths.
-
-    cosines (float64): those to tell apart, without that of any text to itself. low, high: None for one not given. If
-        only one is given, the other is -1 or 1; so are both if all cosines are equal but for less than 0.01.
-    """
+    """Return the similarities of the outermost colours: those given, or the range of cosines in whole hundredths."""
     if low is None and high is None and cosines.size and numpy.ptp(cosines) >= _MIN_RANGE:
         lowest, highest = numpy.floor(100 * cosines.min() + 1e-6), numpy.ceil(100 * cosines.max() - 1e-6)
         return float(lowest) / 100, float(highest) / 100
@@ -177,11 +171,7 @@ def _range(cosines: numpy.ndarray, low: float | None, high: float | None) -> tup
 
 
 def _cosines(u: numpy.ndarray, v: numpy.ndarray) -> numpy.ndarray:
-    """Return the cosine of each vector of u and each of v: float64 (n, m).
-
-    u (float64 (n, width)), v (float64 (m, width)): of length 1 or 0.
-    RAISES (ValueError): if the widths differ.
-    """
+    """Return the cosine, float64 (n, m), of each vector of u (n, width) and each of v (m, width), of length 1 or 0."""
     if u.shape[1] != v.shape[1]:
         raise ValueError(Errors.UNEQUAL_WIDTHS.format(ours=u.shape[1], theirs=v.shape[1]))
     return numpy.clip(u @ v.T, -1.0, 1.0)  # rounding may exceed them
@@ -218,13 +208,10 @@ def _heads(texts: Sequence[Text], order: Iterable[int]) -> list[Head]:
 def _table(
     heads: Sequence[Head], columns: Sequence[Head], cosines: numpy.ndarray, low: float, high: float
 ) -> dict[str, object]:
-    """Return the variables of visual/heatmap.html.
+    """Return the variables of visual/heatmap.html, for cosines float64 (n, m).
 
-    Each cell has its colour, and its number with four and with two digits. The legend has the colours from low to high,
-    the similarities below them with their places from 0 to 1, and the one from which the bars of the cells are
-    measured.
-
-    heads (n), columns (m): of the rows and of the columns. cosines: float64 (n, m).
+    bar, marks: the colours from low to high, and similarities below them with their places from 0 to 1. zero: the
+    similarity from which the bars of the cells are measured.
     """
     inner = 0.0 if low < 0 < high else (low + high) / 2
     share = (inner - low) / (high - low)

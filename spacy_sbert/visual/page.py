@@ -18,21 +18,17 @@ _EXCERPT = 50  # characters of a text in a message
 
 
 def as_rows(docs: Text | Iterable[Text]) -> Iterator[Text]:
-    """Yield the texts to draw: the given texts, or the sentences of a single Doc or Span that are not blank.
-
-    YIELDS (Doc or Span): one text at a time, so that nlp.pipe can be given.
-    RAISES (ValueError): if that Doc has no sentence boundaries. RAISES (TypeError): for anything else.
-    """
-    if isinstance(docs, Doc | Span):
+    """Yield the texts to draw: the given texts, or the sentences of a single Doc or Span that are not blank."""
+    if isinstance(docs, (Doc, Span)):
         doc = _doc_of(docs)
         if not doc.has_annotation("SENT_START"):
             raise ValueError(
                 f"Cannot draw the sentences of '{doc.text[:_EXCERPT]}': the Doc has no sentence boundaries. Put "
                 "a sentencizer, senter or parser into the pipeline, or give a list of Docs or Spans."
             )
-        docs = [sentence for sentence in docs.sents if sentence.text.strip()]
+        docs = [sentence for sentence in docs.sents if sentence.text.strip()]  # type: ignore[union-attr]
     for number, row in enumerate(docs):
-        if not isinstance(row, Doc | Span):
+        if not isinstance(row, (Doc, Span)):
             raise TypeError(
                 f"Cannot draw {f'{row!r:.{_EXCERPT}}'}, number {number} (from 0) of what was given: expected "
                 "Docs and Spans. Process texts first: render(nlp.pipe(texts))."
@@ -41,27 +37,18 @@ def as_rows(docs: Text | Iterable[Text]) -> Iterator[Text]:
 
 
 def row_vector(row: Text, number: int) -> numpy.ndarray:
-    """Return a copy of the vector of a text, which does not keep its Doc in memory.
-
-    number (int): of the text, for messages.
-    RETURNS (float array of shape (width,)). RAISES (ValueError): if it has none.
-    """
+    """Return a copy of the vector of a text, which does not keep its Doc in memory; number: for messages."""
     vector = _vector_of(row)
     if vector is None:
         raise ValueError(
-            f"Number {number} (from 0) of the texts to draw, '{row.text[:_EXCERPT]}', has no vector: it has no "
-            "words, or its Doc was not processed by a pipe that makes vectors, such as 'sbert', or its user "
-            "data did not travel with it. Leave it out, or process the text with the pipeline."
+            f"Number {number} (from 0) of the texts to draw, '{row.text[:_EXCERPT]}', has no vector: it has no words, "
+            "or its Doc lost its user data. Leave it out, or process it with the pipeline."
         )
     return vector.copy()
 
 
 def unit_rows(vectors: Iterable[numpy.ndarray]) -> numpy.ndarray:
-    """Scale the vectors of texts to length 1.
-
-    RETURNS (float64 array of shape (n, width)): of length 1 or 0.
-    RAISES (ValueError): if widths differ, or a number is not finite.
-    """
+    """Return vectors scaled to length 1, float64 (n, width). RAISES (ValueError): if widths differ, or for NaN."""
     vectors = list(vectors)
     for vector in vectors:
         if vector.shape != vectors[0].shape:

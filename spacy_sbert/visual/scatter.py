@@ -114,10 +114,7 @@ def scatter(
 
 
 def check_projection(projection: object) -> None:
-    """Check that a projection can be used.
-
-    RAISES (ValueError): if it is unknown; (ImportError): if it needs scikit-learn, which is not installed.
-    """
+    """Raise ValueError for an unknown projection, ImportError for t-SNE without scikit-learn."""
     if projection not in (None, *PROJECTIONS):
         raise ValueError(f"Unknown projection '{projection}': expected one of {', '.join(PROJECTIONS)}.")
     if projection == "tsne":
@@ -315,9 +312,8 @@ def _named(
 
     If there are more than MOST_LABELS labels, the largest keep their names, and the others share the last one.
 
-    labels: one for each text. words: of each text, see words_of. terms: whether to append the terms of its texts to a
-        name; None to append them only to the numbers of clusters.
-    RAISES (ValueError): if there are not as many labels as texts, or none to name.
+    words: of each text, see words_of. terms: whether to append the terms of its texts to a name; None to append them
+        only to the numbers of clusters.
     """
     if labels is None:
         if terms:

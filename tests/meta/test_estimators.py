@@ -181,7 +181,7 @@ def test_wrong_views_are_errors():
         ("gcca", {"tau": -1.0}, "Cannot use tau = -1.0: expected greater than or equal to 0"),
         ("gcca", {"tau": float("nan")}, "Cannot use tau = nan: expected "),
         ("ae", {"loss": "bce"}, "Cannot use loss = 'bce': expected 'mse', 'mae', 'kld' or 'cosine'"),
-        ("ae", {"hidden_layers": 3}, "Cannot use hidden_layers = 3: expected 0, 1 or 2"),
+        ("ae", {"hidden_layers": 3}, "Cannot use hidden_layers = 3: expected less than or equal to 2"),
         ("ae", {"epochs": 0}, "Cannot use epochs = 0: expected greater than or equal to 1"),
     ],
 )

@@ -5,9 +5,7 @@ import logging
 import numpy
 import pytest
 from made_views import SENTENCES, make_views
-from typer.testing import CliRunner
 
-from spacy_sbert.cli import app
 from spacy_sbert.meta import GCCA, SVD, CrossViewAutoencoder, estimator_from_bytes
 from spacy_sbert.meta.component import fit_meta
 from spacy_sbert.meta.methods import estimator_to_bytes
@@ -69,7 +67,6 @@ def test_numbers_too_large_for_their_squares():
     ("config", "width", "n", "message"),
     [
         ({"method": "svd", "size": 21}, 4, 120, "only 20 directions to give on 120 sentences"),
-        ({"method": "gcca", "size": 8}, 0, 8, "only 7 directions to give on 8 sentences"),
         (
             {"method": "ae", "size": 2**15, "options": {"hidden_layers": 1}},
             0,
@@ -117,21 +114,3 @@ def test_gcca_takes_the_largest_rho_whatever_their_sign(normalize):
         assert (len(list(narrow.notes("it"))) > 0) == (size > 4)
     with pytest.raises(ValueError, match=r"size = 12: .* only 11 directions to give on 300 sentences"):
         GCCA(size=12).fit(views)
-
-
-@pytest.mark.parametrize(
-    ("method", "bars", "quiet"),
-    [("gcca", ("Fitting", "Solving for 20 numbers"), False), ("ae", ("Training",), True)],
-)
-def test_progress(make_members, tmp_path, method, bars, quiet):
-    nlp = make_members(4)
-    nlp.remove_pipe("sbert_meta")
-    nlp.to_disk(tmp_path / "in")
-    (tmp_path / "s.txt").write_text("\n".join(SENTENCES[:40]), encoding="utf8")
-    options = ["--option", "epochs=2"] if method == "ae" else []
-    command = ["fit-meta", *(str(tmp_path / name) for name in ("in", "s.txt", "out")), "--method", method, *options]
-    done = CliRunner().invoke(app, [*command, *(["--quiet"] if quiet else [])])
-    assert done.exit_code == 0, done.output
-    for bar in ("Reading", "Encoding", *bars):
-        assert (f"{bar}:" in done.output) != quiet, bar
-    assert quiet or "Encoding: 100%" in done.output
