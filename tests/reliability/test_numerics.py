@@ -30,7 +30,7 @@ from spacy_sbert.models.heads import ACTIVATIONS, Dense, unit_length
 from spacy_sbert.models.pooling import POOLING, make_pooling
 from spacy_sbert.reranker.objectives import _binary_cross_entropy, _label_cross_entropy, _mean_squared_error
 
-PARTS, QUICK = 20, 2
+PARTS, QUICK = 20, 1
 PROMISE = "numbers of any size give no NaN and no overflow, but what float64 gives"
 WIDTH = 6
 EPS = float(numpy.finfo("float32").eps)

@@ -205,7 +205,7 @@ def test_paired_differences(load):
 
 
 @pytest.mark.spacy_transformers
-@pytest.mark.parametrize("of_classification", [True, False])
+@pytest.mark.parametrize("of_classification", [True, pytest.param(False, marks=pytest.mark.slow)])
 def test_ablation(load, run_script, tiny_bert, tmp_path, monkeypatch, of_classification):
     """Both columns of Table 6: the regression has poolings alone."""
     options = ["--encoder", tiny_bert, "--output", tmp_path, "--steps", 2, "--limit", 32, "--learn-rate", 0.001]
@@ -296,6 +296,7 @@ def test_argument_similarity(load, run_script, tiny_bert, two_topics, tmp_path, 
     assert read_rows(output) == [table]
 
 
+@pytest.mark.slow
 def test_argument_similarity_of_a_cross_encoder(run_script, tiny_bert, tmp_path):
     """One split of several; the config of a cross-encoder is understood."""
     options = ["--config", "configs/reranker.cfg", "--encoder", tiny_bert, "--output", tmp_path, "--steps", 1]
@@ -344,6 +345,7 @@ def test_supervised_sts(load, run_script, sts_options, tmp_path, monkeypatch):
     assert read_rows(output)[0][1:4] == rows[1:4]
 
 
+@pytest.mark.slow
 @pytest.mark.spacy_transformers
 def test_a_second_step_goes_on_from_the_first_where_it_was_stopped(
     load, run_script, sts_options, tmp_path, monkeypatch
@@ -372,6 +374,7 @@ def test_a_second_step_goes_on_from_the_first_where_it_was_stopped(
         script.model_of(argparse.Namespace(**{**vars(script.parse()), "learn_rate": 0.5}), "nli", 1)
 
 
+@pytest.mark.slow
 @pytest.mark.spacy_transformers
 def test_supervised_sts_on_suites(load, run_script, sts_options, tmp_path):
     """Table 1 from the same pipelines, with what was asked of the encoder and the head."""
