@@ -95,6 +95,7 @@ def test_a_table_to_score_on_is_checked_before_training(project, tiny_bert):
     assert json.loads((project / "metrics" / "after.json").read_text())["pairs"] == 30
 
 
+@pytest.mark.slow
 @pytest.mark.spacy_transformers
 def test_two_step_workflow(papers, tiny_bert):
     use_tiny_bert(papers, tiny_bert)
@@ -116,6 +117,7 @@ def zipped(path, folder, files):
             archive.writestr(f"{folder}{name}", "".join(f"{line}\n" for line in lines))
 
 
+@pytest.mark.slow
 @pytest.mark.spacy_transformers
 def test_nli_workflow(papers, tiny_bert, monkeypatch):
     """From zips that are laid out as the official ones: both are trained on in one epoch, as one file."""
@@ -235,6 +237,7 @@ def test_sample_is_graded_and_disjoint():
         assert min(grades.count(grade) for grade in range(5)) >= len(pairs) / 10
 
 
+@pytest.mark.slow
 @pytest.mark.spacy_transformers
 def test_meta_embeddings_workflow(papers, tiny_bert):
     """Every method on the sample, with three poolings of the tiny BERT."""

@@ -4,6 +4,7 @@ import ast
 import re
 from pathlib import Path
 
+import pytest
 from mypy import api
 
 import spacy_sbert
@@ -77,6 +78,7 @@ def checked(folder: Path, sources: dict[str, str]) -> str:
     return re.sub(r"^.*[/\\](?=\w+\.py:)", "", found, flags=re.MULTILINE)  # a cached message names an earlier folder
 
 
+@pytest.mark.slow
 def test_what_a_user_writes_by_the_docs(tmp_path, monkeypatch):
     """One call of mypy: most of its time goes into what it reads of PyTorch and spaCy."""
     monkeypatch.chdir(ROOT)

@@ -61,15 +61,13 @@ def export_folder(nlp: Language, path: Path | str, *, name: str | None = None) -
     pooling, table = cast(SentencePooling, pipe.model.get_ref("pooling")), find_static_embedding(pipe.model)
     with atomic_folder(path) as folder:
         if table is not None:
-            modules, settings, prompts = [("StaticEmbedding", "")], sbert_config.SentenceTransformersConfig(), Prompts()
+            modules = [("StaticEmbedding", "")]
+            settings, prompts = sbert_config.SentenceTransformersConfig(), Prompts()
             _write_table(folder, table, pooling=pooling.pooling_name, name=pipe.name)
         else:
             encoder = find_transformer(pipe.name, pipe.model)
-            modules, settings, prompts = (
-                [("Transformer", ""), ("Pooling", "1_Pooling")],
-                load(encoder).load(),
-                encoder.prompts,
-            )
+            modules = [("Transformer", ""), ("Pooling", "1_Pooling")]
+            settings, prompts = load(encoder).load(), encoder.prompts
             if encoder.overflow == "windows":
                 warnings.warn(Warnings.EXPORT_WINDOWS.format(name=pipe.name, limit=settings.max_length), stacklevel=3)
             encoder.shim.save_pretrained(folder)

@@ -101,7 +101,12 @@ def test_ambiguous_tables(tmp_path):
         find_table(write(tmp_path / "empty.csv", ("a", "b"), []), members=["a", "b"])
 
 
-@pytest.mark.parametrize("name", [*TABLES, "positives", "triplets"])
+QUICK = ("graded", "labelled", "positives")
+
+
+@pytest.mark.parametrize(
+    "name", [pytest.param(n, marks=[pytest.mark.slow] * (n not in QUICK)) for n in (*TABLES, "positives", "triplets")]
+)
 def test_config_is_trained_and_scored(tmp_path, name, tiny_bert):
     if name in TABLES:
         paths = [table(tmp_path / f"{part}.csv", name) for part in ("train", "dev")]

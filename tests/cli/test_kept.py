@@ -46,8 +46,7 @@ def read(path):
 COLUMNS = ("--column", "body", "--id-column", "sku", "--quiet")
 
 
-@pytest.mark.parametrize("source", ["a.csv", "a.jsonl"])
-@pytest.mark.parametrize("target", ["c.tsv", "c.jsonl"])
+@pytest.mark.parametrize(("source", "target"), [("a.csv", "c.jsonl"), ("a.jsonl", "c.tsv")])
 def test_cluster_keeps_columns(nlp, source, target):
     run("cluster", "nlp", source, target, *COLUMNS, "-m", "hierarchical", "-n", 3)
     found = read(target)

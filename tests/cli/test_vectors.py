@@ -59,8 +59,9 @@ COMMANDS = {
 }
 
 
-@pytest.mark.parametrize("command", COMMANDS)
-@pytest.mark.parametrize("name", ["vectors.npy", "vectors.parquet"])
+@pytest.mark.parametrize(
+    ("command", "name"), [*((command, "vectors.npy") for command in COMMANDS), ("search", "vectors.parquet")]
+)
 def test_same_results_as_of_the_texts(corpus, encoded, command, name):
     if name.endswith("parquet"):
         pytest.importorskip("pyarrow")
@@ -90,8 +91,10 @@ def test_visualize_vectors(corpus, encoded, style, monkeypatch):
     assert run("visualize", nlp, corpus, pages[1], "--sentences", "--vectors", vectors, code=1).count("--vectors")
 
 
-@pytest.mark.parametrize("method", [("-m", "hierarchical", "-n", 3), ("-t", 0.9, "--min-size", 2)])
-@pytest.mark.parametrize("name", ["clusters.tsv", "clusters.jsonl"])
+@pytest.mark.parametrize(
+    ("method", "name"),
+    [(("-m", "hierarchical", "-n", 3), "clusters.tsv"), (("-t", 0.9, "--min-size", 2), "clusters.jsonl")],
+)
 def test_visualize_clusters(corpus, encoded, method, name, monkeypatch):
     """Encoded once: the table that `cluster` writes has the same texts in the same order, without the blank lines."""
     nlp, vectors, table = corpus.parent / "nlp", encode(corpus), corpus.parent / name

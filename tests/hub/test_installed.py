@@ -164,6 +164,9 @@ for arguments in (
     ["visualize", "nlp", "texts.txt", "map.html", "--style", "map"],
     ["export", "nlp", "exported"],
     ["import", "exported", "imported"],
+    ["distill-static", "nlp", "static", "-v", "texts.txt", "--size", "2", "--quiet"],
+    ["export", "static", "static-exported"],
+    ["import", "static-exported", "static-imported"],
 ):
     done = CliRunner().invoke(app, ["sbert", *arguments])
     said["done"].append([arguments[0], done.exit_code, done.output[-500:]])

@@ -32,7 +32,7 @@ from spacy_sbert.meta.methods import make_estimator
 from spacy_sbert.search import BinaryVectors, Int8Vectors, VectorIndex, build_ivfpq, identify
 
 PROMISE = "what we saved and was damaged since is refused by name, or gives the same; nothing in it is executed"
-N_PARTS, N_CASES = 10, 4  # cases of each file in each part
+N_PARTS, N_CASES = 20, 2  # cases of each file in each part
 TEXTS = ["A man is eating food.", "The cat sat on the mat.", "", "He cannot go.", "The dog ran fast.", "A meal."]
 
 

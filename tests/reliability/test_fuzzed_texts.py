@@ -33,7 +33,7 @@ PIPELINES = {
     "own, bytes, no token vectors": ("roberta", "own", {"model": {"pooling": "max"}, "token_vectors": False}),
 }
 PIPELINES = {name: made for name, made in PIPELINES.items() if made[1] in INSTALLED}
-PART, N_PARTS = 2000, 49
+PART, N_PARTS = 1000, 98
 REAL_PART, N_REAL_PARTS = 400, 5
 
 
@@ -92,7 +92,7 @@ def judge(cases, what, nlp, texts, n_pieces, rng):
         cases.check(not wrong, f"{what}, {text[:60]!r} of {n_pieces[i]} wordpieces: not {', '.join(wrong)}")
 
 
-@pytest.mark.parametrize("part", parts(N_PARTS, quick=1))
+@pytest.mark.parametrize("part", parts(N_PARTS))
 def test_fuzzed_texts(counted, make_nlp, tiny_bert, tiny_roberta, wordpieces_of, part):
     texts, rng = drawn_texts(PART, part), random.Random(part)
     folders = {"bert": tiny_bert, "roberta": tiny_roberta}

@@ -18,86 +18,42 @@ COMMANDS = typer.main.get_command(app).commands
 VALUES = ["", "abc", "-1", "0", "1.5", "nan", "inf", "1000000000", "1" + 30 * "0", "\udcff"]
 MANY = {"1000000000"}  # which no file here reaches; the other one has more than 64 bits
 ANY = set(VALUES) - {"\udcff"}
-PAIRS = [
-    ("A man.", "The mat."),
-    ("The cat sat.", "A meal."),
-    ("He ran.", "The dog ran fast."),
-    ("Food.", "Eating food."),
-]
 LARGE = {*MANY, "1" + 30 * "0"}  # finite, as scores and similarities are
+PAIRS = [("A man.", "The mat."), ("The cat sat.", "A meal."), ("He ran.", "The dog ran fast."), ("Food.", "Eating.")]
 # What is right, by option, or by command and option: with the reason
 ALLOWED = {
-    "k": MANY,  # all, if there are fewer
-    "mine k": {"0", *MANY},  # 0 for all
-    "limit": {"0", *MANY},  # 0 for all
-    "batch-items": {"0", *MANY},
-    "window": MANY,
-    "max-tokens": {"0", *MANY},
-    "min-size": MANY,
+    **dict.fromkeys(("k", "window", "min-size", "init-config epochs"), MANY),  # no more than there is
+    **{key: {"0", *MANY} for key in ("mine k", "limit", "batch-items", "distill-static words")},  # all
+    **{key: {"0"} for key in ("bootstrap", "checkpoint-every", "visualize clusters")},  # none
+    "max-tokens": {"0", *LARGE},
     "seed": {"0", "1000000000"},
-    "bootstrap": {"0"},
-    "prompt": ANY,  # any text may be one
-    "title": ANY,
-    "version": ANY,  # of a package, as spaCy takes it
-    "card name": ANY,
-    "fit-meta name": ANY - {""},  # of a new pipe
-    "fit-meta pipe": ANY - {""},
-    "import name": ANY - {""},
-    "import pipe": ANY - {""},
-    "distill-static words": {"0", *MANY},
-    "trained-on": ANY,  # data sets of anybody's naming: marks scores
+    **dict.fromkeys(("prompt", "title", "version", "card name", "trained-on"), ANY),  # any text may be one
+    **dict.fromkeys(("fit-meta name", "fit-meta pipe", "import name", "import pipe"), ANY - {""}),  # of a new pipe
+    "init-config encoder": ANY - {""},  # which training looks for
+    "search queries": ANY - {"", "-1"},  # any text but what reads as an option
     "gpu-ids": {"", "-1"},  # none; the CPU, as --gpu-id has it
     "gpu-id": {"-1"},  # the CPU
-    "column": set(),  # a .txt file has none; see the readers for tables
-    "search queries": ANY - {"", "-1"},  # any text but what reads as an option
-    "search --queries": set(),  # a file of them
-    "min-score": {"-1", "0"},
-    "convert max-score": {"1.5", *LARGE},
-    "evaluate max-score": set(),  # of a layout with a range
-    "init-config min-score": {"-1", "0"},
-    "init-config max-score": LARGE,
-    "init-config epochs": MANY,
-    "init-config encoder": ANY - {""},  # which training looks for
-    "cluster threshold": {"-1", "0"},
-    "visualize low": {"-1", "0"},
+    **{key: {"-1", "0"} for key in ("min-score", "init-config min-score", "cluster threshold", "visualize low")},
+    **{key: {"0"} for key in ("convert min-score", "evaluate min-score")},  # of a layout with a range
     "visualize high": {"1.5", *LARGE},
+    "init-config max-score": LARGE,
     "encoder": set(VALUES),  # of a baseline that is not asked for
-    "visualize column": set(),  # of a table
-    "distill-static column": set(),
-    "fit-meta column": set(),  # counted from 1
-    "cluster seed": set(),  # of another method
     **{f"{one} {name}": {""} for one in ("evaluate", "convert") for name in ("format", "score", "label")},  # none
-    "members": {""},  # none
-    "checkpoint-every": {"0"},  # none
-    "visualize clusters": {"0"},  # none
-    "visualize seed": set(),  # of another style
-    "benchmark folder": {""},  # the folder one is in
+    **{key: {""} for key in ("members", "benchmark folder")},  # none; the folder one is in
+    # Of a .txt file, which has no columns, of a layout with a range, of another method or style, and a file
+    **{key: set() for key in ("column", "visualize column", "distill-static column", "fit-meta column")},
+    **{
+        key: set()
+        for key in ("convert max-score", "evaluate max-score", "cluster seed", "visualize seed", "search --queries")
+    },
 }
 # Of files that are written or kept, which tests of files try; hub-card needs the hub, and has the options of card
 ELSEWHERE = {"code", "output", "output_path", "index_path", "cache", "more", "results", "index", "counts", "help"}
 FILES = {"config", "train_path", "dev_path", "input_path", "data_path", "folder", "corpus", "texts_path", "source"}
-BY_VALUE = {
-    "pipeline",
-    "teacher",
-    *FILES,
-    "members",
-    "score",
-    "label",
-    "labels",
-    "column",
-    "id_column",
-    "query_prompt",
-    "vectors",
-    "queries",
-    "pipe",
-}  # by it
-OTHERWISE = {
-    "labels": "as a table",
-    "column": "as a table",
-    "baseline": "name =",
-    "queries": "a query",
-    "input_path": "INPUT",
-}  # how else messages may name them
+BY_VALUE = {"pipeline", "teacher", *FILES, "members", "score", "label", "labels", "column", "id_column"}
+BY_VALUE |= {"query_prompt", "vectors", "queries", "pipe"}  # named by what was given
+OTHERWISE = {"labels": "as a table", "column": "as a table", "baseline": "name =", "queries": "a query"}
+OTHERWISE["input_path"] = "INPUT"  # how else messages may name them
 
 
 @pytest.fixture(scope="module")

@@ -72,14 +72,11 @@ ALONE = {  # and all that is right, whatever annotation and default say
     "sbert_meta size": {"none"},
 }
 PAIRS = str(ROOT / "assets" / "pairs-dev.csv")
+COSINE = {"@layers": "spacy-sbert.CosineSimilarityLoss.v1"}
+CORPUS = {"@readers": "spacy-sbert.PairCorpus.v1", "path": PAIRS}
+NUMBERS = {"nI": 16, "nO": 8, "size": 4, "initial_rate": 1e-3, "total_steps": 100, "epochs": 0, "max_steps": 100}
 GIVEN = {  # what must be given
-    "nI": 16,
-    "nO": 8,
-    "size": 4,
-    "initial_rate": 1e-3,
-    "total_steps": 100,
-    "epochs": 0,
-    "max_steps": 100,
+    **NUMBERS,
     "batcher": batch_mixed(4),
     "loss": CosineSimilarityLoss(),
     "dims": [4, 2],
@@ -93,17 +90,12 @@ GIVEN = {  # what must be given
     "tok2vec": sentence_listener(),
     "get_spans": sentence_spans(),
 }
-DEFAULT_BLOCKS = ("tok2vec", "get_spans")  # defaults that a config fills, and Python does not
-COSINE = {"@layers": "spacy-sbert.CosineSimilarityLoss.v1"}
-CORPUS = {"@readers": "spacy-sbert.PairCorpus.v1", "path": PAIRS}
 BLOCKS = {  # the same in a config
-    "loss": COSINE,
-    "objectives": {"one": COSINE},
-    "corpora": {"one": CORPUS},
-    "corpus": CORPUS,
+    **{"loss": COSINE, "objectives": {"one": COSINE}, "corpora": {"one": CORPUS}, "corpus": CORPUS},
     "batcher": {"@batchers": "spacy-sbert.batch_mixed.v1", "size": 4},
     "pooling": {"@layers": "reduce_mean.v1"},
 }
+DEFAULT_BLOCKS = ("tok2vec", "get_spans")  # defaults that a config fills, and Python does not
 ENTRY_POINTS = entry_points()
 REGISTERED = {name: made for name, made in ENTRY_POINTS.items() if made[0] != "factories"}
 
@@ -114,21 +106,17 @@ def given_to(function, source=GIVEN):
     return {key: source.get(key, GIVEN[key]) for key in parameters if key in needed | set(DEFAULT_BLOCKS) & set(source)}
 
 
-def allowed(one, setting, label):
-    return ALONE.get(f"{one.name} {setting}", ALLOWED.get(setting, set()) | one.natural[setting])
-
-
-def try_all(cases, targets, but=""):
-    for one in targets:
-        for setting, label in one.cases(but):
-            one.judge(cases, setting, label, allowed(one, setting, label))
+def try_all(counted, targets, but=""):
+    with counted(PROMISE) as cases:
+        for one in targets:
+            for setting, label in one.cases(but):
+                right = ALLOWED.get(setting, set()) | one.natural[setting]
+                one.judge(cases, setting, label, ALONE.get(f"{one.name} {setting}", right))
 
 
 @pytest.mark.spacy_transformers
 def test_what_is_registered_called_from_python(counted):
-    targets = [target(name, function, given_to(function)) for name, (_, function) in REGISTERED.items()]
-    with counted(PROMISE) as cases:
-        try_all(cases, targets)
+    try_all(counted, [target(name, function, given_to(function)) for name, (_, function) in REGISTERED.items()])
 
 
 @pytest.mark.parametrize("part", parts(4))
@@ -138,30 +126,20 @@ def test_what_is_registered_built_from_a_config(counted, part):
 
     targets = []
     for name, (kind, function) in list(REGISTERED.items())[part::4]:
-        one = target(name, function, given_to(function, BLOCKS))
-        one.call = built(kind, name)
-        targets.append(one)
-    with counted(PROMISE) as cases:
-        try_all(cases, targets)
+        targets.append(target(name, function, given_to(function, BLOCKS)))
+        targets[-1].call = built(kind, name)
+    try_all(counted, targets)
 
 
-@pytest.fixture(scope="module")
-def two_encoders():
-    nlp = spacy.blank("en")
+def test_settings_of_pipes(counted):
+    two_encoders, targets = spacy.blank("en"), []
     for name in ("sbert", "other"):
-        nlp.add_pipe("sbert", name=name)
-    return nlp
+        two_encoders.add_pipe("sbert", name=name)
 
-
-def test_settings_of_pipes(counted, two_encoders):
     def made(factory):
         return lambda **config: two_encoders.create_pipe(factory, config=config)
 
-    targets = []
-    for name, (kind, function) in ENTRY_POINTS.items():
-        if kind == "factories":
-            one = target(name, function, {}, ("nlp", "name"))
-            one.call = made(name)
-            targets.append(one)
-    with counted(PROMISE) as cases:
-        try_all(cases, targets, but="half a character")  # which spaCy itself cannot put into a config
+    for name in [name for name, (kind, _) in ENTRY_POINTS.items() if kind == "factories"]:
+        targets.append(target(name, ENTRY_POINTS[name][1], {}, ("nlp", "name")))
+        targets[-1].call = made(name)
+    try_all(counted, targets, but="half a character")  # which spaCy itself cannot put into a config

@@ -75,8 +75,7 @@ def score(nlp, texts):
     return nlp.get_pipe("sbert_reranker").score_pairs(zip(texts[::2], texts[1::2], strict=True))[:, None]
 
 
-ONE_STATE = {"encode": encode, "score": score}  # of all that a call returns; else of each row
-USES = {"encode": encode, "pipe": pipe, "call": call}
+USES = (encode, pipe, call)
 PIPELINES = [
     (encoder, kind, precision)
     for encoder in ("own", "dense", "shared", "reranker")
@@ -84,24 +83,21 @@ PIPELINES = [
     for precision in ("float32", "bfloat16", "reference")
     if (encoder, precision) != ("reranker", "reference")
 ]
-
-
-QUICK = [
-    ("own", "bert", "float32"),
-    ("own", "distilbert", "reference"),
-    ("dense", "bert", "float32"),
-    ("shared", "distilbert", "float32"),
-    ("reranker", "distilbert", "float32"),
+QUICK = [("own", "bert", "float32"), ("shared", "distilbert", "float32"), ("reranker", "distilbert", "float32")]
+EVERY_KIND = [  # of each encoder one is quick
+    pytest.param(encoder, kind, marks=[pytest.mark.slow] * ((encoder, kind, "float32") not in QUICK))
+    for encoder in ("own", "shared", "reranker")
+    for kind in ("bert", "distilbert")
 ]
 
 
 def pipelines_and_parts(n, encoders):
-    """Each pipeline in so many parts; of a few the first is quick."""
-    chosen = [pipeline for pipeline in PIPELINES if pipeline[0] in encoders]
+    """Each pipeline in n parts; of a few the first is quick."""
     return [
-        pytest.param(*pipeline, part, marks=() if part == 0 and pipeline in QUICK else pytest.mark.slow)
-        for pipeline in chosen
+        pytest.param(*pipeline, part, marks=[pytest.mark.slow] * (part > 0 or pipeline not in QUICK))
+        for pipeline in PIPELINES
         for part in range(n)
+        if pipeline[0] in encoders
     ]
 
 
@@ -134,9 +130,7 @@ def in_threads(*functions):
         except BaseException as error:
             raised.append(error)
 
-    threads = [
-        threading.Thread(target=run, args=(function,), name=f"worker {i}") for i, function in enumerate(functions)
-    ]
+    threads = [threading.Thread(target=run, args=(one,), name=f"worker {i}") for i, one in enumerate(functions)]
     for thread in threads:
         thread.start()
     for thread in threads:
@@ -166,7 +160,8 @@ def close(found, expected):
 
 
 def is_of_one_state(found, states, use):
-    if use in ONE_STATE:
+    """All that encode and score return is of one state; of the others each row."""
+    if use in (encode, score):
         return any(close(found, state) for state in states)
     return all(any(close(row, state[i]) for state in states) for i, row in enumerate(found))
 
@@ -178,20 +173,19 @@ def is_of_one_state(found, states, use):
 def test_used_while_trained(counted, make_nlp, folders, encoder, kind, precision, part):
     """The states are those of the same training without anybody else."""
     texts = make_texts(part)
-    use = "score" if encoder == "reranker" else list(USES)[part % len(USES)]
-    function = {**USES, "score": score}[use]
+    use = score if encoder == "reranker" else USES[part % len(USES)]
     alone, batch = make_pipeline(make_nlp, folders, encoder, kind, precision)
-    states = [function(alone, texts)]
-    train(alone, batch, lambda: states.append(function(alone, texts)))
+    states = [use(alone, texts)]
+    train(alone, batch, lambda: states.append(use(alone, texts)))
     apart = [abs(states[k + 1] - states[k]).max() for k in range(N_STEPS)]
     assert min(apart) > 1e-3, "states that cannot be told apart"
     nlp, batch = make_pipeline(make_nlp, folders, encoder, kind, precision)
-    found, refused, done = [function(nlp, texts)], [], threading.Event()
+    found, refused, done = [use(nlp, texts)], [], threading.Event()
 
     def use_it():
         while not done.is_set():
             try:
-                found.append(function(nlp, texts))
+                found.append(use(nlp, texts))
             except TrainedElsewhereError as error:
                 refused.append(str(error))
                 time.sleep(0.001)
@@ -203,7 +197,7 @@ def test_used_while_trained(counted, make_nlp, folders, encoder, kind, precision
             done.set()
 
     in_threads(use_it, train_it)
-    what = f"{encoder} {kind} {precision} {use}"
+    what = f"{encoder} {kind} {precision} {use.__name__}"
     with counted(USED_WHILE_TRAINED) as cases:
         for vectors in found:
             off = min(abs(vectors - state).max() for state in states)
@@ -211,17 +205,16 @@ def test_used_while_trained(counted, make_nlp, folders, encoder, kind, precision
         for message in refused:
             check_refused(cases, message)
     with counted(TRAINED_WHILE_USED) as cases:
-        cases.check(close(function(nlp, texts), states[-1]), what)
+        cases.check(close(use(nlp, texts), states[-1]), what)
 
 
 @pytest.mark.filterwarnings("ignore:.*has a new head")
-@pytest.mark.parametrize("kind", ["bert", "distilbert"])
-@pytest.mark.parametrize("encoder", ["own", "shared", "reranker"])
+@pytest.mark.parametrize(("encoder", "kind"), EVERY_KIND)
 def test_used_amid_a_pass_of_training(counted, make_nlp, folders, encoder, kind):
     nlp, _ = make_pipeline(make_nlp, folders, encoder, kind, "float32")
     shims = [shim for _, pipe in nlp.pipeline for node in pipe.model.walk() for shim in node.shims]
     texts, trained = make_texts(0), threading.Barrier(2)
-    uses = [score] if encoder == "reranker" else [pipe, call] if encoder == "shared" else list(USES.values())
+    uses = [score] if encoder == "reranker" else [pipe, call] if encoder == "shared" else list(USES)
 
     def train_it():
         with shims[0].use.changing():
@@ -289,12 +282,11 @@ def test_trained_together(counted, make_nlp, folders, encoder, part):
         cases.check(max(optimizer.nr_update.values()) == steps + 1, "alone again")
 
 
-@pytest.mark.parametrize("encoder", ["own", "shared"])
-@pytest.mark.parametrize("kind", ["bert", "distilbert"])
+@pytest.mark.parametrize(("encoder", "kind"), EVERY_KIND[:4])
 def test_an_interrupted_update_leaves_no_dropout(counted, make_nlp, folders, monkeypatch, encoder, kind):
     nlp, batch = make_pipeline(make_nlp, folders, encoder, kind, "float32")
     texts = make_texts(0)
-    expected = [use(nlp, texts) for use in USES.values()]
+    expected = [use(nlp, texts) for use in USES]
     sbert = nlp.get_pipe("sbert")
     with counted("an interrupted update leaves the encoder as it was") as cases:
         for error in (ZeroDivisionError, KeyboardInterrupt):
@@ -302,8 +294,8 @@ def test_an_interrupted_update_leaves_no_dropout(counted, make_nlp, folders, mon
                 patched.setattr(sbert, "_batch_loss", lambda *args, error=error: (_ for _ in ()).throw(error()))
                 with pytest.raises(error):
                     nlp.update(batch, sgd=Adam(0.1))
-            for use, right in zip(USES.values(), expected, strict=True):
-                cases.check(close(use(nlp, texts), right), f"{encoder} {kind} {use}")
+            for use, right in zip(USES, expected, strict=True):
+                cases.check(close(use(nlp, texts), right), f"{encoder} {kind} {use.__name__}")
                 in_threads(lambda use=use, right=right: cases.check(close(use(nlp, texts), right), "another thread"))
 
 

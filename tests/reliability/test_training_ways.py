@@ -1,12 +1,13 @@
 """Every way to train: a loop of one's own, `nlp.update(sgd=optimizer)`, takes the steps of `spacy train`."""
 
 import threading
+from functools import partial
 
 import numpy
 import pytest
 import spacy
 import torch
-from pipelines import PAIRS, make_example
+from pipelines import LISTENER, PAIRS, make_example
 from spacy.training import Example
 from spacy.util import fix_random_seed
 from thinc.api import SGD, Adam, RAdam
@@ -16,18 +17,10 @@ from spacy_sbert.readers import example_doc
 N_STEPS = 2
 SHARED = {"@architectures": "spacy-sbert.SharedSentenceEncoder.v1"}
 SENTENCE_LISTENER = {"@architectures": "spacy-sbert.SentenceListener.v1"}
-LISTENER = {
-    "@architectures": "spacy-transformers.TransformerListener.v1",
-    "grad_factor": 1.0,
-    "pooling": {"@layers": "reduce_mean.v1"},
-}
 SOFTMAX = {"@layers": "spacy-sbert.SoftmaxLoss.v1", "learn_rate_factor": 10.0}
 CACHED = {"@layers": "spacy-sbert.CachedMultipleNegativesRankingLoss.v1", "mini_batch_size": 2}
 DROPOUT = {"transformer_config": {"hidden_dropout_prob": 0.2}}
-
-
-def listener_to(upstream):
-    return {**LISTENER, "upstream": upstream}
+CUT = {"max_grad_norm": 0.1, "frozen": ["embeddings"]}
 
 
 def config_of(nlp, name):
@@ -105,7 +98,7 @@ def replaced(make_nlp):
 def two_transformers(make_nlp):
     nlp = make_nlp("shared")
     nlp.add_pipe("transformer", name="second", config=config_of(nlp, "transformer"))
-    add_tagger(nlp, tok2vec=listener_to("second"))
+    add_tagger(nlp, tok2vec={**LISTENER, "upstream": "second"})
     sbert = config_of(nlp, "sbert")
     nlp.remove_pipe("sbert")
     sbert["model"]["tok2vec"] = {**SENTENCE_LISTENER, "upstream": "transformer"}
@@ -120,27 +113,33 @@ def meta(make_nlp):
     return nlp
 
 
+def own(make_batch=pairs, loss=None, **model):
+    return lambda make: make(**({"loss": loss} if loss else {}), model=model), make_batch
+
+
+def shared(make_batch=pairs, loss=None, model=None, **transformer):
+    kwargs = {key: value for key, value in {"loss": loss, "model": model}.items() if value}
+    return lambda make: make("shared", transformer=transformer, **kwargs), make_batch
+
+
+NO_GRADIENT = {"tok2vec": {**SENTENCE_LISTENER, "grad_factor": 0.0}}
 WAYS = {  # how the pipeline is made, and its batch
-    "own": (lambda make: make(), pairs),
-    "own, in mini-batches": (lambda make: make(model={"mini_batch_size": 2, **DROPOUT}), pairs),
-    "own, cut and frozen": (lambda make: make(model={"max_grad_norm": 0.1, "frozen": ["embeddings"]}), pairs),
+    "own": own(),
+    "own, in mini-batches": own(mini_batch_size=2, **DROPOUT),
+    "own, checkpoints": own(gradient_checkpointing=True, **DROPOUT),
+    "own, cut and frozen": own(**CUT),
+    "own, labels": own(labels, SOFTMAX),
+    "shared": shared(),
+    "shared, bfloat16": shared(precision="bfloat16"),
+    "shared, reference": shared(precision="reference"),
+    "shared, dropout": shared(**DROPOUT),
+    "shared, in mini-batches": shared(mini_batch_size=2, **DROPOUT),
+    "shared, cached ranking": shared(four_pairs, CACHED),
+    "shared, checkpoints": shared(gradient_checkpointing=True, **DROPOUT),
+    "shared, cut and frozen": shared(**CUT),
+    "shared, labels": shared(labels, SOFTMAX),
+    "shared, grad_factor 0": shared(labels, SOFTMAX, NO_GRADIENT),
     "own, a tagger beside": (beside, pairs_and_tags),
-    "shared": (lambda make: make("shared"), pairs),
-    "shared, bfloat16": (lambda make: make("shared", transformer={"precision": "bfloat16"}), pairs),
-    "shared, dropout": (lambda make: make("shared", transformer=DROPOUT), pairs),
-    "shared, cached ranking": (lambda make: make("shared", loss=CACHED), four_pairs),
-    "shared, checkpoints": (
-        lambda make: make("shared", transformer={"gradient_checkpointing": True, **DROPOUT}),
-        pairs,
-    ),
-    "shared, cut and frozen": (
-        lambda make: make("shared", transformer={"max_grad_norm": 0.1, "frozen": ["embeddings"]}),
-        pairs,
-    ),
-    "shared, grad_factor 0": (
-        lambda make: make("shared", model={"tok2vec": {**SENTENCE_LISTENER, "grad_factor": 0.0}}, loss=SOFTMAX),
-        labels,
-    ),
     "shared, a tagger before": (lambda make: both(make, before="sbert"), pairs_and_tags),
     "shared, a tagger behind": (both, pairs_and_tags),
     "tagger alone": (tagger_alone, pairs_and_tags),
@@ -148,8 +147,13 @@ WAYS = {  # how the pipeline is made, and its batch
     "two transformers": (two_transformers, pairs_and_tags),
     "meta": (meta, pairs),
 }
-ON_SHARED = ("own, a tagger beside", "tagger alone", "replaced listeners", "two transformers", "meta")
-MARKS = {way: [pytest.mark.spacy_transformers] * (way in ON_SHARED) for way in WAYS}
+QUICK = ("own", "own, cut and frozen", "own, a tagger beside", "shared", "shared, dropout", "shared, grad_factor 0")
+QUICK += ("shared, cached ranking", "shared, a tagger behind", "replaced listeners", "two transformers")
+MARKS = {
+    way: [pytest.mark.slow] * (way not in QUICK)
+    + [pytest.mark.spacy_transformers] * (batch is pairs_and_tags or way == "meta")
+    for way, (_, batch) in WAYS.items()
+}
 
 
 def like_spacy_train(nlp, parts, optimizer, **kwargs):
@@ -161,18 +165,14 @@ def like_spacy_train(nlp, parts, optimizer, **kwargs):
             pipe.finish_update(optimizer)
 
 
-def with_sgd(nlp, parts, optimizer, **kwargs):
+def in_a_loop(nlp, parts, optimizer, given=True, **kwargs):
+    """The gradients of all parts, and a step with the last; if no optimizer is given, it is that of nlp.initialize."""
     for part in parts[:-1]:
         nlp.update(part, sgd=False, **kwargs)
-    nlp.update(parts[-1], **({} if optimizer is None else {"sgd": optimizer}), **kwargs)
+    nlp.update(parts[-1], **kwargs, **({"sgd": optimizer} if given else {}))
 
 
-def without_sgd(nlp, parts, optimizer, **kwargs):
-    """The optimizer is then that of nlp.initialize."""
-    with_sgd(nlp, parts, None, **kwargs)
-
-
-LOOPS = {"sgd given": with_sgd, "sgd not given": without_sgd}
+LOOPS = {"sgd given": in_a_loop, "sgd not given": partial(in_a_loop, given=False)}
 
 
 def all_weights(nlp):
@@ -180,9 +180,8 @@ def all_weights(nlp):
     found = {}
     for name, pipe in nlp.pipeline:
         for i, node in enumerate(pipe.model.walk() if getattr(pipe, "is_trainable", False) else ()):
-            found.update(
-                {(name, i, key): node.get_param(key).copy() for key in node.param_names if node.has_param(key)}
-            )
+            names = [key for key in node.param_names if node.has_param(key)]
+            found.update({(name, i, key): node.get_param(key).copy() for key in names})
             for shim in node.shims:
                 found.update({(name, i, key): p.detach().numpy().copy() for key, p in shim._model.named_parameters()})
     return found
@@ -218,9 +217,7 @@ def trained(nlp, batch, loop, *, n_parts=1, make_optimizer=None, **kwargs):
 def judge(cases, what, nlp, make_batch, **kwargs):
     """A case for each loop: its weights are those of spacy train, to the last bit, and they moved."""
     fix_random_seed(0)
-    batch = make_batch(nlp)
-    nlp.initialize(lambda: batch)
-    before = all_weights(nlp)
+    nlp, batch, before = initialized(nlp, make_batch)
     expected = trained(nlp, batch, like_spacy_train, **kwargs)
     assert any(not numpy.array_equal(expected[key], before[key]) for key in before)
     for name, loop in LOOPS.items():
@@ -255,7 +252,9 @@ OPTIMIZERS = {
 
 
 @pytest.mark.spacy_transformers
-@pytest.mark.parametrize("optimizer", OPTIMIZERS)
+@pytest.mark.parametrize(
+    "optimizer", [pytest.param(o, marks=[pytest.mark.slow] * (o not in ("averages", "decay"))) for o in OPTIMIZERS]
+)
 def test_optimizers(counted, make_nlp, optimizer):
     with counted(PROMISE) as cases:
         make = OPTIMIZERS[optimizer]
@@ -266,7 +265,11 @@ HELD = ("transformer", "sbert")
 
 
 @pytest.mark.spacy_transformers
-@pytest.mark.parametrize("transformer", [{}, {**DROPOUT, "mini_batch_size": 2}], ids=str)
+@pytest.mark.parametrize(
+    "transformer",
+    [pytest.param(s, marks=pytest.mark.slow) for s in ({}, DROPOUT)] + [{**DROPOUT, "mini_batch_size": 2}],
+    ids=str,
+)
 @pytest.mark.parametrize("exclude", [(), *(pytest.param((n,), marks=pytest.mark.slow) for n in HELD)], ids=str)
 def test_annotating_between_forward_and_backward(counted, make_nlp, transformer, exclude):
     """The transformer encodes the batch for use while its gradient is awaited, or in place of training."""
@@ -283,78 +286,77 @@ def test_reranker(counted, tiny_bert):
         judge(cases, "reranker", nlp, pairs)
 
 
+def initialized(nlp, make_batch=pairs_and_tags):
+    """A pipeline, its batch, and its weights."""
+    batch = make_batch(nlp)
+    nlp.initialize(lambda: batch)
+    return nlp, batch, all_weights(nlp)
+
+
 @pytest.mark.spacy_transformers
 @pytest.mark.parametrize("setting", [{"mini_batch_size": 2}, {"gradient_checkpointing": True}], ids=str)
 def test_annotating_does_not_change_the_gradient(counted, make_nlp, setting):
     """What is computed again for the gradient drops out the same, though the encoder was used in between."""
-    nlp = both(make_nlp, {**DROPOUT, **setting})
-    batch = pairs_and_tags(nlp)
-    nlp.initialize(lambda: batch)
-    before = all_weights(nlp)
-    expected = trained(nlp, batch, with_sgd)
+    nlp, batch, before = initialized(both(make_nlp, {**DROPOUT, **setting}))
+    expected = trained(nlp, batch, in_a_loop)
     restore(nlp, before)
     with counted(PROMISE) as cases:
-        found = trained(nlp, batch, with_sgd, annotates=["transformer"])
+        found = trained(nlp, batch, in_a_loop, annotates=["transformer"])
         cases.check(same(found, expected), f"{setting}")
 
 
-def never_calls_back(nlp, monkeypatch):
-    """The last listener keeps its gradient to itself, as spaCy's entity_linker does for a batch without entities."""
-    monkeypatch.setattr(nlp.get_pipe("tagger"), "update", lambda *args, **kwargs: {})
-
-
 @pytest.mark.spacy_transformers
-@pytest.mark.parametrize("loop", LOOPS)
-def test_missing_gradient(counted, make_nlp, monkeypatch, loop):
+def test_missing_gradient(counted, make_nlp, monkeypatch):
     """The update is made all the same: before the next pass, before the pipeline is saved, or averages are used."""
-    nlp = both(make_nlp)
-    batch = pairs_and_tags(nlp)
-    nlp.initialize(lambda: batch)
-    before = all_weights(nlp)
+    nlp, batch, before = initialized(both(make_nlp))
+    shim = nlp.get_pipe("transformer").model.shim
 
-    def train(step, ends=lambda: None):
+    def step():
+        in_a_loop(nlp, [batch], nlp._optimizer)
+
+    def train(second, ends=lambda: None):
+        """The last listener keeps its second gradient, as spaCy's entity_linker does for a batch without entities."""
         restore(nlp, before)
         nlp._optimizer = Adam(0.01, use_averages=False)
-        step(nlp, [batch], nlp._optimizer)
+        step()
         with monkeypatch.context() as patched:
-            never_calls_back(nlp, patched)
-            step(nlp, [batch], nlp._optimizer)
+            patched.setattr(nlp.get_pipe("tagger"), "update", lambda *args, **kwargs: {})
+            second()
         ends()
         return all_weights(nlp)
 
-    def forgetting(nlp, parts, optimizer):
+    def forgetting():
         """As spacy train, and nobody awaits the gradient any more."""
-        nlp.update(parts[0], sgd=False)
+        nlp.update(batch, sgd=False)
         for listener in nlp.get_pipe("transformer").listeners:
             listener.receive(None, None, None)
         for _, pipe in nlp.pipeline:
-            pipe.finish_update(optimizer)
+            pipe.finish_update(nlp._optimizer)
 
     def average():
         with nlp.use_params({(shim.id, "none"): numpy.zeros(1)}):
             pass
 
-    step, shim = LOOPS[loop], nlp.get_pipe("transformer").model.shim
-    ends = {"saved": nlp.to_bytes, "averaged": average, "copied": nlp.get_pipe("transformer").model.copy}
-    ends["trained"] = lambda: step(nlp, [batch], nlp._optimizer)
+    ends = {
+        "saved": nlp.to_bytes,
+        "averaged": average,
+        "copied": nlp.get_pipe("transformer").model.copy,
+        "trained": step,
+    }
     with counted("an update whose gradient never comes is made, once") as cases:
         expected = train(forgetting)
         assert not same(train(step), expected), "it waits"
         for name, end in ends.items():
-            if name == "trained":
-                expected = train(forgetting, lambda: forgetting(nlp, [batch], nlp._optimizer))
-            cases.check(same(train(step, end), expected), name)
+            right = train(forgetting, forgetting) if end is step else expected
+            cases.check(same(train(step, end), right), name)
 
 
 @pytest.mark.spacy_transformers
 def test_error_between_forward_and_backward(counted, make_nlp, monkeypatch):
-    nlp = both(make_nlp)
-    batch = pairs_and_tags(nlp)
-    nlp.initialize(lambda: batch)
+    nlp, batch, _ = initialized(both(make_nlp))
     optimizer = Adam(0.01, use_averages=False)
-    with_sgd(nlp, [batch], optimizer)
-    vector = nlp(PAIRS[0][0]).vector
-    kept = []
+    in_a_loop(nlp, [batch], optimizer)
+    vector, kept = nlp(PAIRS[0][0]).vector, []
     with monkeypatch.context() as patched:
         patched.setattr(nlp.get_pipe("tagger"), "update", lambda *args, **kwargs: 1 / 0)
         try:
@@ -364,18 +366,31 @@ def test_error_between_forward_and_backward(counted, make_nlp, monkeypatch):
     with counted("an interrupted update leaves the encoder as it was, and the next one trains") as cases:
         cases.check(numpy.array_equal(nlp(PAIRS[0][0]).vector, vector), "vectors after the error")
         before = all_weights(nlp)
-        with_sgd(nlp, [batch], optimizer)
-        after = all_weights(nlp)
-        moved = [key for key in before if not numpy.array_equal(before[key], after[key])]
+        in_a_loop(nlp, [batch], optimizer)
+        moved = [key for key, value in all_weights(nlp).items() if not numpy.array_equal(before[key], value)]
         cases.check(any("query" in key[2] for key in moved), "the encoder stands still")
         cases.check(not nlp.get_pipe("transformer").model.shim._deferred, "an update is left over")
 
 
+@pytest.mark.spacy_transformers
+def test_transformer_update_called_directly(counted, make_nlp):
+    """Transformer.update takes an optimizer of its own, and makes its update when the last listener calls back."""
+    nlp, batch, before = initialized(both(make_nlp))
+    expected = trained(nlp, batch, like_spacy_train, make_optimizer=lambda: Adam(0.01))
+
+    def directly(nlp, parts, optimizer):
+        for _, pipe in nlp.pipeline:
+            pipe.update(parts[0], sgd=optimizer)
+
+    restore(nlp, before)
+    with counted(PROMISE) as cases:
+        found = trained(nlp, batch, directly, make_optimizer=lambda: Adam(0.01))
+        cases.check(same(found, expected), "Transformer.update")
+
+
 def test_other_weights_for_a_while_and_training_elsewhere(counted, make_nlp):
     """While one thread uses averages, another cannot train: its steps would be lost. Nor while a step is begun."""
-    nlp = make_nlp()
-    batch = pairs(nlp)
-    nlp.initialize(lambda: batch)
+    nlp, batch, before = initialized(make_nlp(), pairs)
     shim = next(shim for node in nlp.get_pipe("sbert").model.walk() for shim in node.shims)
     raised = []
 
@@ -396,7 +411,6 @@ def test_other_weights_for_a_while_and_training_elsewhere(counted, make_nlp):
             pass
 
     with counted("weights are not exchanged while another thread trains, nor the other way round") as cases:
-        before = all_weights(nlp)
         with nlp.use_params({(shim.id, "none"): numpy.zeros(1)}):
             elsewhere(lambda: nlp.update(batch, sgd=Adam(0.01)))
         cases.check(len(raised) == 1 and "MainThread" in raised[0] and same(all_weights(nlp), before), str(raised))

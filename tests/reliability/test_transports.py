@@ -10,7 +10,6 @@ import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import partial
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -26,7 +25,6 @@ from spacy.tokens import Doc, DocBin, Span
 
 from spacy_sbert import restore
 from spacy_sbert.pipeline import doc_vectors as hooks
-from spacy_sbert.pipeline.doc_vectors import PREFIX
 
 WHOLE = "a Doc that was copied, stored or sent has the vectors that it had, or says that it has not"
 JOINED = "a cut or joined Doc has the vectors of the text that is there, or an error names what has none"
@@ -35,11 +33,10 @@ UNITS, POOLINGS = ("doc", "sent", "doc+sent"), ("mean", "max", "cls", "cls+mean"
 SHARING = [encoder for encoder in TRANSFORMERS if encoder in INSTALLED]
 WAYS = [*product(SHARING, UNITS, POOLINGS, ("nothing", "tok2vec", "static vectors"))]
 random.Random(0).shuffle(WAYS)
-N_PARTS = 18
+N_PARTS = 36
 TOK2VEC = {"pretrained_vectors": None, "width": 8, "depth": 1, "embed_size": 50, "window_size": 1}
 TOK2VEC |= {"@architectures": "spacy.HashEmbedCNN.v2", "maxout_pieces": 2, "subword_features": False}
 WORDS = ["a", "man", "is", "eating", "food", "the", "cat", "sat", "on", "mat", "he", "cannot", "go", "dog", "ran"]
-NAMED = ("joined from others",)  # what an error says of a Doc that has no vector somewhere
 pytestmark = pytest.mark.filterwarnings("ignore:.*W10[129]")
 
 
@@ -64,9 +61,10 @@ def pipelines(request, make_nlp) -> Iterator[tuple[str, Language, random.Random]
     return ((" ".join(way), build(make_nlp, *way), random.Random(str(way))) for way in WAYS[request.param :: N_PARTS])
 
 
-def make_text(chance: random.Random) -> str:
-    sentences = [" ".join(chance.choices(WORDS, k=chance.randint(1, 4))) + "." for _ in range(chance.randint(1, 3))]
-    return " ".join(sentences)
+def make_text(chance: random.Random, *around: str) -> str:
+    """One to three sentences; around: a word at both ends of each."""
+    n_words = [chance.randint(1, 4 - len(around)) for _ in range(chance.randint(1, 3))]
+    return " ".join(" ".join([*around, *chance.choices(WORDS, k=n), *around]) + "." for n in n_words)
 
 
 def pieces(doc: Doc | Span) -> list[Any]:
@@ -200,184 +198,92 @@ def check_retokenized(cases: Cases, what: str, doc: Doc, *, merge: bool) -> None
 
 @dataclass
 class Part:
-    """A Doc to join, and the Doc that it was cut out of; no source if it carries no vectors."""
+    """A Doc to join; source: the Doc that it was cut out of, None if it carries no vectors."""
 
     kind: str
     doc: Doc
     source: Doc | None
-    first: int = 0  # its first character in the joined Doc
 
     @property
-    def last(self) -> int:
-        return self.first + len(self.doc.text)
+    def is_whole(self) -> bool:
+        return self.source is not None and self.doc.text == self.source.text
 
 
-def whole(nlp: Language, chance: random.Random) -> tuple[Doc, Doc]:
-    doc = nlp(make_text(chance))
-    return doc, doc
+KINDS = ("whole", "cut left", "cut right", "cut", "sentence", "unprocessed", "without user data", "empty")
 
 
-def cut(nlp: Language, chance: random.Random, *, left: bool, right: bool) -> tuple[Doc, Doc]:
-    doc = nlp(make_text(chance) + " " + make_text(chance))
-    start = chance.randint(1, len(doc) - 2) if left else 0
-    end = chance.randint(start + 1, len(doc) - 1) if right else len(doc)
-    return doc[start:end].as_doc(copy_user_data=True), doc
-
-
-def sentence(nlp: Language, chance: random.Random) -> tuple[Doc, Doc]:
-    doc = nlp(make_text(chance))
-    return chance.choice(list(doc.sents)).as_doc(copy_user_data=True), doc
-
-
-def empty(nlp: Language, chance: random.Random) -> tuple[Doc, Doc]:
-    doc = nlp(chance.choice(["", " "]))
-    return doc, doc
-
-
-def unprocessed(nlp: Language, chance: random.Random) -> tuple[Doc, None]:
-    return nlp.get_pipe("sentencizer")(nlp.make_doc(make_text(chance))), None
-
-
-def without_user_data(nlp: Language, chance: random.Random) -> tuple[Doc, None]:
-    doc = nlp(make_text(chance))
-    return doc[: chance.randint(1, len(doc))].as_doc(), None
-
-
-PARTS: dict[str, Callable[[Language, random.Random], tuple[Doc, Doc | None]]] = {
-    "whole": whole,
-    "cut left": partial(cut, left=True, right=False),
-    "cut right": partial(cut, left=False, right=True),
-    "cut": partial(cut, left=True, right=True),
-    "sentence": sentence,
-    "unprocessed": unprocessed,
-    "without user data": without_user_data,
-    "empty": empty,
-}
+def make_part(kind: str, nlp: Language, chance: random.Random, letter: str) -> Part:
+    """A part of a joined Doc. Its letter at both ends of each sentence makes its text unlike that of other parts."""
+    text = make_text(chance, letter) + (" " + make_text(chance, letter) if kind.startswith("cut") else "")
+    if kind == "unprocessed":
+        return Part(kind, nlp.get_pipe("sentencizer")(nlp.make_doc(text)), None)
+    doc = nlp(chance.choice(["", " "]) if kind == "empty" else text)
+    if kind in ("whole", "empty"):
+        return Part(kind, doc, doc)
+    if kind == "without user data":
+        return Part(kind, doc[: chance.randint(1, len(doc))].as_doc(), None)
+    start = chance.randint(1, len(doc) - 2) if kind in ("cut left", "cut") else 0
+    end = chance.randint(start + 1, len(doc) - 1) if kind in ("cut right", "cut") else len(doc)
+    span = chance.choice(list(doc.sents)) if kind == "sentence" else doc[start:end]
+    return Part(kind, span.as_doc(copy_user_data=True), doc)
 
 
 def test_joined_docs(pipelines, counted):
     with counted(JOINED) as cases:
         for name, nlp, chance in pipelines:
-            pairs = chance.sample([*product(PARTS, repeat=2)], 24)
-            for kinds in [*pairs, *(chance.choices(list(PARTS), k=chance.randint(1, 5)) for _ in range(12))]:
-                check_joined(cases, name, [Part(kind, *PARTS[kind](nlp, chance)) for kind in kinds], chance)
+            pairs = chance.sample([*product(KINDS, repeat=2)], 24)
+            for kinds in [*pairs, *(chance.choices(KINDS, k=chance.randint(1, 5)) for _ in range(12))]:
+                made = [make_part(kind, nlp, chance, letter) for kind, letter in zip(kinds, "bcdfg", strict=False)]
+                check_joined(cases, name, made, chance)
 
 
 def check_joined(cases: Cases, name: str, made: list[Part], chance: random.Random) -> None:
     ensure_whitespace = chance.random() < 0.7
     what = f"{name}, {[(part.kind, part.doc.text) for part in made]}, ensure_whitespace = {ensure_whitespace}"
     exclude = ["tensor"] if len({part.doc.tensor.shape[1:] for part in made}) > 1 else []  # spaCy cannot join them
-    docs = [part.doc for part in made]
-    given = Doc.from_docs(docs, ensure_whitespace=ensure_whitespace, exclude=exclude)
+    given = Doc.from_docs([part.doc for part in made], ensure_whitespace=ensure_whitespace, exclude=exclude)
     if all(part.source is None for part in made):
         with cases.refuses(what, "carries no sentence vectors"):
             restore(given)
         return
     given = restore(chance.choice([lambda doc: doc, through_bytes, through_docbin, Doc.copy])(given))
-    at = 0
-    spans = []
+    first = 0
     for part in made:
-        spans.append(given[at : at + len(part.doc)])
-        part.first = given[at].idx if at < len(given) else len(given.text)
-        at += len(part.doc)
-    known = [i for i, part in enumerate(made) if part.source is not None]
-    standing = [found for i in known for found in stretches(given.text, made, i)]
-    for part, span in zip(made, spans, strict=True):
-        for start, end in {(0, len(span)), *((i, min(i + 2, len(span))) for i in range(0, len(span), 2))}:
-            if span[start:end].text.strip():
-                check_piece(cases, f"{what}, in the part {part.kind}", part, span, start, end, standing)
-    check_mean(cases, what, given, made, standing)
-    if all(part.kind in ("whole", "empty") for part in made):
-        cases.check(given.vector is not None, f"{what}: whole Docs have a vector")
+        n = len(part.doc)
+        for start, end in {(0, n), *((i, min(i + 2, n)) for i in range(0, n, 2))}:
+            piece = part.doc[start:end]
+            if piece.text.strip():
+                right = None if part.source is None else piece.vector
+                place = f"{what}, in the part {part.kind}: {piece.text!r}"
+                judge(cases, place, given[first + start : first + end], right, must=part.is_whole)
+        first += n
+    texts = [part for part in made if part.doc.text.strip()]
+    if all(part.is_whole for part in texts):
+        rows = [rows_of(part.doc, name) for part in texts]
+        mean = numpy.mean(numpy.concatenate(rows), axis=0) if rows else 0 * made[0].doc.vector
+        judge(cases, f"{what}: the mean", given, mean, must=True)
+    else:
+        alone = texts[0] if len(texts) == 1 and texts[0].source is not None else None
+        judge(cases, f"{what}: the mean", given, None if alone is None else alone.doc.vector, must=False)
 
 
-def stretches(text: str, made: list[Part], i: int) -> Iterator[tuple[int, int, Part, int]]:
-    """Where the whole text of a part's source, or of one of its rows, stands, and how many whole parts around it go on
-    as its source does: first and last character, the part, and where its source would begin."""
-    part = made[i]
-    key, record = record_of(part.doc)
-    at, source = part.first + key[2], part.source.text
-
-    def stands(first: int, last: int) -> bool:
-        return at <= first and text[first:last].rstrip() == source[first - at : last - at].rstrip()
-
-    for first, last in [(0, len(source)), *record["rows"].tolist()]:
-        if stands(at + first, at + last):
-            yield at + first, at + last, part, at
-    left = right = i
-    while left > 0 and stands(made[left - 1].first, part.last):
-        left -= 1
-    while right + 1 < len(made) and stands(part.first, made[right + 1].last):
-        right += 1
-    yield made[left].first, made[right].last, part, at
-
-
-def check_piece(cases: Cases, what: str, part: Part, span: Span, start: int, end: int, standing: list[Any]) -> None:
-    """It has its vector, or that of a text that was encoded and by chance stands here, whole."""
-    piece = span[start:end]
-    what = f"{what}: {piece.text!r}"
-    try:
-        vector = piece.vector
-    except ValueError as error:
-        refused(cases, what, error)
-        return
-    expected = [] if part.source is None else [part.doc[start:end]]
-    first, last = piece.start_char, piece.start_char + len(piece.text)
-    for begin, stop, other, at in standing:
-        if begin <= first and last <= stop:
-            expected.append(other.source.char_span(first - at, last - at))
-    found = [one is not None and numpy.allclose(vector, one.vector, atol=2e-6) for one in expected]
-    by_chance = any(begin < last and first < stop for begin, stop, *_ in by_chance_elsewhere(span.doc.text, standing))
-    if any(found) or not by_chance:
-        cases.check(any(found), f"{what} has another vector")
-
-
-def by_chance_elsewhere(text: str, standing: list[Any]) -> list[Any]:
-    """Those of the stretches that reach out of the part that they are of."""
-    return [
-        found for found in standing if text[found[0] : found[2].first].strip() or text[found[2].last : found[1]].strip()
-    ]
-
-
-def check_mean(cases: Cases, what: str, given: Doc, made: list[Part], standing: list[Any]) -> None:
-    """The mean of rows; not judged where a text of one part by chance reaches into another."""
+def judge(cases: Cases, what: str, given: Doc | Span, right: numpy.ndarray | None, *, must: bool) -> None:
+    """The vector is right, or, unless there must be one, an error says that there is none; None: there is none."""
     try:
         vector = given.vector
     except ValueError as error:
-        refused(cases, what, error)
-        return
-    if by_chance_elsewhere(given.text, standing):
-        return
-    ones = [part.doc for part in made if part.doc.text.strip()]
-    if any(part.source is None for part in made):
-        cases.wrong(f"{what}: a mean of what has no vectors")
-    elif len(ones) > 1:
-        expected = numpy.mean(numpy.concatenate([rows_of(doc) for doc in ones]), axis=0)
-        cases.check(numpy.allclose(vector, expected, atol=2e-6), f"{what}: another mean")
+        if must or "joined from others" not in str(error):
+            cases.wrong(f"{what}: {error}")
+        else:
+            cases.refused()
     else:
-        expected = ones[0].vector if ones else 0 * vector
-        cases.check(numpy.allclose(vector, expected, atol=2e-6), f"{what}: another vector")
+        cases.check(right is not None and numpy.allclose(vector, right, atol=2e-6), f"{what}: another vector")
 
 
-def refused(cases: Cases, what: str, error: ValueError) -> None:
-    if any(named in str(error) for named in NAMED):
-        cases.refused()
-    else:
-        cases.wrong(f"{what}: {error}")
-
-
-def record_of(doc: Doc) -> tuple[Any, dict[str, Any]]:
-    return next((key, record) for key, record in doc.user_data.items() if key[1].startswith(PREFIX))
-
-
-def rows_of(doc: Doc) -> numpy.ndarray:
-    """The vectors of the rows of a part, by what the part answers for itself."""
-    key, record = record_of(doc)
-    places = {(first + key[2], last + key[2]) for first, last in record["rows"].tolist()}
-    stripped = len(doc.text) - len(doc.text.lstrip()), len(doc.text.rstrip())
-    sentences = [span for span in doc.sents if span.text.strip()]
-    are_rows = all((span.start_char, span.start_char + len(span.text.rstrip())) in places for span in sentences)
-    return numpy.stack([doc.vector] if stripped in places or not are_rows else [span.vector for span in sentences])
+def rows_of(doc: Doc, name: str) -> list[numpy.ndarray]:
+    """The vectors whose mean is that of a Doc: of its sentences where they alone were encoded."""
+    sentences = [sentence.vector for sentence in doc.sents if sentence.text.strip()]
+    return sentences if name.split()[1] == "sent" else [doc.vector]
 
 
 # Pipelines
@@ -397,27 +303,25 @@ def sourced(nlp: Language) -> Language:
 
 def test_pipelines(pipelines, counted, tmp_path):
     with counted(PIPELINES) as cases:
-        for i, (name, nlp, chance) in enumerate(pipelines):
-            if i > 1:
-                break
-            texts = [make_text(chance) for _ in range(4)] + [""]
-            docs = list(nlp.pipe(texts))
-            expected = [[(piece.vector, piece.has_vector) for piece in pieces(doc)] for doc in docs]
-            ways = {"to_disk": rebuilt(nlp, tmp_path / str(i)), "sourced": sourced(nlp)}
-            for way, other in ways.items():
-                for text, answers in zip(texts, expected, strict=True):
-                    compare(cases, f"{name}, {way}", other(text), answers)
-            with nlp.select_pipes(disable=["sbert"]):
-                for doc, answers in zip([nlp(doc) for doc in docs], expected, strict=True):
-                    compare(cases, f"{name}, select_pipes", doc, answers)
-                for text in texts:
-                    with cases.refuses(f"{name}, select_pipes", "carries no sentence vectors"):
-                        restore(nlp(text))
-            check_processes(cases, name, nlp, texts, expected)
-            if "transformer" in nlp.pipe_names:
-                nlp.replace_listeners("transformer", "sbert", ["model.tok2vec"])
-                for text, answers in zip(texts, expected, strict=True):
-                    compare(cases, f"{name}, replace_listeners", nlp(text), answers)
+        *_, (name, nlp, chance) = pipelines
+        texts = [make_text(chance) for _ in range(4)] + [""]
+        docs = list(nlp.pipe(texts))
+        expected = [[(piece.vector, piece.has_vector) for piece in pieces(doc)] for doc in docs]
+        ways = {"to_disk": rebuilt(nlp, tmp_path), "sourced": sourced(nlp)}
+        for way, other in ways.items():
+            for text, answers in zip(texts, expected, strict=True):
+                compare(cases, f"{name}, {way}", other(text), answers)
+        with nlp.select_pipes(disable=["sbert"]):
+            for doc, answers in zip([nlp(doc) for doc in docs], expected, strict=True):
+                compare(cases, f"{name}, select_pipes", doc, answers)
+            for text in texts:
+                with cases.refuses(f"{name}, select_pipes", "carries no sentence vectors"):
+                    restore(nlp(text))
+        check_processes(cases, name, nlp, texts, expected)
+        if "transformer" in nlp.pipe_names:
+            nlp.replace_listeners("transformer", "sbert", ["model.tok2vec"])
+            for text, answers in zip(texts, expected, strict=True):
+                compare(cases, f"{name}, replace_listeners", nlp(text), answers)
 
 
 def check_processes(cases: Cases, name: str, nlp: Language, texts: list[str], expected: list[list[Any]]) -> None:

@@ -257,6 +257,7 @@ def test_a_table_goes_on_where_it_was_stopped(tables, fits, tmp_path, monkeypatc
     assert tables(*methods) == found
 
 
+@pytest.mark.slow
 def test_what_is_there_is_not_fitted_or_encoded_again(tables, fits, tmp_path, monkeypatch):
     found = tables()
     vectors = {file: file.stat().st_mtime_ns for file in (tmp_path / "out" / "vectors").rglob("*.f32")}
@@ -269,6 +270,7 @@ def test_what_is_there_is_not_fitted_or_encoded_again(tables, fits, tmp_path, mo
     assert fits.count("gcca") >= 10 and fits.count("ae") >= 24
 
 
+@pytest.mark.slow
 def test_other_data_are_scored_anew(tables, tmp_path):
     found = tables()
     file = tmp_path / "data" / "STS12-en-test" / "STS.gs.MSRpar.txt"
@@ -280,6 +282,7 @@ def test_other_data_are_scored_anew(tables, tmp_path):
         assert again["table2"][name]["tasks"]["STS14"] == found["table2"][name]["tasks"]["STS14"]
 
 
+@pytest.mark.slow
 def test_what_cannot_be_fitted_is_recorded_and_the_rest_goes_on(tables, fits, tmp_path):
     found = tables(120, "--sizes", 16, 27)
     failed = {key: one["error"] for key, one in found["table1"].items() if "error" in one}

@@ -298,6 +298,7 @@ def test_argument_similarity(load, run_script, tiny_bert, two_topics, tmp_path, 
     assert read_rows(output) == [table]
 
 
+@pytest.mark.slow
 def test_argument_similarity_of_a_cross_encoder(run_script, tiny_bert, tmp_path):
     """One split of several; the config of a cross-encoder is understood."""
     options = ["--config", "configs/reranker.cfg", "--encoder", tiny_bert, "--output", tmp_path, "--steps", 1]
@@ -365,6 +366,7 @@ def test_supervised_sts(load, run_script, sts_options, tmp_path, monkeypatch):
     assert read_rows(output) == [rows, differences] and not list((output / "models").iterdir())
 
 
+@pytest.mark.slow
 @pytest.mark.spacy_transformers
 def test_supervised_sts_on_suites(load, run_script, sts_options, tmp_path, dev):
     """Table 1 from the same pipelines, with what was asked of the encoder and the head."""
