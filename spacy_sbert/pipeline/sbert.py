@@ -542,9 +542,8 @@ class SentenceBert(ChecksummedPipe):
             for name in node.param_names:
                 # Thinc keeps a gradient of zeros: Adam's momentum would move a head without examples all the same.
                 # Other processes may have given it a gradient, too; without them, to look at it would wait for a GPU.
-                if node.has_grad(name) and (
-                    node.id in self._learned if self.peers is None else node.get_grad(name).any()
-                ):
+                has_learned = node.has_grad(name) and (self.peers is not None or node.id in self._learned)
+                if has_learned and (self.peers is None or node.get_grad(name).any()):
                     weights, gradient = node.get_param(name), node.get_grad(name)
                     node.set_param(name, sgd((node.id, name), weights, gradient, lr_scale=factor)[0])
         self._learned.clear()
