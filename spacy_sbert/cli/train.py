@@ -60,9 +60,11 @@ def _train_cli(
         use_gpu(ranks.gpu_id, silent=not ranks.is_first)
         try:
             with nullcontext() if verbose else exit_on_error(f"Cannot train by {config}"):  # --verbose shows where
-                found = find_checkpoint(output, ranks, every=every, resume=resume)
+                checkpoint = find_checkpoint(output, ranks, every=every, resume=resume)
                 if ranks.is_first and resume:
-                    msg.info(f"Resuming from {found}" if found else f"No checkpoint in {output}: training begins")
+                    msg.info(
+                        f"Resuming from {checkpoint}" if checkpoint else f"No checkpoint in {output}: training begins"
+                    )
                 check_output(output)
                 with show_validation_error(config):
                     check_overrides(load_config(config, interpolate=False), overrides)

@@ -134,8 +134,8 @@ def _digest_of(examples: list[Example]) -> str:
 
 def latest(folder: Path) -> Path | None:
     """Return the checkpoint of the last step in a folder; None if there is none."""
-    found = {int(name[1]): path for path in folder.glob("step-*") if (name := _STEP.fullmatch(path.name))}
-    return found[max(found)] if found else None
+    steps = {int(name[1]): path for path in folder.glob("step-*") if (name := _STEP.fullmatch(path.name))}
+    return steps[max(steps)] if steps else None
 
 
 def _checkpoints(folder: Path) -> list[Path]:

@@ -161,17 +161,19 @@ def sum_gradients(models: Sequence[Model], ranks: TorchDistributed) -> None:
 
     models (Sequence[Model]): encoders, of the same shapes on all ranks.
     """
-    found = [each for each in parameters_of(models) if each[0].is_floating_point()]
+    parameters = [parameter for parameter in parameters_of(models) if parameter[0].is_floating_point()]
     scalers = [grad_scaler(shim) for model in models for shim in _shims(model)]
-    flags = [gradient is not None for _, gradient, _ in found] + [scaler.found_inf for scaler in scalers]
-    parts = [torch.zeros(weights.numel()) if d is None else d.detach().flatten().float() for weights, d, _ in found]
+    flags = [gradient is not None for _, gradient, _ in parameters] + [scaler.found_inf for scaler in scalers]
+    parts = [
+        torch.zeros(weights.numel()) if d is None else d.detach().flatten().float() for weights, d, _ in parameters
+    ]
     parts = [part.to(ranks.device) for part in (torch.tensor([float(flag) for flag in flags]), *parts)]
     counts, *sums = ranks.all_reduce(torch.cat(parts)).split([len(part) for part in parts])
     has_some = counts.bool().tolist()
-    for (weights, _, set_gradient), total, is_set in zip(found, sums, has_some, strict=False):
+    for (weights, _, set_gradient), total, is_set in zip(parameters, sums, has_some, strict=False):
         if is_set:
             set_gradient(total.view(weights.shape).to(weights))
-    for scaler, has_overflown in zip(scalers, has_some[len(found) :], strict=True):
+    for scaler, has_overflown in zip(scalers, has_some[len(parameters) :], strict=True):
         scaler._found_inf = has_overflown  # noqa: SLF001 (Thinc has no setter)
 
 

@@ -29,7 +29,7 @@ from thinc.api import Config, CupyOps, Model, constant, fix_random_seed, get_cur
 
 from ..files.atomic import atomic_folder
 from ..models.spans import members
-from ..training.gold import check_labels, check_scored
+from ..training.gold import check_dev_corpus, check_scored
 from .checkpoint import TrainingState, latest, load_checkpoint, remove_checkpoints, resumable_batches, save_checkpoint
 from .torch_distributed import TorchDistributed, broadcast_parameters, bytes_of, sum_gradients
 
@@ -56,10 +56,11 @@ def train(
     config = nlp.config.interpolate()
     training = _begin(config, ranks)
     if config["training"]["logger"].get("@loggers") != _PROGRESS_LOGGER:  # which checks by itself
-        check_labels(nlp)
+        check_dev_corpus(nlp)
     train_corpus, dev_corpus = resolve_dot_names(config, [training["train_corpus"], training["dev_corpus"]])
     optimizer, frozen = training["optimizer"], training["frozen_components"]
-    state, restore = TrainingState(), None
+    state = TrainingState()
+    restore: Callable[[], None] | None = None
     if checkpoint is not None:
         state, restore = load_checkpoint(checkpoint, nlp, optimizer, ranks)
     begun, written = state.step, output if ranks.is_first else None
@@ -288,18 +289,18 @@ def find_checkpoint(output: Path | None, ranks: TorchDistributed, *, every: int,
         if every or resume:
             raise ValueError("--checkpoint-every and --resume need a folder: give --output.")
         return None
-    found = latest(output / DIR_CHECKPOINT)
-    if not ranks.agree([b"" if found is None else found.name.encode()]):
+    checkpoint = latest(output / DIR_CHECKPOINT)
+    if not ranks.agree([b"" if checkpoint is None else checkpoint.name.encode()]):
         raise ValueError(
             f"The {ranks.size} processes find different checkpoints in {output / DIR_CHECKPOINT}. Give a folder that "
             "all of them share."
         )
-    if found is not None and not resume:
+    if checkpoint is not None and not resume:
         raise ValueError(
             f"{output / DIR_CHECKPOINT} holds a checkpoint of an interrupted training. Resume it by --resume, or "
             "remove it to start from the beginning."
         )
-    return found
+    return checkpoint
 
 
 def _save(nlp: Language, output: Path | None, training: dict[str, Any], is_best: bool) -> None:

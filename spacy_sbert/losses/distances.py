@@ -93,7 +93,9 @@ def _check_binary(model: LossLayer, gold: Floats1d, value: float) -> None:
 
     The gold is only looked at if the loss is not a number: the host would wait for the device.
     """
-    wrong = gold[(gold != 0) & (gold != 1)] if math.isnan(value) else []
+    if not math.isnan(value):
+        return
+    wrong = gold[(gold != 0) & (gold != 1)]
     if len(wrong):
         raise ValueError(
             f"The loss '{model.name}' expects gold scores of 0 (unlike) or 1 (alike), got {float(wrong[0])}."

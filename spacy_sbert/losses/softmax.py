@@ -184,7 +184,7 @@ def concatenated(u: RowsT, v: RowsT, *, parts: Sequence[str]) -> RowsT:
 def _backprop_concatenated(u: Floats2d, v: Floats2d, parts: Sequence[str], d_features: Floats2d) -> Members:
     """Return du and dv, from the derivative of the features, float (n, len(parts) * width)."""
     xp = get_array_module(u)
-    du, dv = xp.zeros_like(d_features, shape=u.shape), xp.zeros_like(d_features, shape=v.shape)
+    du, dv = xp.zeros_like(u), xp.zeros_like(v)
     for part, d in zip(parts, xp.split(d_features, len(parts), axis=1), strict=True):
         if part == "abs_diff":
             d = d * xp.sign(u - v)

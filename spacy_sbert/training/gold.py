@@ -105,37 +105,58 @@ def check_scored(weights: Mapping[str, float | None], scores: Mapping[str, Any])
         )
 
 
-def check_labels(nlp: Language) -> None:
-    """Compare the labels of pairs in the dev corpus with those that classifiers learned; warn if some are unknown.
+def check_dev_corpus(nlp: Language) -> None:
+    """Refuse a training whose scores would be 0 at each evaluation; warn if labels in the dev corpus are unknown.
+
+    A dev corpus of another package is not read.
 
     nlp (Language): initialized, with the config of the training.
-    RAISES (ValueError): if all of them are unknown.
+    RAISES (ValueError): if no score that has a weight is defined, with the reason for each, or if a classifier knows
+        none of the labels of its pairs.
     """
-    pipes: list[Any] = [pipe for _, pipe in nlp.pipeline if hasattr(pipe, "spans_key") and _pipe_labels(pipe)]
-    if not pipes:
-        return
     config = nlp.config.interpolate()
-    name = config["training"]["dev_corpus"]
+    name, weights = config["training"]["dev_corpus"], config["training"]["score_weights"]
+    block: Any = config
+    for part in name.split("."):
+        block = block.get(part, {})
+    pipes: list[Any] = [pipe for _, pipe in nlp.pipeline if hasattr(pipe, "spans_key")]
+    if not pipes or not str(block.get("@readers", "")).startswith("spacy-sbert."):
+        return
     (corpus,) = resolve_dot_names(config, [name])
     facts = {pipe.spans_key: GoldFacts() for pipe in pipes}
     for example in corpus(nlp):
         for key, gold in facts.items():
             gold.add(example.reference, key)
     for pipe in pipes:
-        classifiers = _pipe_labels(pipe)
-        for objective, counts in facts[pipe.spans_key].objective_labels.items():
-            known = classifiers.get(objective) or classifiers.get("") or []
-            unknown = [label for label in counts if label not in known] if known else []
-            labels, known_labels = listed_labels(unknown), listed_labels(known)
-            if unknown and len(unknown) == len(counts):
-                raise ValueError(
-                    f"[{name}] has the labels {labels}, and the training examples have none of them: {known_labels}. "
-                    "Spell them alike, or give another dev corpus."
-                )
-            if unknown:
-                count = sum(counts[label] for label in unknown)
-                message = Warnings.UNKNOWN_DEV_LABELS.format(count=count, corpus=name, given=labels, known=known_labels)
-                warnings.warn(message, stacklevel=2)
+        _check_labels(_pipe_labels(pipe), facts[pipe.spans_key], name)
+    undefined = [gold.undefined() for gold in facts.values()]
+    # also the measures of one objective, such as sts_spearman_sick, or pipe
+    measures = {score: next((m for m in MEASURES if m in score), "") for score, weight in weights.items() if weight}
+    if measures and all(measure in reasons for reasons in undefined for measure in measures.values()):
+        listed = "; ".join(f"{score}: {undefined[0][measure]}" for score, measure in measures.items())
+        raise ValueError(
+            f"Training cannot tell better weights from worse: on [{name}] no score of [training.score_weights] is "
+            f"defined. {listed}. Give weight to another score, or another dev corpus."
+        )
+
+
+def _check_labels(classifiers: Mapping[str, list[str]], gold: GoldFacts, dev_corpus: str) -> None:
+    """Compare the labels of pairs, of each objective, with those that its classifier learned."""
+    for objective, counts in gold.objective_labels.items():
+        known = classifiers.get(objective) or classifiers.get("") or []
+        unknown = [label for label in counts if label not in known] if known else []
+        labels, known_labels = listed_labels(unknown), listed_labels(known)
+        if unknown and len(unknown) == len(counts):
+            raise ValueError(
+                f"[{dev_corpus}] has the labels {labels}, and the training examples have none of them: {known_labels}. "
+                "Spell them alike, or give another dev corpus."
+            )
+        if unknown:
+            count = sum(counts[label] for label in unknown)
+            message = Warnings.UNKNOWN_DEV_LABELS.format(
+                count=count, corpus=dev_corpus, given=labels, known=known_labels
+            )
+            warnings.warn(message, stacklevel=3)
 
 
 def _pipe_labels(pipe: Any) -> dict[str, list[str]]:  # noqa: ANN401 (any pipe)

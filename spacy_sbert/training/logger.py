@@ -21,7 +21,7 @@ def progress_logger(progress_bar: bool = True, output_file: str | Path | None = 
     output_file (str or Path): a file that gets a line for each evaluation: a row of a table if it ends in .csv, else
         JSON; an existing one is continued.
     RETURNS (Callable): for `training.logger`. It raises ValueError before the first step if no weighted score is
-        defined for the dev corpus, see check_weighted_scores.
+        defined for the dev corpus, see gold.check_dev_corpus.
     """
 
     def setup(

@@ -176,6 +176,7 @@ def interrupted(process):
     return pytest.fail(f"it goes on after Ctrl-C: {process.communicate()[0][-4000:]}")
 
 
+@pytest.mark.slow  # beside test_torchrun.py and test_checkpoints.py, which stop `spacy sbert train`
 @pytest.mark.spacy_transformers
 def test_ctrl_c_keeps_weights_and_scores(tiny_bert, tmp_path):
     text = (ROOT / "configs" / "sts.cfg").read_text(encoding="utf8")
