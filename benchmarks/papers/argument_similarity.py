@@ -59,7 +59,7 @@ from spacy_sbert.evaluation.protocols.graded import CORRELATIONS
 from spacy_sbert.evaluation.protocols.learned_arguments import fit_support_vectors
 from spacy_sbert.evaluation.task import VectorStore
 from spacy_sbert.losses.pair_features import SYMMETRIC, concatenated
-from spacy_sbert.readers.arguments import LAYOUTS, ArgumentRow, read_arguments
+from spacy_sbert.readers.datasets import LAYOUTS, ArgumentRow, read_arguments
 from spacy_sbert.similarity import cosine
 
 SVR = "svr"

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ...errors import Errors
-from ...readers.arguments import AFS_MAX_SCORE, AFS_TOPICS, ASPECT_FILE, afs_files, afs_rows, aspect_rows
+from ...readers.datasets import AFS_MAX_SCORE, AFS_TOPICS, ASPECT_FILE, afs_files, afs_rows, aspect_rows
 from ..task import PREFIXES, DataFile, MissingData, Run, Task, filled
 from .graded import TRAINED, GradedPairs, GradedSet, GradedTask, PairsTask, graded_pairs
 
