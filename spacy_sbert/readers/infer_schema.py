@@ -47,17 +47,13 @@ _ANCHORS, _POSITIVES, _NEGATIVES = (
     _names("negative neg n bad hardneg hardnegative wronganswer negativepassage rejected"),
 )
 _STEMS = ("sentence", "sent", "text", "question", "q", "s", "t", "x", "string", "utterance", "phrase", "satz", "frage")
-_PLACES = (  # of texts: the third makes the first two no pair
-    ("1", "2", "3"),
-    ("a", "b", "c"),
-    ("one", "two", "three"),
-    ("first", "second", "third"),
-    ("left", "right", "middle"),
-)
+# Of three texts: the third makes the first two no pair.
+_PLACES = [places.split() for places in ("1 2 3", "a b c", "one two three", "first second third", "left right middle")]
 _SERIES = {
-    *_PLACES,
-    *(tuple(stem + place for place in places) for stem in _STEMS for places in _PLACES),
-    *(tuple(place + stem for place in places) for stem in _STEMS for places in _PLACES),
+    tuple(before + place + after for place in places)
+    for places in _PLACES
+    for stem in ("", *_STEMS)
+    for before, after in ((stem, ""), ("", stem))
 }
 _PAIRS = {
     tuple(pair.split("-"))

@@ -277,7 +277,9 @@ def test_settings_that_do_not_fit(settings, message):
         ("wikisec/validation.csv", {"format": "wikisection"}, 1252),
         ("wikisec/test.csv", {"format": "wikisection"}, 1201),
         ("argument/UKP_ASPECT.tsv", {"members": ["sentence_1", "sentence_2"], "label": "label"}, 3595),
-        ("quora/paraphrase_train.tsv.gz", {"members": ["0", "1"], "header": False}, 100000),
+        pytest.param(
+            "quora/paraphrase_train.tsv.gz", {"members": ["0", "1"], "header": False}, 100000, marks=pytest.mark.slow
+        ),
     ],
 )
 def test_real_data_in_full(file, settings, count):
