@@ -9,7 +9,6 @@ if all quotes of the file are those of columns.
 import csv
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from itertools import chain, islice
 from pathlib import Path
 
@@ -29,20 +28,6 @@ DELIMITED = (".csv", ".tsv", ".txt")
 Records = Iterator[tuple[int, list[str]]]
 
 
-@dataclass(frozen=True)
-class _Dialect:
-    """How the columns of a table are written.
-
-    quoted (bool): whether columns may be quoted; otherwise quotes belong to the text.
-    start (int): how many lines are before the header. skip_spaces (bool): whether spaces follow the separators.
-    """
-
-    delimiter: str
-    quoted: bool = True
-    start: int = 0
-    skip_spaces: bool = False
-
-
 def read_delimited(path: Path, *, header: bool = True, keep_blank: bool = False) -> Records:
     """Read the records of a table.
 
@@ -51,14 +36,12 @@ def read_delimited(path: Path, *, header: bool = True, keep_blank: bool = False)
     RAISES (ValueError): if quotes between tabs can be read in two ways, if they do not match, for a table in Markdown,
         a NUL character, or what is not text.
     """
-    dialect = _find_dialect(path, header=header)
-    lines = _lines(path, dialect.start)
-    if dialect.quoted:
-        records = _parse_records(lines, path, dialect.delimiter, dialect.start, skip_spaces=dialect.skip_spaces)
+    delimiter, start, is_quoted, skip_spaces = _find_dialect(path, header=header)
+    lines = _lines(path, start)
+    if is_quoted:
+        records = _parse_records(lines, path, delimiter, start, skip_spaces=skip_spaces)
     else:
-        records = (
-            (line, text.rstrip("\r\n").split(dialect.delimiter)) for line, text in enumerate(lines, dialect.start + 1)
-        )
+        records = ((line, text.rstrip("\r\n").split(delimiter)) for line, text in enumerate(lines, start + 1))
     return _filled(records, keep_blank=keep_blank)
 
 
@@ -196,21 +179,22 @@ def _lines(path: Path, start: int = 0, encoding: str = "utf8") -> Iterator[str]:
         yield text
 
 
-def _find_dialect(path: Path, *, header: bool) -> _Dialect:
+def _find_dialect(path: Path, *, header: bool) -> tuple[str, int, bool, bool]:
+    """Return the separator, how many lines are before the header, whether columns may be quoted, and spaces skipped."""
     filled = ((line, text) for line, text in read_lines(path) if text.strip())
     (line, first), (_, second) = next(filled, (1, "")), next(filled, (2, ""))
     directive = _DIRECTIVE.fullmatch(first)
     if directive is not None:
-        return _Dialect(directive[1], start=line)
+        return directive[1], line, True, False
     bare = re.sub(rf'{_QUOTED}|"[^"]*$', "", first)
     delimiter = _TAB
     if format_suffix(path) == ".csv" and _TAB not in bare and not is_wide(path):
         delimiter = max(",;|", key=lambda mark: (bare.count(mark), mark == "|" and mark in bare))
     if delimiter == _TAB:
-        return _Dialect(_TAB, _is_quoted(path, header=header))
+        return _TAB, 0, _is_quoted(path, header=header), False
     if delimiter == "|" and _RULE.fullmatch(second):
         raise ValueError(f"{path}, line {line}: a table in Markdown. Save it as .csv, .tsv or .jsonl.")
-    return _Dialect(delimiter, skip_spaces=header and f"{delimiter} " in bare)
+    return delimiter, 0, True, header and f"{delimiter} " in bare
 
 
 def _is_quoted(path: Path, *, header: bool) -> bool:

@@ -115,12 +115,6 @@ def test_tables_without_header(write):
     ]
 
 
-def test_number_of_members(write):
-    path = write("a.csv", "a,b,c,d", "One,Two,Three,Three")
-    for members in (["b"], ["a", "b", "c"], ["a", "b", "c", "d"]):
-        assert len(read(path, members=members)[0][0]) == len(members)
-
-
 def test_parquet(tmp_path):
     pyarrow = pytest.importorskip("pyarrow")
     from pyarrow.parquet import write_table
