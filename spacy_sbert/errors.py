@@ -54,19 +54,6 @@ class Errors:
         "format to one of {expected}."
     )
     BAD_FORMAT = "Unknown format '{given}': expected one of {expected}."
-    TABLE_NESTED = (
-        "{path}, line {line}: the field '{column}' holds a list or an object, which is not read. Write a row "
-        "for each of its texts, or name the columns of the texts without it: --members first,second."
-    )
-    BAD_DOCBIN = (
-        "{path} cannot be read ({reason}): expected a .spacy file. Make it with 'python -m spacy sbert convert'."
-    )
-    BAD_EXAMPLE = "{path}, line {line}: {reason}"
-    EMPTY_CORPUS = "The corpus '{name}' holds no examples. Check its path, or leave it out."
-    WRONG_COLUMNS = (
-        "{path}, line {line}: expected {expected} comma-separated columns, got {given}. Repair or remove the "
-        "line: a comma outside of quotes begins another column."
-    )
     RERANKER_SOFTMAX_OF_ONE = (
         'Softmax of a single output is always 1. Leave apply_softmax out, set activation = "sigmoid" or '
         '"identity" in the config of the cross-encoder, or n_outputs to 2 or more.'
@@ -75,11 +62,9 @@ class Errors:
         "{path} is {kind}: expected nothing there, or a file of its own. Nothing was written through it. "
         "Remove it, or give another name."
     )
-    LONG_LINE = "{path}, line {line}: longer than {limit} bytes. Expected a text file with one example a line."
     NO_COLUMN = "{path}, line {line}: expected a column '{column}', got {given}. Check the names and the format{hint}."
     NOT_A_TEXT = "{path}, line {line}: expected a text in the column '{column}', got {given!r}. Repair the line."
     BAD_ENCODING = "{path}, line {line}: not UTF-8 ({reason}). Convert the file to UTF-8."
-    BAD_JSON = "{path}, line {line}: expected a JSON object, got {reason}. Repair the line{hint}."
     META_ONE_MEMBER = (
         "A meta-embedding combines at least two members, given: {given}. Add another 'sbert' pipe of another "
         "name, model or pooling before it, or a function to its functions; do not exclude one when loading."

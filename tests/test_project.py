@@ -77,7 +77,7 @@ def test_a_table_to_score_on_is_checked_before_training(project, tiny_bert):
     rows = [f"{first.replace(',', '')},{second.replace(',', '')},{5 * score},{score}" for first, second, score in pairs]
     (project / "my.csv").write_text("\n".join(["left,right,mine,other", *rows]), encoding="utf8")
     done = run(project, "train", "--vars.dev", "my.csv")
-    assert done.returncode == 1 and "numbers are in mine, other" in " ".join(done.stdout.split())
+    assert done.returncode == 1 and "mine, other may be the gold" in " ".join(done.stdout.split())
     (project / "bad.csv").write_text("\n".join(["left,right,mine,other", *rows[:9], "a b,c d,?,1", *rows]))
     done = run(project, "train", "--vars.dev", "bad.csv", "--vars.score", "mine")
     assert done.returncode == 1 and "bad.csv, line 11: expected a number" in " ".join(done.stdout.split())
@@ -88,7 +88,7 @@ def test_a_table_to_score_on_is_checked_before_training(project, tiny_bert):
     ]
     (project / "labels.csv").write_text("\n".join(["left,right,kind,mine", *labelled]), encoding="utf8")
     done = run(project, "check", "--vars.dev", "labels.csv")
-    assert done.returncode == 1 and "labels in kind" in " ".join(done.stdout.split())
+    assert done.returncode == 1 and "kind, mine may be the gold" in " ".join(done.stdout.split())
     done = succeed(project, "check", "--vars.dev", "labels.csv", "--vars.label", "kind")
     assert "Columns found: left, right, kind" in done.stdout and "30 examples" in done.stdout
     succeed(project, "train", "--vars.dev", "my.csv", "--vars.score", "mine", "--vars.members", "left,right")

@@ -56,7 +56,7 @@ from spacy_sbert.evaluation.encoders import Source, VectorStore, make_baseline
 from spacy_sbert.evaluation.protocols.arguments import N_FOLDS, Split, fit_support_vectors, split_folds, split_topics
 from spacy_sbert.evaluation.protocols.sts import CORRELATIONS
 from spacy_sbert.losses.softmax import SYMMETRIC, concatenated
-from spacy_sbert.readers.arguments import LAYOUTS, ArgumentRow, read_arguments
+from spacy_sbert.readers.datasets import LAYOUTS, ArgumentRow, read_arguments
 from spacy_sbert.similarity import cosine
 
 SVR = "svr"

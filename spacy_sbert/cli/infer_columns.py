@@ -16,23 +16,23 @@ def reading_of(
 ) -> dict[str, Any]:
     """Return how a file is read, and print in one line what was chosen.
 
-    A table is read by the columns that the pipeline was scored by in training if it has them, else by what is in it;
-    its header, range of scores and missing labels are its own. Other layouts are read as the options say.
+    A table is read by the columns that the pipeline was scored by in training if it has them, else by their names; its
+    header, range of scores and missing labels are its own. Other layouts are read as the options say.
 
     path (Path): the file. layout (Mapping): the options, see layout_of.
     scored_as (Mapping): the reader in the pipeline's config, if there is one. shown (bool): whether a bar is.
     RETURNS (dict): settings of PairCorpus.
-    RAISES (ValueError): for a table whose columns cannot be told apart, see find_table; without a header, for one whose
-        columns may be others than those in training.
+    RAISES (ValueError): for a table whose names do not tell its columns, see find_table; without a header, for one
+        whose columns may be others than those in training.
     """
-    from ..files.tables import TABLES
     from ..files.text_lines import format_suffix
     from ..progress import ticking
     from ..readers.formats import TABLE, is_own_table
     from ..readers.infer_schema import find_table
 
-    if not _has_named_columns(path, layout) and not is_own_table(path, layout["format"]):
-        if layout["format"] == AUTO and format_suffix(path) in TABLES:
+    columns = [*layout.get("members", ()), *(layout[gold] for gold in _GOLDS if gold in layout)]
+    if not is_own_table(path, layout["format"], columns, header=layout["header"]):
+        if layout["format"] == AUTO and format_suffix(path) in (".csv", ".tsv"):
             msg.info("Layout found: the STS benchmark's, two texts and a score from 0 to 5 in seven columns")
         return dict(layout)
     known = {name: value for name, value in layout.items() if name != "format"}
@@ -60,24 +60,21 @@ def _columns_of(scored_as: Mapping[str, Any]) -> dict[str, Any]:
 def _has_columns(path: Path, trained: Mapping[str, Any]) -> bool:
     """Return whether a table has the columns that the pipeline was scored by in training.
 
-    RAISES (ValueError): if these are without names, and the table has a header, or may have others in their places.
+    RAISES (ValueError): if these are without names, and by the types of its columns the table has others.
     """
-    from ..files.delimited import DELIMITED, has_header
     from ..files.tables import column_names
-    from ..files.text_lines import format_suffix
     from ..readers.infer_schema import find_table
 
-    wanted = [*trained["members"], *(trained[gold] for gold in _GOLDS if gold in trained)]
-    if trained["header"] or format_suffix(path) not in DELIMITED:
-        return {*wanted} <= {*column_names(path)}
-    names = column_names(path, header=False)
+    wanted = {*trained["members"], *(trained[gold] for gold in _GOLDS if gold in trained)}
+    has_columns = wanted <= {*column_names(path, header=trained["header"])}
+    if trained["header"] or not has_columns:
+        return has_columns
     try:
         found = find_table(path, header=False).columns
-    except ValueError:  # it cannot be told from what is in it: they are the same if there are no others
-        is_same = {*names} == {*wanted}
-    else:
-        is_same = {*found.members} == {*trained["members"]} and {*found.names} == {*wanted}
-    if not is_same or has_header(path):
+        is_same = {*found.members} == {*trained["members"]} and {*found.names} == wanted
+    except ValueError:
+        is_same = False
+    if not is_same:
         gold = "".join(f" --{name} {trained[name]}" for name in _GOLDS if name in trained)
         options = f"--no-header --members {','.join(trained['members'])}{gold}"
         raise ValueError(
@@ -86,17 +83,3 @@ def _has_columns(path: Path, trained: Mapping[str, Any]) -> bool:
             "--label."
         )
     return True
-
-
-def _has_named_columns(path: Path, layout: Mapping[str, Any]) -> bool:
-    """Return whether a file is a table as it has a column that an option names, or as --no-header says."""
-    from ..files.delimited import DELIMITED, read_delimited
-    from ..files.text_lines import format_suffix
-
-    if layout["format"] != AUTO or format_suffix(path) not in DELIMITED:
-        return False
-    if not layout["header"]:
-        return True
-    names = {*layout.get("members", ()), *(layout[gold] for gold in _GOLDS if gold in layout)}
-    _, first = next(read_delimited(path, header=False), (0, []))
-    return bool(names & {name.strip() for name in first})

@@ -80,7 +80,7 @@ def _init_config_cli(
 
         with ticking("Writing", shown=not quiet):
             from ..files.atomic import write_text
-            from ..files.saved_config import config_text
+            from ..files.serialization import config_text
             from ..training.quickstart_config import quickstart_config
 
             config = quickstart_config(

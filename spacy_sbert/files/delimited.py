@@ -1,33 +1,48 @@
-"""Records of separated columns: .csv, .tsv and tables in .txt."""
+"""Records of separated columns: .csv, .tsv and tables in .txt.
 
+The separator of .tsv and .txt is a tab, and of UTF-16. In .csv it is a tab if the first line has one, otherwise the one
+of comma, semicolon and pipe that is most often in the first line, outside of quotes; a pipe if it is as often as
+others. A first line such as `sep=;`, as Excel writes it, decides. Columns are quoted as in RFC 4180; between tabs only
+if all quotes of the file are those of columns.
+"""
+
+import csv
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain, islice
 from pathlib import Path
 
 from ..errors import Errors
-from .dialect import Dialect, find_dialect, parse_records
-from .header import is_data, is_header
-from .text_lines import BOM, format_suffix, read_lines
+from .text_lines import BOM, MAX_LINE, format_suffix, is_wide, read_lines
 
-_NO_HEADER_HINT = "; a table without a header needs --no-header"
+_TAB = "\t"
+_SEPARATORS = {",": "comma", ";": "semicolon", "|": "pipe", _TAB: "tab"}
+_DIRECTIVE = re.compile(r"sep=(.)\s*", re.IGNORECASE)
+_RULE = re.compile(r"[|+:\s-]*-[|+:\s-]*")  # below the header of a table in Markdown
+_QUOTED = r'"(?:[^"]++|"")*+"'
+_CELL = rf'(?:{_QUOTED}|[^"\t]*+)'
+_RECORD = re.compile(rf"{_CELL}(?:\t{_CELL})*+")
+_CELLS = re.compile(rf"(?:^|\t)({_CELL})")
+_ESCAPED = re.compile(r'(?:^|\t)"[^\t]*\\"[^\t]*"(?:\t|$)')  # as Spark and R's write.table escape quotes
 DELIMITED = (".csv", ".tsv", ".txt")
-_SAMPLE = 1000  # rows that are compared with the first
 Records = Iterator[tuple[int, list[str]]]
 
 
 def read_delimited(path: Path, *, header: bool = True, keep_blank: bool = False) -> Records:
-    """Read the records of a table, by the separator and the quotes that it has.
+    """Read the records of a table.
 
     header (bool), keep_blank (bool): see tables.read_table.
     YIELDS (int, list): the number of the line where a record starts, and its columns.
-    RAISES (ValueError): if separator or quotes can be read in two ways, see find_dialect; for quotes that do not match,
+    RAISES (ValueError): if quotes between tabs can be read in two ways, if they do not match, for a table in Markdown,
         a NUL character, or what is not text.
     """
-    dialect = find_dialect(path, header=header)
-    if dialect.quoted:
-        yield from _quoted(path, dialect, keep_blank=keep_blank)
+    delimiter, start, is_quoted, skip_spaces = _find_dialect(path, header=header)
+    lines = _lines(path, start)
+    if is_quoted:
+        records = _parse_records(lines, path, delimiter, start, skip_spaces=skip_spaces)
     else:
-        yield from _split(path, dialect.delimiter, dialect.start, keep_blank=keep_blank)
+        records = ((line, text.rstrip("\r\n").split(delimiter)) for line, text in enumerate(lines, start + 1))
+    return _filled(records, keep_blank=keep_blank)
 
 
 def read_tabs(path: Path, *, keep_blank: bool = False) -> Records:
@@ -36,19 +51,18 @@ def read_tabs(path: Path, *, keep_blank: bool = False) -> Records:
     keep_blank (bool): see tables.read_table.
     YIELDS (int, list): the number of the line and its columns.
     """
-    for line, text in read_lines(path):
-        if keep_blank or text.strip():
-            yield line, text.rstrip("\r\n").split("\t")
+    records = ((line, text.rstrip("\r\n").split(_TAB)) for line, text in read_lines(path))
+    return _filled(records, keep_blank=keep_blank)
 
 
-def read_commas(path: Path, *, keep_blank: bool = False) -> Records:
+def read_commas(path: Path, *, keep_blank: bool = False, encoding: str = "utf8") -> Records:
     """Read comma-separated columns, quoted where need be (RFC 4180).
 
-    keep_blank (bool): see tables.read_table.
+    keep_blank (bool): see tables.read_table. encoding (str): see read_lines.
     YIELDS (int, list): the number of the line where the record starts, and its columns.
     RAISES (ValueError): for quotes that do not match, or a column longer than 16 MiB.
     """
-    return _quoted(path, Dialect(","), keep_blank=keep_blank)
+    return _filled(_parse_records(_lines(path, encoding=encoding), path), keep_blank=keep_blank)
 
 
 def by_name(records: Records, names: Sequence[str], path: Path, *, header: bool = True) -> Records:
@@ -68,22 +82,21 @@ def by_name(records: Records, names: Sequence[str], path: Path, *, header: bool 
     if not first:
         return
     if header:
-        places = _places(records, first, names, path, line)
+        hint = "; a table without a header needs --no-header, or header = false"
+        places = find_columns(first, names, path, line, hint=hint)
     else:
         places = [int(name) for name in names]
-        yield line, pick(first, places, names, path, line)
+        records = chain([(line, first)], records)
     width = len(first)
-    if header:
-        records = _check_row_names(records, width, path)
     for line, record in without_blank_end(records) if width > 1 else records:
         if len(record) != width:
             pick(record, places, names, path, line)
             check_width(record, width, path, line)
-        if header and _is_same_header(record, first):
+        if header and (record == first or [name.lstrip(BOM) for name in record] == first):
             raise ValueError(
                 f"{path}, line {line}: the header comes again. Remove the line, or rename the columns in the header."
             )
-        yield line, [record[place] for place in places]
+        yield line, pick(record, places, names, path, line)
 
 
 def without_blank_end(records: Records) -> Records:
@@ -123,88 +136,42 @@ def pick(record: Sequence[str], columns: Sequence[int], names: Sequence[str], pa
 
 
 def check_width(record: Sequence[str], width: int, path: Path, line: int) -> None:
-    """Refuse a record that has fewer columns than expected, or more of which one is not empty."""
-    if len(record) < width or any(column.strip() for column in record[width:]):
+    """Refuse a record that has more or fewer columns than expected."""
+    if len(record) != width:
         raise ValueError(
-            f"{path}, line {line}: {len(record)} columns, but the first line has {width}. Quote a text that "
-            "has the separator or a line end in it, or repair the line."
+            f"{path}, line {line}: {len(record)} columns, but the first line has {width}. Quote a text that has the "
+            "separator or a line end in it, or repair the line; another separator is named by a first line like sep=;"
         )
 
 
-def check_first_row(path: Path, names: Sequence[str] = ()) -> None:
-    """Refuse a .csv, .tsv or .txt whose first row is data, and not the names of its columns.
-
-    names (Sequence[str]): some of the columns, if they are known; a row that has one is a header.
-    """
-    if format_suffix(path) not in DELIMITED:
-        return
-    records = read_delimited(path)
-    line, first = next(records, (1, []))
-    if not {*names} & {name.strip() for name in first}:
-        _check_first(first, records, path, line)
+def _filled(records: Records, *, keep_blank: bool) -> Records:
+    return ((line, columns) for line, columns in records if keep_blank or any(column.strip() for column in columns))
 
 
-def _check_row_names(records: Records, width: int, path: Path) -> Records:
-    """Return the records. RAISES (ValueError): if a column without a name, of names of rows, may come before others.
-
-    R writes such tables: all rows are longer than the header by one. Where the last column is empty in all of them,
-    there may as well be a separator at their ends.
-    """
-    first = next(records, None)
-    if first is None or len(first[1]) != width + 1:
-        return records if first is None else chain([first], records)
-    ahead = [first, *islice(records, _SAMPLE)]
-    names = [record[0] for _, record in ahead]
-    is_longer = all(len(record) == width + 1 and not record[-1].strip() for _, record in ahead)
-    if is_longer and len(set(names)) == len(names) > 1:
-        raise ValueError(
-            f"{path}, line {first[0]}: {width + 1} columns as in all rows, but the header has {width}. Name "
-            "the first column in the header, or remove the separators at the ends of the rows."
-        )
-    return chain(ahead, records)
-
-
-def _is_same_header(record: Sequence[str], first: Sequence[str]) -> bool:
-    """Return whether a record is the header again; of one column only if it is written the same."""
-    named, again = _header(first), _header(record)
-    if len(named) == 1:
-        return again == named
-    return len(named) > 1 and [name.lower() for name in again] == [name.lower() for name in named]
+def _parse_records(
+    lines: Iterable[str], path: Path, delimiter: str = ",", start: int = 0, *, skip_spaces: bool = False
+) -> Records:
+    """Yield records, quoted as in RFC 4180, with the lines where they start; a blank line has one empty column."""
+    records = csv.reader(lines, strict=True, delimiter=delimiter, skipinitialspace=skip_spaces)
+    while True:
+        line = start + records.line_num + 1
+        limit = csv.field_size_limit(MAX_LINE)  # a setting of all readers of the process: it is put back
+        try:
+            columns = next(records, None)
+        except csv.Error as error:
+            kind = _SEPARATORS.get(delimiter, repr(delimiter))
+            raise ValueError(
+                f"{path}, line {line}: not {kind}-separated as expected ({error}). Check its quotes, or write .jsonl."
+            ) from error
+        finally:
+            csv.field_size_limit(limit)
+        if columns is None:
+            return
+        yield line, columns or [""]
 
 
-def _header(record: Sequence[str]) -> list[str]:
-    """Return the names of a header, without blank ones at its end."""
-    names = [name.strip().lstrip(BOM).strip(' "') for name in record]
-    while names and not names[-1]:
-        names.pop()
-    return names
-
-
-def has_header(path: Path) -> bool:
-    """Whether the first row of a .csv, .tsv or .txt has the names of its columns beyond doubt."""
-    records = read_delimited(path, header=False)
-    _, first = next(records, (1, []))
-    return is_header(first, [record for _, record in islice(records, _SAMPLE)])
-
-
-def _places(records: Records, first: list[str], names: Sequence[str], path: Path, line: int) -> list[int]:
-    if not set(names) <= {name.strip() for name in first}:
-        _check_first(first, records, path, line)
-    return find_columns(first, names, path, line, hint=_NO_HEADER_HINT)
-
-
-def _check_first(first: list[str], records: Records, path: Path, line: int) -> None:
-    if is_data(first, [record for _, record in islice(records, _SAMPLE)]):
-        given = ", ".join(repr(name) for name in first[:3])
-        raise ValueError(
-            f"{path}, line {line}: the first row ({given}) looks like data. Read a table without a header with "
-            "--no-header (header = false in Python and configs); if it is the header, name its columns: "
-            "--members or --column."
-        )
-
-
-def _lines(path: Path, start: int = 0) -> Iterator[str]:
-    for line, text in islice(read_lines(path), start, None):
+def _lines(path: Path, start: int = 0, encoding: str = "utf8") -> Iterator[str]:
+    for line, text in islice(read_lines(path, encoding), start, None):
         if "\0" in text:
             raise ValueError(
                 f"{path}, line {line}: has a NUL character. Save the file as UTF-8 again, or remove the line."
@@ -212,15 +179,68 @@ def _lines(path: Path, start: int = 0) -> Iterator[str]:
         yield text
 
 
-def _quoted(path: Path, dialect: Dialect, *, keep_blank: bool) -> Records:
-    start = dialect.start
-    lines = _lines(path, start)
-    for line, columns in parse_records(lines, path, dialect.delimiter, start, skip_spaces=dialect.skip_spaces):
-        if keep_blank or any(column.strip() for column in columns):
-            yield line, columns or [""]
+def _find_dialect(path: Path, *, header: bool) -> tuple[str, int, bool, bool]:
+    """Return the separator, how many lines are before the header, whether columns may be quoted, and spaces skipped."""
+    filled = ((line, text) for line, text in read_lines(path) if text.strip())
+    (line, first), (_, second) = next(filled, (1, "")), next(filled, (2, ""))
+    directive = _DIRECTIVE.fullmatch(first)
+    if directive is not None:
+        return directive[1], line, True, False
+    bare = re.sub(rf'{_QUOTED}|"[^"]*$', "", first)
+    delimiter = _TAB
+    if format_suffix(path) == ".csv" and _TAB not in bare and not is_wide(path):
+        delimiter = max(",;|", key=lambda mark: (bare.count(mark), mark == "|" and mark in bare))
+    if delimiter == _TAB:
+        return _TAB, 0, _is_quoted(path, header=header), False
+    if delimiter == "|" and _RULE.fullmatch(second):
+        raise ValueError(f"{path}, line {line}: a table in Markdown. Save it as .csv, .tsv or .jsonl.")
+    return delimiter, 0, True, header and f"{delimiter} " in bare
 
 
-def _split(path: Path, delimiter: str, start: int, *, keep_blank: bool) -> Records:
-    for line, text in enumerate(_lines(path, start), start + 1):
-        if keep_blank or text.strip():
-            yield line, text.rstrip("\r\n").split(delimiter)
+def _is_quoted(path: Path, *, header: bool) -> bool:
+    """Return whether quotes between tabs are those of columns; otherwise they belong to the texts.
+
+    They are if all of them fit, and a quote inside of a column is doubled, or the whole header is quoted, or columns
+    without quoting would differ in number, or the file is UTF-16 as spreadsheets write it.
+    """
+    is_sure, n_tabs, wrapped = False, -1, 0  # wrapped: the first line of a column in quotes that need not have them
+    is_ragged, first, n_quotes, size = False, 0, 0, 0  # first: the line where the record in parts starts
+    parts: list[str] = []
+    for line, text in read_lines(path):
+        if text.strip():
+            is_ragged |= n_tabs not in (-1, text.count(_TAB))
+            n_tabs = text.count(_TAB) if n_tabs < 0 else n_tabs
+        if not parts and '"' not in text:
+            continue
+        first = line if not parts else first
+        parts.append(text)
+        n_quotes, size = n_quotes + text.count('"'), size + len(text)
+        if n_quotes % 2 and size < MAX_LINE:
+            continue
+        record = "".join(parts).rstrip("\r\n")
+        parts, n_quotes, size = [], 0, 0
+        if not _RECORD.fullmatch(record):
+            if _ESCAPED.search(record):
+                raise _doubt(path, first, "they are behind backslashes: double them")
+            if is_sure:
+                raise _doubt(path, first, "other columns of the file are quoted, and this line is not as they are")
+            return False
+        cells = [match[1] for match in _CELLS.finditer(record)]
+        is_sure |= first == 1 and header and all(cell.startswith('"') for cell in cells if cell)
+        is_sure |= any('""' in cell[1:-1] for cell in cells)
+        if not wrapped and any(len(cell) > 2 and cell.startswith('"') for cell in cells):
+            wrapped = first
+    if parts:
+        if is_sure:
+            raise _doubt(path, first, "one of them is not closed")
+        return False
+    if wrapped and not (is_sure or is_ragged or is_wide(path)):
+        raise _doubt(path, wrapped, "they may be part of it")
+    return True
+
+
+def _doubt(path: Path, line: int, reason: str) -> ValueError:
+    return ValueError(
+        f"{path}, line {line}: cannot tell whether the quotes are part of the text ({reason}). Write the table "
+        "as .csv or .jsonl."
+    )

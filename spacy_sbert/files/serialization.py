@@ -1,4 +1,4 @@
-"""Serialize arrays, models and JSON with a checksum."""
+"""Serialize arrays, models, their configs and JSON, with a checksum."""
 
 import hashlib
 import json
@@ -14,16 +14,134 @@ from typing import Any, TypeVar, cast
 import numpy
 import srsly
 from pydantic import BaseModel, ValidationError
+from spacy.language import Language
 from spacy.pipeline import TrainablePipe
-from thinc.api import Model, get_current_ops
+from thinc.api import Config, Model, get_current_ops
 
 from ..errors import Errors
 from .atomic import atomic_write, check_input
-from .saved_config import KEPT, SETTLED, check_settled, kept_config, restore_config, settled
+
+# Configs that spaCy reads again as they were: it writes `$` doubled, and reads it as it is written.
+_KEPT, _SETTLED = "kept_config", "settled"  # in the cfg of a pipe
+_DECIDED = ("name", "n_outputs")  # settings of a model that its weights decide once they are there
+_OTHERS = ("nlp", "components")  # sections that spaCy fills from the pipes
+
+
+def config_text(config: Config) -> str:
+    """Return the text of a config whose values spaCy reads as they are, interpolated or not."""
+    return config.to_str(interpolate=False).replace("$$", r"\u0024")
+
+
+def check_value(value: str) -> None:
+    """Refuse a text that a config cannot hold: spaCy would read it as a variable."""
+    if "${" in value:
+        raise ValueError(
+            f"Cannot write {value!r} to a config, where '${{' begins a variable. Rename the file, folder or column."
+        )
+
+
+def _as_read(config: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what spaCy reads from the file that it writes for a config."""
+    return Config().from_str(Config({_KEPT: config}).to_str(), interpolate=False)[_KEPT]
+
+
+def _kept_config(nlp: Language | None, pipe: object) -> dict[str, Any] | None:
+    """Return what spaCy would not read as it is, of a pipe's config and of other sections; None if there is nothing."""
+    name = _name_in(nlp, pipe)
+    if nlp is None or name is None:
+        return None
+    config = _changed_by_reading(_config_of(nlp, name))
+    others = {key: _changed_by_reading(section) for key, section in nlp.config.items() if key not in _OTHERS}
+    sections = {key: section for key, section in others.items() if section}
+    return {"pipe": config or None, "sections": sections} if config or sections else None
+
+
+def _changed_by_reading(config: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what spaCy would read as something else, in its blocks."""
+    plain = srsly.json_loads(srsly.json_dumps(config))  # tuples are lists in both
+    return _differences(plain, _as_read(plain))
+
+
+def _differences(config: Mapping[str, Any], read: Mapping[str, Any]) -> dict[str, Any]:
+    if config.keys() != read.keys():
+        return dict(config)
+    found = {key: value for key, value in config.items() if value != read[key]}
+    blocks = {key for key, value in found.items() if isinstance(value, dict) and isinstance(read[key], dict)}
+    return {key: _differences(value, read[key]) if key in blocks else value for key, value in found.items()}
+
+
+def _restore_config(nlp: Language | None, pipe: object, kept: Mapping[str, Any]) -> object:
+    """Put what was kept in place of what spaCy read, and return the pipe, made again if its own config changes."""
+    name = _name_in(nlp, pipe)
+    if nlp is None or name is None:
+        return pipe
+    config = nlp.config
+    given = config.interpolate()["components"][name]
+    for key in kept["sections"].keys() & config.keys():
+        config[key] = _restored(config[key], _as_read(kept["sections"][key]), kept["sections"][key])
+    found = given if kept["pipe"] is None else _restored(given, _as_read(kept["pipe"]), kept["pipe"])
+    if found == given:
+        return pipe
+    settings = {key: value for key, value in found.items() if key != "factory"}
+    return nlp.create_pipe(nlp.get_pipe_meta(name).factory, name, config=settings)
+
+
+def _check_settled(nlp: Language | None, pipe: object, saved: Mapping[str, str], file: Path) -> None:
+    """Refuse a config with other settings than those that the weights were saved with, which a file names."""
+    for setting, given in _settled(nlp, pipe).items():
+        if _setting_digest(given) != saved.get(setting, _setting_digest(given)):
+            raise ValueError(
+                f"Cannot load '{_name_in(nlp, pipe)}' with {setting} = {given!r}: by {file} its weights were saved "
+                "with another value, that of the saved config.cfg. Leave the setting as it is there; to use another "
+                "encoder, make a new pipe with nlp.add_pipe."
+            )
+
+
+def _settled(nlp: Language | None, pipe: object) -> dict[str, Any]:
+    """Return the settings of a pipe's model that its weights decide, by their names in the config."""
+    name = _name_in(nlp, pipe)
+    return {} if nlp is None or name is None else dict(_decided(_config_of(nlp, name).get("model"), "model"))
+
+
+def _setting_digest(value: object) -> str:
+    """Return the digest of a setting: a name may be a path, which is nobody else's business."""
+    return hashlib.sha256(str(value).encode("utf8", "surrogatepass")).hexdigest()[:12]
+
+
+def _decided(block: Any, path: str) -> Iterator[tuple[str, Any]]:  # noqa: ANN401 (any value of a config)
+    for key, value in block.items() if isinstance(block, Mapping) else ():
+        if key in _DECIDED and "@architectures" in block:
+            yield f"{path}.{key}", value
+        yield from _decided(value, f"{path}.{key}")
+
+
+def _config_of(nlp: Language, name: str) -> Mapping[str, Any]:
+    """Return the config of a pipe, without variables."""
+    config = nlp.get_pipe_config(name)
+    return nlp.config.interpolate()["components"][name] if "$" in str(config) else config
+
+
+def _restored(given: Any, read: Any, saved: Any) -> Any:  # noqa: ANN401 (any value of a config)
+    """Return the saved values where those given are what spaCy read, and the others, which are overrides."""
+    if given == read:
+        return saved
+    if not all(isinstance(one, Mapping) for one in (given, read, saved)):
+        return given
+    known = read.keys() & saved.keys()
+    return {key: _restored(value, read[key], saved[key]) if key in known else value for key, value in given.items()}
+
+
+def _name_in(nlp: Language | None, pipe: object) -> str | None:
+    """Return the name of a pipe in a pipeline; None if it is not in it."""
+    return None if nlp is None else next((name for name, other in nlp.components if other is pipe), None)
+
 
 MARK = b"SHA-256:"
 _LENGTH = len(MARK) + hashlib.sha256().digest_size
-_OTHER_FOLDER = {"model-last": "model-best", "model-best": "model-last"}  # of what `spacy train` writes
+_CAUSE = (
+    "It was changed after it was written, or writing or copying it was cut short. Save or copy the pipeline again; if "
+    "'spacy train' was stopped while it wrote model-last, try model-best beside it."
+)
 _InT = TypeVar("_InT")
 _OutT = TypeVar("_OutT")
 _PipeT = TypeVar("_PipeT", bound="ChecksummedPipe")
@@ -34,10 +152,8 @@ class _CorruptedState(ValueError):
 
     def __init__(self, reason: str):
         super().__init__(
-            "The saved model (the file 'model' in the folder of its component, or bytes of it) is damaged: "
-            f"{reason}. It was changed after it was written, or writing or copying it was cut short. Save or "
-            "copy the pipeline again; if 'spacy train' was stopped while it wrote model-last, try model-best "
-            "beside it."
+            f"The saved model (the file 'model' in the folder of its component, or bytes of it) is damaged: {reason}. "
+            f"{_CAUSE}"
         )
         self.reason = reason
 
@@ -93,14 +209,15 @@ class ChecksummedPipe(TrainablePipe):
         super().to_disk(path, exclude=exclude)
 
     def _keep_config(self) -> None:
-        self.cfg.pop(KEPT, None)
-        self.cfg[SETTLED] = settled(self._in_pipeline.nlp, self)
-        kept = kept_config(self._in_pipeline.nlp, self)
+        self.cfg.pop(_KEPT, None)
+        settled = _settled(self._in_pipeline.nlp, self)
+        self.cfg[_SETTLED] = {setting: _setting_digest(value) for setting, value in settled.items()}
+        kept = _kept_config(self._in_pipeline.nlp, self)
         if kept is not None:
-            self.cfg[KEPT] = kept
+            self.cfg[_KEPT] = kept
 
     def _restore_config(self, cfg: Mapping[str, Any]) -> None:
-        made = restore_config(self._in_pipeline.nlp, self, cfg[KEPT]) if KEPT in cfg else self
+        made = _restore_config(self._in_pipeline.nlp, self, cfg[_KEPT]) if _KEPT in cfg else self
         if made is not self:
             self.__dict__.update(made.__dict__)
             for attribute in ("model", "scorer"):  # which spaCy keeps elsewhere
@@ -123,7 +240,7 @@ class ChecksummedPipe(TrainablePipe):
         with naming(folder / "cfg"):
             cfg = _check_object_in(folder / "cfg")
         self._restore_config(cfg)
-        check_settled(self._in_pipeline.nlp, self, cfg.get(SETTLED, {}), folder / "cfg")
+        _check_settled(self._in_pipeline.nlp, self, cfg.get(_SETTLED, {}), folder / "cfg")
         with naming(folder / "model"):
             super().from_disk(folder, exclude=exclude)
         return self
@@ -131,19 +248,14 @@ class ChecksummedPipe(TrainablePipe):
 
 @contextmanager
 def naming(file: Path) -> Iterator[None]:
-    """Name the file where a state proves to be damaged, and the folder that is whole where `spacy train` left one."""
+    """Name the file where a state proves to be damaged."""
     try:
         yield
     except (_CorruptedState, FileNotFoundError, IsADirectoryError, NotADirectoryError) as error:
         if isinstance(error, OSError) and Path(error.filename or "") != file:
             raise
         reason = error.reason if isinstance(error, _CorruptedState) else "it is missing, or not a file"
-        whole = _undamaged_folder(file)
-        remedy = f"; {whole} is whole" if whole else ""
-        raise ValueError(
-            f"The file {file} of the saved pipeline is damaged: {reason}. It was changed after it was written, "
-            f"or writing or copying it was cut short. Save or copy the pipeline again{remedy}."
-        ) from error
+        raise ValueError(f"The file {file} of the saved pipeline is damaged: {reason}. {_CAUSE}") from error
 
 
 def check_parts(data: bytes, names: Iterable[str], exclude: Iterable[str]) -> dict[str, bytes]:
@@ -177,22 +289,6 @@ def _check_object(name: str, data: bytes | str) -> dict[str, Any]:
     if not isinstance(found, dict):
         raise _CorruptedState(f"{name} is not a JSON object but {type(found).__name__}")
     return found
-
-
-def _undamaged_folder(file: Path) -> Path | None:
-    """Return the other folder of a training, if it was written to its end and its models are not damaged."""
-    pipeline = file.parent.parent
-    other = pipeline.parent / _OTHER_FOLDER.get(pipeline.name, "")
-    same = other / file.parent.name / file.name
-    if pipeline.name not in _OTHER_FOLDER or not same.is_file() or not (other / "vocab").is_dir():
-        return None
-    try:
-        _check_object_in(other / file.parent.name / "cfg")
-        for model in {same, *other.glob("*/model")} - {same.with_name("cfg")}:
-            verify_checksum(model.read_bytes())
-    except (OSError, _CorruptedState):
-        return None
-    return other
 
 
 _BLOCK = 2**20  # bytes

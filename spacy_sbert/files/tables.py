@@ -1,36 +1,23 @@
 """Read tables of any supported format, row by row."""
 
 import json
+import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, cast
 
 from ..errors import Errors
 from .atomic import atomic_write, check_input
 from .delimited import DELIMITED, by_name, find_columns, read_delimited, without_blank_end
-from .text_lines import (
-    MAX_LINE,
-    check_encoding,
-    check_texts,
-    format_suffix,
-    inner_suffix,
-    is_gzip,
-    read_chunks,
-    read_lines,
-)
+from .text_lines import check_encoding, check_texts, format_suffix, inner_suffix, is_gzip, read_lines, read_text
 
 if TYPE_CHECKING:
     from pyarrow.parquet import ParquetFile
 
 _Object = dict[str, object]
-_ARRAY_HINT = "; a file of one JSON array needs a name that ends in .json"
-_SPACE = " \t\r\n"
-
-
-class _RepeatedField(ValueError):
-    """An object has two fields of one name."""
+_SPACE = re.compile(r"[ \t\r\n]*")
 
 
 def _fields(pairs: list[tuple[str, object]]) -> _Object:
@@ -38,7 +25,7 @@ def _fields(pairs: list[tuple[str, object]]) -> _Object:
     if len(found) < len(pairs):
         names = [name for name, _ in pairs]
         repeated = next(name for name in names if names.count(name) > 1)
-        raise _RepeatedField(f"the field '{repeated}' twice")
+        raise ValueError(f"the field '{repeated}' twice")
     return found
 
 
@@ -46,13 +33,13 @@ _DECODER = json.JSONDecoder(object_pairs_hook=_fields)
 
 
 def read_objects(path: Path, *, keep_blank: bool = False) -> Iterator[tuple[int, _Object]]:
-    """Read a JSON object a line, or of .json the objects of one array.
+    """Read a JSON object a line, or of .json the objects of one array, which is held in memory.
 
     keep_blank (bool): see tables.read_table.
     YIELDS (int, dict): the number of the line where an object starts, and the object.
     RAISES (ValueError): for a line that is not one, or an object with two fields of one name.
     """
-    if inner_suffix(path) == ".json" and _starts_array(path):
+    if inner_suffix(path) == ".json" and read_text(path, 1024).lstrip().startswith("["):
         yield from _read_array(path)
         return
     blank: tuple[int, str] | None = None  # the first blank line, which is none at the end of the file
@@ -64,9 +51,41 @@ def read_objects(path: Path, *, keep_blank: bool = False) -> Iterator[tuple[int,
         try:
             record = _DECODER.decode(text)
         except (ValueError, RecursionError) as error:
-            hint = _ARRAY_HINT if text.lstrip().startswith("[") else ""
-            raise ValueError(Errors.BAD_JSON.format(path=path, line=line, reason=error, hint=hint)) from error
+            raise _bad_json(path, line, error, is_array=text.lstrip().startswith("[")) from error
         yield line, _object(record, path, line)
+
+
+def _read_array(path: Path) -> Iterator[tuple[int, _Object]]:
+    text = read_text(path)
+    line, counted, place = 1, 0, text.index("[") + 1  # counted: the end of what line counts
+    while True:
+        place = _end_of_space(text, place)
+        line, counted = line + text.count("\n", counted, place), place
+        if text[place : place + 1] == "]":
+            break
+        try:
+            value, place = _DECODER.raw_decode(text, place)
+        except (ValueError, RecursionError) as error:
+            raise _bad_json(path, line, error) from error
+        yield line, _object(value, path, line)
+        place = _end_of_space(text, place)
+        following = text[place : place + 1]
+        if following not in (",", "]"):
+            line += text.count("\n", counted, place)
+            raise _bad_json(path, line, f"{repr(following) if following else 'the end of the file'} in an array")
+        place += following == ","
+    if rest := text[place + 1 :].strip():
+        raise _bad_json(path, line, f"{rest[:1]!r} behind an array")
+
+
+def _end_of_space(text: str, place: int) -> int:
+    return cast(re.Match[str], _SPACE.match(text, place)).end()
+
+
+def _bad_json(path: Path, line: int, reason: object, *, is_array: bool = False) -> ValueError:
+    hint = "; a file of one JSON array needs a name that ends in .json" if is_array else ""
+    reason = reason.msg if isinstance(reason, json.JSONDecodeError) else reason
+    return ValueError(f"{path}, line {line}: expected a JSON object, got {reason}. Repair the line{hint}.")
 
 
 def get_field(record: _Object, name: str, path: Path, line: int) -> object:
@@ -79,66 +98,8 @@ def get_field(record: _Object, name: str, path: Path, line: int) -> object:
 
 def _object(value: object, path: Path, line: int) -> _Object:
     if not isinstance(value, dict):
-        hint = _ARRAY_HINT if isinstance(value, list) else ""
-        reason = f"a {type(value).__name__}"
-        raise ValueError(Errors.BAD_JSON.format(path=path, line=line, reason=reason, hint=hint))
+        raise _bad_json(path, line, f"a {type(value).__name__}", is_array=isinstance(value, list))
     return value
-
-
-def _starts_array(path: Path) -> bool:
-    return next((text.lstrip()[0] for text in read_chunks(path) if text.strip()), "") == "["
-
-
-def _read_array(path: Path) -> Iterator[tuple[int, _Object]]:
-    """Yield the objects of an array, of which one is in memory at a time."""
-    chunks = read_chunks(path)
-    text, line = "", 1
-
-    def skip(expected: str) -> str:
-        """Go to the next character that is not white space, and behind it if it is expected."""
-        nonlocal text, line
-        while True:
-            rest = text.lstrip(_SPACE)
-            line += text[: len(text) - len(rest)].count("\n")
-            text = rest
-            if text or not (more := next(chunks, "")):
-                break
-            text = more
-        found = text[:1]
-        if found and found in expected:
-            text = text[1:]
-        return found
-
-    def take() -> _Object:
-        nonlocal text, line
-        while True:
-            try:
-                value, end = _DECODER.raw_decode(text)
-                break
-            except (ValueError, RecursionError) as error:
-                more = "".join(chunk for _, chunk in zip(range(1 + len(text) // 2**16), chunks, strict=False))
-                if isinstance(error, _RepeatedField) or not more or len(text) > MAX_LINE:
-                    reason = error.msg if isinstance(error, json.JSONDecodeError) else error
-                    raise ValueError(Errors.BAD_JSON.format(path=path, line=line, reason=reason, hint="")) from error
-                text += more
-        found = _object(value, path, line)
-        line += text[:end].count("\n")
-        text = text[end:]
-        return found
-
-    skip("[")
-    is_first = True
-    while (found := skip("]" if is_first else ",]")) != "]":
-        if not is_first:
-            if found != ",":
-                reason = repr(found) if found else "the end of the file"
-                raise ValueError(Errors.BAD_JSON.format(path=path, line=line, reason=f"{reason} in an array", hint=""))
-            skip("")
-        start = line
-        yield start, take()
-        is_first = False
-    if rest := skip(""):
-        raise ValueError(Errors.BAD_JSON.format(path=path, line=line, reason=f"{rest!r} behind an array", hint=""))
 
 
 _QUOTED = frozenset('\t\r\n"')
@@ -190,12 +151,12 @@ def read_table(
     """Read columns of a table.
 
     path (Path): .csv, .tsv (or .tab), .txt, .jsonl (or .json, .ndjson), each of them .gz or not, or .parquet. See
-        find_dialect for separators and quotes.
+        delimited.py for separators and quotes.
     names (Sequence[str]): of the columns or fields. header (bool): whether .csv, .tsv and .txt have one; if not,
         columns are named "0", "1", ...
     keep_blank (bool): whether a blank line is a record of one empty column, and in .jsonl an error; otherwise it is
         passed over, as those at the end of the file, unless it has one column.
-    optional (Sequence[str]): those of the names that objects in .jsonl may leave out, but not all of them.
+    optional (Sequence[str]): those of the names that objects in .jsonl may leave out; their value is None then.
     YIELDS (int, Sequence): the line where a record starts, in .parquet its number, from 1; and its columns, by names.
     RAISES (ValueError): for an unknown suffix, a missing or repeated column, a record with more or fewer columns than
         the first, or what is not such a file; (ImportError): for .parquet without pyarrow.
@@ -204,7 +165,10 @@ def read_table(
     if suffix == ".parquet":
         return _read_parquet(path, names)
     if suffix == ".jsonl":
-        return _read_fields(path, names, optional, keep_blank=keep_blank)
+        return (
+            (line, [found.get(name) if name in optional else get_field(found, name, path, line) for name in names])
+            for line, found in read_objects(path, keep_blank=keep_blank)
+        )
     _check_delimited(path)
     return by_name(read_delimited(path, header=header, keep_blank=keep_blank), names, path, header=header)
 
@@ -223,17 +187,6 @@ def column_names(path: Path, *, header: bool = True) -> list[str]:
     _check_delimited(path)
     _, first = next(read_delimited(path, header=header), (0, []))
     return [name.strip() for name in first] if header else [str(place) for place in range(len(first))]
-
-
-def _read_fields(path: Path, names: Sequence[str], optional: Sequence[str], *, keep_blank: bool) -> Iterator[Record]:
-    """Yield fields of objects; None for an optional one that an object leaves out."""
-    unseen, first = {*optional}, list[tuple[int, _Object]]()
-    for line, record in read_objects(path, keep_blank=keep_blank):
-        first = first or [(line, record)]
-        unseen -= record.keys()
-        yield line, [record.get(name) if name in optional else get_field(record, name, path, line) for name in names]
-    for line, record in first if unseen else ():
-        get_field(record, sorted(unseen)[0], path, line)  # raises
 
 
 def _check_delimited(path: Path) -> None:
@@ -367,11 +320,10 @@ def _row(record: Record, columns: TextColumns, path: Path) -> TextRow:
     if not isinstance(text, str):
         raise ValueError(Errors.NOT_A_TEXT.format(path=path, line=line, column=columns.text, given=text))
     check_encoding(text, path, line)
-    for name in rest:
-        if isinstance(name, str) or (isinstance(name, int) and type(name) is not bool and name in _INT64):
-            return TextRow(text, name)
+    name = rest[0] if rest else ""
+    if not isinstance(name, str) and (isinstance(name, bool) or not isinstance(name, int) or name not in _INT64):
         raise ValueError(
             f"{path}, line {line}: expected a string or a whole number of 64 bits in the column "
             f"'{columns.id}', got {name!r}. Repair the line, or leave --id-column out."
         )
-    return TextRow(text, None)
+    return TextRow(text, name if rest else None)

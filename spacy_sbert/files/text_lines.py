@@ -17,7 +17,6 @@ from .atomic import check_input
 MAX_LINE = 2**24  # bytes; a file without line ends, or an unclosed quote, must not fill the memory
 _VECTORS = ".npy"
 BOM = "\ufeff"  # spreadsheets write one before the header
-_CHUNK = 2**16
 _WIDE = (  # UTF-32 first: its mark begins with that of UTF-16
     (codecs.BOM_UTF32_LE, "utf-32"),
     (codecs.BOM_UTF32_BE, "utf-32"),
@@ -55,48 +54,58 @@ def check_texts(path: PurePath) -> None:
 
 
 def read_lines(path: Path, encoding: str = "utf8") -> Iterator[tuple[int, str]]:
-    """Read a text file, compressed or not, a line at a time. Lines end in LF, CRLF, or CR if the file has no LF.
+    """Read a text file, compressed or not, a line at a time. Lines end in LF or CRLF.
 
     encoding (str): "latin-1" for data sets that are published so. UTF-8 files may be UTF-16 or UTF-32 with a byte order
-        mark, too.
+        mark, too, which are held in memory.
     YIELDS (int, str): the number of the line, from 1, and the line with its line end.
-    RAISES (ValueError): for a line that is not in the encoding or longer than 16 MiB, damaged compression, vectors,
-        or what is no file.
+    RAISES (ValueError): for a line that is not in the encoding or longer than 16 MiB, lines that end in CR, damaged
+        compression, vectors, or what is no file.
     """
+    if encoding == "utf8" and is_wide(path):
+        yield from enumerate(io.StringIO(read_text(path), newline="\n"), 1)
+        return
     line = 0
-    with open_text(path, lambda: line) as file:
-        wide = wide_encoding(file) if encoding == "utf8" else None
-        if wide:
-            for line, text in _wide_lines(file, wide, path):
-                yield line, text
-            return
-        for raw in _raw_lines(file):
+    with _open_text(path, lambda: line) as file:
+        while raw := file.readline(MAX_LINE):
             line += 1
-            if len(raw) >= MAX_LINE and not raw.endswith((b"\n", b"\r")):
-                raise ValueError(Errors.LONG_LINE.format(path=path, line=line, limit=MAX_LINE))
+            if len(raw) >= MAX_LINE and not raw.endswith(b"\n"):
+                raise ValueError(
+                    f"{path}, line {line}: longer than {MAX_LINE} bytes. Expected a text file with one example a line."
+                )
             if line == 1 and encoding == "utf8" and b"\0" in raw[:2]:
                 raise ValueError(
                     f"{path}, line {line}: not UTF-8 (it has NUL characters, as UTF-16 has). Save the file as "
                     "UTF-8, or as UTF-16 with a byte order mark."
                 )
+            if line == 1 and b"\r" in raw[:-1] and not raw.endswith(b"\n"):
+                raise ValueError(f"{path}, line {line}: lines end in CR. Save the file with lines that end in LF.")
             yield line, _decode(raw, path, line, encoding)
 
 
-def read_chunks(path: Path) -> Iterator[str]:
-    """Read a text file, compressed or not, in pieces of any length. RAISES (ValueError): see read_lines."""
-    line = 0
-    with open_text(path, lambda: line) as file:
-        text = io.TextIOWrapper(file, encoding=wide_encoding(file) or "utf-8-sig", newline="")
-        try:
-            while chunk := text.read(_CHUNK):
-                line += chunk.count("\n")
-                yield chunk
-        except UnicodeDecodeError as error:
-            raise ValueError(Errors.BAD_ENCODING.format(path=path, line=line + 1, reason=error.reason)) from error
+def read_text(path: Path, size: int = -1) -> str:
+    """Return the text of a file, compressed or not. size (int): the most bytes to read, -1 for all.
+
+    RAISES (ValueError): see read_lines.
+    """
+    with _open_text(path, lambda: 0) as file:
+        encoding = _wide_encoding(file) or "utf-8-sig"
+        raw = file.read(size)
+    try:
+        return raw.decode(encoding, "strict" if size < 0 else "ignore")
+    except UnicodeDecodeError as error:
+        line = raw[: error.start].decode(encoding, "ignore").count("\n") + 1
+        raise ValueError(Errors.BAD_ENCODING.format(path=path, line=line, reason=error.reason)) from error
+
+
+def is_wide(path: Path) -> bool:
+    """Whether a file begins with the byte order mark of UTF-16 or UTF-32, as spreadsheets write it."""
+    with _open_text(path, lambda: 0) as file:
+        return _wide_encoding(file) is not None
 
 
 @contextmanager
-def open_text(path: Path, line: Callable[[], int]) -> Iterator[BinaryIO]:
+def _open_text(path: Path, line: Callable[[], int]) -> Iterator[BinaryIO]:
     """Open a file of text, compressed or not. line (Callable): how many lines were read, for errors."""
     check_texts(path)
     check_input(path)
@@ -109,7 +118,7 @@ def open_text(path: Path, line: Callable[[], int]) -> Iterator[BinaryIO]:
             ) from error
 
 
-def wide_encoding(file: BinaryIO) -> str | None:
+def _wide_encoding(file: BinaryIO) -> str | None:
     """Return UTF-16 or UTF-32 if the file begins with its byte order mark, else None."""
     start = cast(io.BufferedReader, file).peek(4)
     return next((name for mark, name in _WIDE if start.startswith(mark)), None)
@@ -154,42 +163,6 @@ def plain_label(text: str) -> str:
 def has_text(text: str) -> bool:
     """Whether there is more than white space, control and format characters, which tokenizers drop."""
     return any(unicodedata.category(character)[0] not in "CZ" for character in text)
-
-
-def _raw_lines(file: BinaryIO) -> Iterator[bytes]:
-    raw = file.readline(MAX_LINE)
-    if b"\r" in raw[:-1] and not raw.endswith(b"\n"):  # the file has no LF in its first 16 MiB
-        yield from _returned_lines(raw, file)
-        return
-    while raw:
-        yield raw
-        raw = file.readline(MAX_LINE)
-
-
-def _returned_lines(rest: bytes, file: BinaryIO) -> Iterator[bytes]:
-    """Yield the lines of a file whose lines end in CR. rest: what was read of it."""
-    while True:
-        *lines, rest = rest.split(b"\r")
-        yield from (line + b"\r" for line in lines)
-        more = file.read(_CHUNK)
-        if not more or len(rest) > MAX_LINE:
-            break
-        rest += more
-    if rest:
-        yield rest
-
-
-def _wide_lines(file: BinaryIO, encoding: str, path: Path) -> Iterator[tuple[int, str]]:
-    line = 0
-    text = io.TextIOWrapper(file, encoding=encoding, newline="\n")
-    try:
-        while found := text.readline(MAX_LINE):
-            line += 1
-            if len(found) == MAX_LINE and not found.endswith("\n"):
-                raise ValueError(Errors.LONG_LINE.format(path=path, line=line, limit=MAX_LINE))
-            yield line, found
-    except UnicodeDecodeError as error:  # of a block of several lines
-        raise ValueError(Errors.BAD_ENCODING.format(path=path, line=line + 1, reason=error.reason)) from error
 
 
 def _decode(raw: bytes, path: Path, line: int, encoding: str) -> str:

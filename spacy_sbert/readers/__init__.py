@@ -1,8 +1,7 @@
 """Readers of training data: an example is one Doc, its members stand in doc.spans, gold on the reference alone."""
 
 from ..training.gold import MEASURES, GoldFacts, listed_labels
-from .convert import convert
-from .corpora import MultiCorpus, PairCorpus, TeacherCorpus
+from .corpora import MultiCorpus, PairCorpus, TeacherCorpus, convert
 from .datasets import read_sts
 from .examples import example_doc, pair_doc
 

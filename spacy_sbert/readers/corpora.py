@@ -12,17 +12,19 @@ from typing import cast
 import numpy
 import spacy
 from spacy.language import Language
-from spacy.tokens import Doc
+from spacy.tokens import Doc, DocBin
 from spacy.training import Example
 from spacy.util import registry
 from thinc.util import to_numpy
 
 from ..errors import Errors, reason_of
+from ..files.atomic import atomic_write
 from ..models.spans import SPANS_KEY
+from ..progress import progress_of, ticking
 from ..training.examples import OBJECTIVE, Counts, Reader, count_objectives, kind_of, reading_pipeline
 from ..validation import Name, NonNegative, Positive, validated
 from .examples import Row, make_example, shuffle, text_example
-from .formats import AUTO, SPACY, Columns, find_format, has_objectives, load_docbin, read_docs, read_rows
+from .formats import AUTO, FORMATS, SPACY, Columns, find_format, has_objectives, load_docbin, read_docs, read_rows
 
 
 @registry.readers("spacy-sbert.PairCorpus.v1")
@@ -100,8 +102,10 @@ class PairCorpus:
         if self._count is None:
             found, most = 0, self.limit or sys.maxsize
             for path, format in self.files:
-                if found < most:
-                    found += self._count_file(path, format, most - found)
+                if format == SPACY and found < most:
+                    found = min(found + len(load_docbin(path)), most)
+                elif found < most:
+                    found += sum(1 for _ in islice(read_rows(path, format, self.columns), most - found))
             self._count = found
         return self._count
 
@@ -129,22 +133,14 @@ class PairCorpus:
             try:
                 example = text_example(nlp, item.members, spans_key=self.spans_key, score=item.score, label=item.label)
             except ValueError as error:  # of the tokenizer, which does not know the file
-                named = {"path": path, "line": item.line, "reason": reason_of(error)}
-                raise ValueError(Errors.BAD_EXAMPLE.format(**named)) from error
+                raise ValueError(f"{path}, line {item.line}: {reason_of(error)}") from error
             yield example
 
     def _stream(self, nlp: Language) -> Iterator[tuple[Path, Row | Doc]]:
         for path, format in self.files:
-            for item in read_docs(path, nlp, self.spans_key) if format == SPACY else self._rows(path, format):
+            is_spacy = format == SPACY
+            for item in read_docs(path, nlp, self.spans_key) if is_spacy else read_rows(path, format, self.columns):
                 yield path, item
-
-    def _rows(self, path: Path, format: str) -> Iterator[Row]:
-        return read_rows(path, format, self.columns)
-
-    def _count_file(self, path: Path, format: str, most: int) -> int:
-        if format == SPACY:
-            return min(len(load_docbin(path)), most)
-        return sum(1 for _ in islice(self._rows(path, format), most))
 
 
 _SAMPLING = ("proportional", "round_robin")
@@ -243,7 +239,7 @@ class MultiCorpus:
             empty = False
             yield from zip(self.corpora, examples, strict=True)
         if empty:
-            raise ValueError(Errors.EMPTY_CORPUS.format(name=" or ".join(self.corpora)))
+            raise _empty_corpus(" or ".join(self.corpora))
 
     def _by_weight(self, nlp: Language, random: Random) -> Iterator[tuple[str, Example]]:
         weights = dict(self._sizes(nlp) if self.weights is None else self.weights)
@@ -251,7 +247,7 @@ class MultiCorpus:
         ahead = {name: next(stream, None) for name, stream in streams.items()}
         for name, example in ahead.items():
             if example is None:
-                raise ValueError(Errors.EMPTY_CORPUS.format(name=name))
+                raise _empty_corpus(name)
         while streams:
             names = list(streams)
             (name,) = random.choices(names, [weights[name] for name in names])
@@ -268,6 +264,10 @@ class MultiCorpus:
             totals = {name: count_objectives(reader, self.spans_key, nlp) for name, reader in self.corpora.items()}
             self._counted = {name: max(counts.total(), 1) for name, counts in totals.items()}
         return self._counted
+
+
+def _empty_corpus(name: str) -> ValueError:
+    return ValueError(f"The corpus '{name}' holds no examples. Check its path, or leave it out.")
 
 
 def _named(counts: Counts, name: str) -> Counts:
@@ -347,3 +347,54 @@ class TeacherCorpus:
                     "one with an 'sbert' pipe, or remove the text."
                 )
             yield vector
+
+
+@validated
+def convert(
+    input_path: Path,
+    output_path: Path,
+    *,
+    lang: Name = "en",
+    expect: NonNegative | None = None,
+    format: str = AUTO,
+    members: Sequence[str] | None = None,
+    score: str | None = None,
+    label: str | None = None,
+    min_score: float = 0.0,
+    max_score: float = 1.0,
+    header: bool = True,
+    missing: Sequence[str] | None = None,
+    limit: NonNegative = 0,
+    progress: bool = False,
+) -> int:
+    """Convert pairs, triplets or single texts to .spacy.
+
+    A .spacy file is held in memory whole, here and when it is read: for data that does not fit, let PairCorpus read
+    the file of text itself, which it streams.
+
+    input_path (Path): the file, see PairCorpus. output_path (Path): the .spacy file to write.
+    lang (str): the language whose tokenizer makes the Docs.
+    expect (int): how many examples there must be, None for any number above zero.
+    format, members, score, label, min_score, max_score, header, missing, limit: see PairCorpus.
+    progress (bool): whether to show progress bars.
+    RETURNS (int): the number of examples written.
+    RAISES (ValueError): if a line is not what it should be, or their number not as expected; nothing is written then.
+    RAISES (OSError): if the file cannot be written; what was there stays.
+    """
+    if output_path.suffix != ".spacy":
+        raise ValueError(f"Cannot write pairs to {output_path}: expected a name that ends in .spacy.")
+    columns = {"members": members, "score": score, "label": label, "missing": missing, "header": header}
+    corpus = PairCorpus(input_path, limit=limit, format=format, min_score=min_score, max_score=max_score, **columns)
+    if corpus.files[0][1] == SPACY:
+        expected = ", ".join(name for name in FORMATS if name != SPACY)
+        raise ValueError(Errors.UNKNOWN_FORMAT.format(path=input_path, expected=expected))
+    docs = DocBin()
+    for example in progress_of(corpus(spacy.blank(lang)), desc="Reading", unit="examples", shown=progress):
+        docs.add(example.reference)
+    if expect is not None and len(docs) != expect:
+        raise ValueError(
+            f"{input_path} holds {len(docs)} pairs, expected {expect}: the file is incomplete or another one."
+        )
+    with ticking("Writing", shown=progress), atomic_write(output_path) as file:
+        file.write(docs.to_bytes())
+    return len(docs)

@@ -1,21 +1,21 @@
-"""Readers of published data sets: NLI, STS, SICK, Quora, WikiSection."""
+"""Readers of published data sets: NLI, STS, SICK, Quora, WikiSection, and pairs of arguments (AFS, UKP)."""
 
 import re
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
 from itertools import chain, islice
-from math import inf
+from math import isnan
 from pathlib import Path
 
 from spacy.util import logger
 
 from ..errors import Errors, Warnings
-from ..files.delimited import Records, check_width, find_columns, pick, read_commas, read_delimited, read_tabs
+from ..files.atomic import check_input
+from ..files.delimited import Records, by_name, check_width, find_columns, pick, read_commas, read_delimited, read_tabs
 from ..files.tables import get_field, read_objects
-from ..files.text_lines import format_suffix, has_text
-from .column_names import GOLD_NAMES, normalized
-from .column_stats import SAID, listed
-from .examples import Row, check_members, check_score
+from ..files.text_lines import check_text, has_text
+from .examples import Row, as_number, check_members, check_score
 
 _NLI_LABELS = ("entailment", "neutral", "contradiction")
 _NO_CONSENSUS = "-"
@@ -37,27 +37,24 @@ def nli_rows(path: Path) -> Iterator[Row]:
         if label == _NO_CONSENSUS:
             skipped += 1
             continue
-        label = _check_nli_label(label, path, line)
+        label = _check_label(label, _NLI_LABELS, path, line)
         yield Row(check_members(texts, _NLI_SENTENCES, path, line), line, label=label)
     if skipped:
         logger.info("%s: left out %d pairs without a consensus (gold_label '-')", path, skipped)
 
 
-def _check_nli_label(label: object, path: Path, line: int) -> str:
-    """Return a label of natural language inference. RAISES (ValueError): for any other."""
-    if label not in _NLI_LABELS:
-        expected = ", ".join(_NLI_LABELS)
-        raise ValueError(Errors.UNKNOWN_LABEL.format(path=path, line=line, given=label, expected=expected))
+def _check_label(label: object, known: Iterable[str], path: Path, line: int) -> str:
+    """Return a label. RAISES (ValueError): if it is not one of those that are known."""
+    if label not in known:
+        raise ValueError(Errors.UNKNOWN_LABEL.format(path=path, line=line, given=label, expected=", ".join(known)))
     return str(label)
 
 
 _STS_COLUMNS = 7  # genre, file, year, id, score, sentence1, sentence2; some lines carry licence columns behind them
-_STS_SCORE = 4  # the place of the score
+_STS_YEAR, _STS_SCORE = 2, 4  # places of columns
 STS_MAX_SCORE = 5.0
-_FIRST = 5  # lines that tell whether a file is of the STS benchmark
 STS_SENTENCES = ("sentence1", "sentence2")
-_YEAR = re.compile(r"(19|20)\d\d")
-_Pair = tuple[str, str, float]
+_YEAR = re.compile(r"((19|20)\d\d.*)?")  # such as 2012test; some files leave it blank
 
 
 def sts_rows(path: Path) -> Iterator[Row]:
@@ -69,7 +66,7 @@ def sts_rows(path: Path) -> Iterator[Row]:
                 f"sentence1, sentence2), got {len(columns)}. For a table with other columns, set format and "
                 "members, or have 'python -m spacy sbert init-config' make a config."
             )
-        if line == 1 and _is_header(columns):
+        if line == 1 and {*STS_SENTENCES} <= {name.strip() for name in columns}:
             raise ValueError(
                 f"{path}, line {line}: the layout of the STS benchmark has no header, got "
                 f"'{', '.join(columns)}'. Leave --format out, or give --format table: columns are then found "
@@ -80,40 +77,19 @@ def sts_rows(path: Path) -> Iterator[Row]:
 
 
 def starts_as_sts(path: Path) -> bool:
-    """Whether most of the first lines of a .csv or .tsv are of the STS benchmark, and the first of all is no header.
+    """Whether the first line of a .csv or .tsv is one of the STS benchmark: a year, a score from 0 to 5, two texts.
 
-    They have a score from 0 to 5 and two texts, and in a .tsv a year, such as 2012test and 2017; some files leave it
-    blank. A file without lines is one, too: there are no columns of its own.
+    A file without lines is one, too: there are no columns of its own.
     """
-    first = [columns for _, columns in islice(read_tabs(path), _FIRST)]
-    if not first:
-        return True
-    if len(first[0]) < _STS_COLUMNS or _is_header(first[0]):
+    _, columns = next(read_tabs(path), (0, ["", "", "", "", "0", "text", "text"]))
+    if len(columns) < _STS_COLUMNS or not 0 <= as_number(columns[_STS_SCORE]) <= STS_MAX_SCORE:
         return False
-    return 2 * sum(_is_pair(columns, with_year=format_suffix(path) == ".tsv") for columns in first) > len(first)
+    return bool(_YEAR.fullmatch(columns[_STS_YEAR].strip())) and all(
+        has_text(text) and isnan(as_number(text)) for text in columns[5:7]
+    )
 
 
-def _is_pair(columns: list[str], *, with_year: bool) -> bool:
-    if len(columns) < _STS_COLUMNS or not _is_number(columns[_STS_SCORE], STS_MAX_SCORE):
-        return False
-    if with_year and columns[2].strip() and not _YEAR.match(columns[2].strip()):
-        return False
-    return all(has_text(text) and not _is_number(text) for text in columns[5:7])
-
-
-def _is_number(text: str, most: float = inf) -> bool:
-    try:
-        return 0 <= float(text) <= most
-    except ValueError:
-        return False
-
-
-def _is_header(columns: list[str]) -> bool:
-    """Whether the first line of a file has the names of columns: "score" or the like in the place of the score."""
-    return normalized(columns[_STS_SCORE]) in GOLD_NAMES or {normalized(name) for name in columns} >= {*STS_SENTENCES}
-
-
-def read_sts(path: Path) -> Iterator[_Pair]:
+def read_sts(path: Path) -> Iterator[tuple[str, str, float]]:
     """Read the official layout of the STS benchmark: tab-separated, no header, no quoting.
 
     path (Path): the file; .gz is read as it is.
@@ -129,6 +105,7 @@ def read_sts(path: Path) -> Iterator[_Pair]:
 
 _QUESTIONS = ("question1", "question2")
 _QUORA_SCORE = "is_duplicate"
+_SHOWN = 5  # lines that a message names
 
 
 def quora_rows(path: Path) -> Iterator[Row]:
@@ -141,45 +118,39 @@ def quora_rows(path: Path) -> Iterator[Row]:
     RAISES (ValueError): for a missing column in the header, or a score other than 0 and 1.
     SOURCE: Iyer et al. 2017, First Quora Dataset Release; Wang et al. 2019 (GLUE).
     """
-    empty, torn, n_torn = 0, list[int](), 0
-    records = _records(path)
+    n_empty, torn = 0, list[int]()
+    records = _quora_records(path)
     line, header = next(records, (1, [*_QUESTIONS, _QUORA_SCORE]))
     columns, width = find_columns(header, (*_QUESTIONS, _QUORA_SCORE), path, line), len(header)
     for line, record in records:
-        if not _is_whole(record, width, path, line):
-            torn += [line] if n_torn < SAID else []
-            n_torn += 1
+        if len(record) != width:
+            torn.append(line)
             continue
         first, second, score = (record[column] for column in columns)
         if not (has_text(first) and has_text(second)):
-            empty += 1
+            n_empty += 1
             continue
         if score.strip() not in ("0", "1"):
             raise ValueError(
                 f"{path}, line {line}: expected 0 or 1 in the column '{_QUORA_SCORE}', got '{score}'. Repair the line."
             )
         yield Row(check_members((first, second), _QUESTIONS, path, line), line, score=float(score))
-    if empty:
-        logger.info("%s: left out %d records with an empty question", path, empty)
-    if n_torn:
-        warnings.warn(Warnings.TORN_RECORDS.format(path=path, expected=width, lines=listed(torn, n_torn)), stacklevel=2)
+    if n_empty:
+        logger.info("%s: left out %d records with an empty question", path, n_empty)
+    if torn:
+        more = f" and {len(torn) - _SHOWN} more" if len(torn) > _SHOWN else ""
+        lines = f"line{'s' if len(torn) > 1 else ''} {', '.join(map(str, torn[:_SHOWN]))}{more}"
+        warnings.warn(Warnings.TORN_RECORDS.format(path=path, expected=width, lines=lines), stacklevel=2)
 
 
-def _records(path: Path) -> Records:
+def _quora_records(path: Path) -> Records:
+    """Read quoted records, or lines if quotes are in doubt, as torn records have them; another error comes again."""
     records = read_delimited(path)
     try:
         first = list(islice(records, 1))
-    except ValueError:  # quotes in doubt, as torn records have them; another error comes again
+    except ValueError:
         return read_tabs(path)
     return chain(first, records)
-
-
-def _is_whole(record: list[str], width: int, path: Path, line: int) -> bool:
-    try:
-        check_width(record, width, path, line)
-    except ValueError:
-        return False
-    return True
 
 
 WIKISECTION_SENTENCES = ("Sentence1", "Sentence2", "Sentence3")
@@ -208,9 +179,9 @@ def wikisection_records(path: Path) -> Iterator[tuple[int, list[str]]]:
     line, header = next(records, (1, [*WIKISECTION_SENTENCES]))
     columns, width = find_columns(header, WIKISECTION_SENTENCES, path, line), len(header)
     for line, record in records:
-        if (given := len(record)) > width:  # an unquoted comma, or a quote that was lost
-            raise ValueError(Errors.WRONG_COLUMNS.format(path=path, line=line, expected=width, given=given))
-        yield line, pick(record, columns, WIKISECTION_SENTENCES, path, line)
+        texts = pick(record, columns, WIKISECTION_SENTENCES, path, line)
+        check_width(record, width, path, line)  # an unquoted comma, or a quote that was lost
+        yield line, texts
 
 
 _SICK_SENTENCES = ("sentence_A", "sentence_B")
@@ -241,5 +212,104 @@ def sick_rows(path: Path) -> Iterator[Row]:
             check_members((first, second), _SICK_SENTENCES, path, line),
             line,
             score=check_score(score, 1.0, 5.0, path, line, _SICK_SCORE),
-            label=_check_nli_label(judgment.strip().lower(), path, line),
+            label=_check_label(judgment.strip().lower(), _NLI_LABELS, path, line),
         )
+
+
+AFS_TOPICS = {"DP": "death penalty", "GC": "gun control", "GM": "gay marriage"}
+_AFS_NAME = re.compile(rf"ArgPairs_({'|'.join(AFS_TOPICS)})(_.*)?\.csv")
+_AFS_COLUMNS = 11  # the score, eight columns on where the sentences come from, and the sentences
+AFS_MAX_SCORE = 5.0
+ASPECT_FILE = "UKP_ASPECT.tsv"
+# Reimers et al. 2019 oppose the first two to the last two; here what they call some similarity stands half way.
+ASPECT_SCORES = {"DTORCD": 0.0, "NS": 0.0, "SS": 0.5, "HS": 1.0}
+_SENTENCES = ("sentence_1", "sentence_2")
+
+
+@dataclass(frozen=True)
+class ArgumentRow(Row):
+    """A pair of arguments as it stands in a file. topic: what both argue about."""
+
+    topic: str = field(kw_only=True)
+
+
+def afs_rows(path: Path) -> Iterator[ArgumentRow]:
+    """Read one topic of the corpus of argument facet similarity (AFS).
+
+    path (Path): ArgPairs_DP*.csv, ArgPairs_GC*.csv or ArgPairs_GM*.csv, the name says the topic; ISO-8859-1,
+        comma-separated, quoted, with a header; 11 columns, the score from 0 to 5 first, the two sentences last.
+    YIELDS (ArgumentRow): two members, the score scaled from 0..5 to 0..1, and the topic.
+    RAISES (ValueError): for another name of the file, a file without a header, a line with another number of columns,
+        a score out of range or an empty sentence.
+    SOURCE: Misra et al. 2016, Measuring the Similarity of Sentential Arguments in Dialogue.
+    """
+    name = _AFS_NAME.fullmatch(path.name)
+    if name is None:
+        raise ValueError(
+            f"{path}: the name of the file does not tell the topic. Expected ArgPairs_TOPIC.csv or "
+            f"ArgPairs_TOPIC_*.csv, as the AFS corpus has them, with one of {', '.join(AFS_TOPICS)}."
+        )
+    records = read_commas(path, encoding="latin-1")
+    for number, (line, record) in enumerate(records):
+        if (given := len(record)) != _AFS_COLUMNS:
+            raise ValueError(f"{path}, line {line}: expected {_AFS_COLUMNS} columns, got {given}. Repair the line.")
+        if number == 0:
+            if not isnan(as_number(record[0])):
+                raise ValueError(
+                    f"{path}, line {line}: expected the names of the columns, got '{record[0]}'. Put the header back."
+                )
+            continue
+        score = check_score(record[0], 0.0, AFS_MAX_SCORE, path, line, "score")
+        members = check_members(record[-2:], _SENTENCES, path, line)
+        yield ArgumentRow(members, line, score=score, topic=AFS_TOPICS[name[1]])
+
+
+def aspect_rows(path: Path) -> Iterator[ArgumentRow]:
+    """Read the UKP aspect corpus.
+
+    path (Path): tab-separated with a header: topic, sentence_1, sentence_2, label.
+    YIELDS (ArgumentRow): two members, the label, the topic, and the score that ASPECT_SCORES has for the label: 0 for
+        DTORCD (different topic or cannot decide) and NS (no similarity), 1/2 for SS (some similarity), 1 for HS (high
+        similarity).
+    RAISES (ValueError): for a missing column, an unknown label or an empty sentence or topic.
+    SOURCE: Reimers et al. 2019, Classification and Clustering of Arguments with Contextualized Word Embeddings;
+        there DTORCD and NS are dissimilar, SS and HS similar.
+    """
+    names = ("topic", *_SENTENCES, "label")
+    for line, (topic, first, second, label) in by_name(read_tabs(path), names, path):
+        label = _check_label(label.strip(), ASPECT_SCORES, path, line)
+        members = check_members((first, second), _SENTENCES, path, line)
+        topic = check_text(topic, "topic", path, line)
+        yield ArgumentRow(members, line, score=ASPECT_SCORES[label], label=label, topic=topic)
+
+
+def afs_files(path: Path) -> list[Path]:
+    """Return the files of AFS in a folder, by topic; a file is itself."""
+    return [path] if path.is_file() else sorted(file for file in path.glob("*.csv") if _AFS_NAME.fullmatch(file.name))
+
+
+def _aspect_files(path: Path) -> list[Path]:
+    """Return the file of the UKP aspect corpus in a folder; a file is itself."""
+    return [file for file in (path, path / ASPECT_FILE) if file.is_file()]
+
+
+LAYOUTS: dict[str, tuple[Callable[[Path], list[Path]], Callable[[Path], Iterator[ArgumentRow]]]] = {
+    "afs": (afs_files, afs_rows),
+    "ukp": (_aspect_files, aspect_rows),
+}
+
+
+def read_arguments(path: Path, layout: str) -> list[ArgumentRow]:
+    """Read all pairs of a corpus of arguments.
+
+    path (Path): its folder or one file. layout (str): "afs" or "ukp".
+    RAISES (ValueError): if there are no files or no pairs, or see afs_rows and aspect_rows.
+    """
+    if layout not in LAYOUTS:
+        raise ValueError(Errors.BAD_FORMAT.format(given=layout, expected=", ".join(LAYOUTS)))
+    files, read = LAYOUTS[layout]
+    if not path.is_dir():
+        check_input(path)
+    if not (rows := [row for file in files(path) for row in read(file)]):
+        raise ValueError(Errors.NO_PAIRS.format(path=path, expected=f"pairs of arguments in the layout '{layout}'"))
+    return rows

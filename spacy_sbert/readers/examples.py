@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from itertools import islice, pairwise
 from pathlib import Path
 from random import Random
-from typing import Any, TypeVar, cast
+from typing import TypeVar, cast
 
 import numpy
 from spacy.attrs import NORM
@@ -34,7 +34,7 @@ def example_doc(nlp: Language, members: Sequence[str], *, spans_key: Name = SPAN
     RAISES (ValueError): for a text without tokens, or no text at all.
     """
     check("label", gold.get("label"), Name | None)
-    return _build(nlp, _tokenize(nlp, members), spans_key, gold)
+    return _make_doc(nlp, members, spans_key, gold)
 
 
 @validated
@@ -45,8 +45,10 @@ def pair_doc(nlp: Language, first: str, second: str, score: float, *, spans_key:
 
 def text_example(nlp: Language, members: Sequence[str], *, spans_key: str = SPANS_KEY, **gold: _Gold) -> Example:
     """Return an Example of several texts: that of make_example(example_doc(...)), but quicker."""
-    tokens = _tokenize(nlp, members)
-    return Example(_build(nlp, tokens, spans_key, {}), _build(nlp, tokens, spans_key, gold))
+    predicted = _make_doc(nlp, members, spans_key, {})
+    reference = predicted.copy()
+    reference.spans[spans_key].attrs.update((name, value) for name, value in gold.items() if value is not None)
+    return Example(predicted, reference)
 
 
 def make_example(reference: Doc, spans_key: str = SPANS_KEY) -> Example:
@@ -65,25 +67,11 @@ def make_example(reference: Doc, spans_key: str = SPANS_KEY) -> Example:
     return Example(predicted, reference)
 
 
-@dataclass(frozen=True)
-class _Tokens:
-    """All members, tokenized, one after another.
-
-    words, spaces: of a Doc. norms: uint64 (tokens,), as the tokenizer has them: "not" for "n't".
-    borders: between the members: 0, the end of the first, ... of the last.
-    """
-
-    words: list[str]
-    spaces: list[bool]
-    norms: numpy.ndarray
-    borders: list[int]
-
-
-def _tokenize(nlp: Language, members: Sequence[str]) -> _Tokens:
+def _make_doc(nlp: Language, members: Sequence[str], spans_key: str, gold: Mapping[str, _Gold]) -> Doc:
     words: list[str] = []
     spaces: list[bool] = []
-    norms: list[int] = []
-    borders = [0]
+    norms: list[int] = []  # as the tokenizer has them: "not" for "n't"
+    borders = [0]  # between the members, in tokens
     for number, text in enumerate(members, start=1):
         doc = nlp.make_doc(text)
         words += [token.text for token in doc]
@@ -98,12 +86,9 @@ def _tokenize(nlp: Language, members: Sequence[str]) -> _Tokens:
         borders.append(len(words))
     if not words:
         raise ValueError("An example was given no members: expected one text or more.")
-    return _Tokens(words, spaces, numpy.array(norms, dtype="uint64"), borders)
-
-
-def _build(nlp: Language, tokens: _Tokens, spans_key: str, gold: Mapping[str, _Gold]) -> Doc:
-    doc = Doc(nlp.vocab, words=tokens.words, spaces=tokens.spaces).from_array([NORM], cast(Ints2d, tokens.norms))
-    spans = [Span(doc, start, end) for start, end in pairwise(tokens.borders)]
+    doc = Doc(nlp.vocab, words=words, spaces=spaces)
+    doc.from_array([NORM], cast(Ints2d, numpy.array(norms, dtype="uint64")))
+    spans = [Span(doc, start, end) for start, end in pairwise(borders)]
     attrs = {name: value for name, value in gold.items() if value is not None}
     doc.spans[spans_key] = SpanGroup(doc, name=spans_key, attrs=attrs, spans=spans)
     return doc
@@ -111,7 +96,6 @@ def _build(nlp: Language, tokens: _Tokens, spans_key: str, gold: Mapping[str, _G
 
 _TRIPLET = 3
 _BOOLEANS = {"true": 1.0, "t": 1.0, "yes": 1.0, "y": 1.0, "false": 0.0, "f": 0.0, "no": 0.0, "n": 0.0}
-_LONGEST = 9  # characters of one of these with white space around it
 
 
 @dataclass(frozen=True)
@@ -130,9 +114,16 @@ class Row:
 
 def from_boolean(value: object) -> object:
     """Return a boolean that is written as a word, such as "True" or "no", as 1 or 0; other values as they are."""
-    if not isinstance(value, str) or len(value) > _LONGEST:
-        return value
-    return _BOOLEANS.get(value.strip().lower(), value)
+    return _BOOLEANS.get(value.strip().lower(), value) if isinstance(value, str) else value
+
+
+def as_number(value: object) -> float:
+    """Return a cell as a number; nan if it is none, or not finite."""
+    try:
+        number = float(cast(float, value))
+    except (TypeError, ValueError, OverflowError):
+        return math.nan
+    return number if math.isfinite(number) else math.nan
 
 
 def check_members(texts: Sequence[object], names: Sequence[str], path: Path, line: int) -> tuple[str, ...]:
@@ -153,19 +144,12 @@ def check_members(texts: Sequence[object], names: Sequence[str], path: Path, lin
 
 def check_score(value: object, low: float, high: float, path: Path, line: int, column: str) -> float:
     """Return a score scaled from low..high to 0..1. RAISES (ValueError): if it is not a number from low to high."""
-    try:
-        score = float(cast(float, value))
-    except (TypeError, ValueError, OverflowError):
-        score = math.nan
+    score = as_number(value)
     if not low <= score <= high:  # also refuses nan
-        given: dict[str, Any] = {"given": value, "low": low, "high": high, "column": column}
         raise ValueError(
-            (
-                "{path}, line {line}: expected a score from {low:g} to {high:g}, got '{given}' in the column "
-                "'{column}'. Repair the line, or set min_score and max_score for a table of another range: options "
-                "of a command that has them (--max-score 5), or settings of the config's corpus "
-                "(--corpora.train.max_score 5 of train)."
-            ).format(path=path, line=line, **given)
+            f"{path}, line {line}: expected a score from {low:g} to {high:g}, got '{value}' in the column '{column}'. "
+            "Repair the line, or set min_score and max_score for a table of another range: options of a command that "
+            "has them (--max-score 5), or settings of the config's corpus (--corpora.train.max_score 5 of train)."
         )
     return (score - low) / (high - low)
 

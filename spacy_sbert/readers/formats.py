@@ -1,10 +1,9 @@
 """Formats of training data: which there are, and how a file's is found."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import count
-from math import isnan
 from pathlib import Path
 
 from spacy.language import Language
@@ -13,6 +12,7 @@ from spacy.util import logger
 
 from ..errors import Errors
 from ..files.atomic import check_input
+from ..files.delimited import DELIMITED, read_delimited
 from ..files.tables import TABLES, Record, read_table
 from ..files.text_lines import check_label, format_suffix, plain_label, read_lines
 from ..training.examples import OBJECTIVE
@@ -53,7 +53,9 @@ class Columns:
     def is_missing(self, record: Record) -> bool:
         """Whether the score or the label of a row is one of the values that mark a row without gold."""
         gold = record[1][len(self.members) :] if self.missing else ()
-        return any(("" if _is_none(value) else plain_label(str(value).strip())) in self._marks for value in gold)
+        is_blank = (value is None or value != value for value in gold)  # pandas writes NaN
+        texts = ("" if blank else plain_label(str(value).strip()) for blank, value in zip(is_blank, gold, strict=True))
+        return not self._marks.isdisjoint(texts)
 
     @cached_property
     def _marks(self) -> set[str]:
@@ -65,23 +67,8 @@ class Columns:
         return self.names[len(self.members) :] if "" in self.missing else ()
 
 
-def _is_none(value: object) -> bool:
-    """Whether a cell has no value; pandas writes NaN for it."""
-    return value is None or (isinstance(value, float) and isnan(value))
-
-
 def _table_rows(path: Path, columns: Columns) -> Iterator[Row]:
-    """Read a table by the names of its columns.
-
-    path (Path): .jsonl, .csv (quoted), .tsv (not quoted), each of them .gz or not, or .parquet.
-    columns (Columns): which of its columns hold what.
-    YIELDS (Row): as many members as there are columns for them, and gold where a column is named for it. In a .parquet
-        file, line is the number of the record. Rows without gold, see Columns.missing, are skipped, and their number is
-        logged at the end of the file.
-    RAISES (ValueError): for an unknown suffix, a missing column, an empty member or label, a score out of range, or a
-        triplet with two equal members.
-    RAISES (ImportError): for .parquet without pyarrow.
-    """
+    """Yield the rows of a table; those without gold, see Columns.missing, are skipped, and their number is logged."""
     if not columns.members:
         raise ValueError(
             f"{path} is read as a table, but no columns of texts were named. Set members, such as members = "
@@ -117,12 +104,7 @@ def table_row(record: Record, columns: Columns, path: Path) -> Row:
 
 
 def _text_rows(path: Path) -> Iterator[Row]:
-    """Read one text a line, without gold: for losses that need none, and for what a teacher is to label.
-
-    path (Path): UTF-8; blank lines are passed over.
-    YIELDS (Row): one member.
-    RAISES (ValueError): for a line of nothing but control characters.
-    """
+    """Read one text a line, without gold: for losses that need none, and for what a teacher is to label."""
     for line, text in read_lines(path):
         if text.strip():
             yield Row(check_members((text,), ("text",), path, line), line)
@@ -153,8 +135,13 @@ def find_format(path: Path, format: str, columns: Columns) -> str:
         raise ValueError(Errors.BAD_FORMAT.format(given=format, expected=", ".join((AUTO, *FORMATS))))
     if path.suffix == ".spacy":
         return SPACY
-    if format == AUTO:
-        format = _guess(path, columns)
+    suffix = format_suffix(path)
+    if format == AUTO and columns.members and suffix in (*TABLES, ".txt"):
+        format = TABLE
+    elif format == AUTO and suffix in (".csv", ".tsv"):
+        format = "sts"
+    elif format == AUTO:
+        raise ValueError(Errors.UNKNOWN_FORMAT.format(path=path, expected=", ".join(FORMATS)))
     if format != TABLE and columns.given:
         raise ValueError(
             f"{path} is read as '{format}', which has fixed columns and scores, but these are set for a table: "
@@ -163,19 +150,23 @@ def find_format(path: Path, format: str, columns: Columns) -> str:
     return format
 
 
-def is_own_table(path: Path, format: str) -> bool:
-    """Return whether a file is a table with columns of its own, by its format or its suffix.
+def is_own_table(path: Path, format: str = AUTO, columns: Sequence[str] = (), *, header: bool = True) -> bool:
+    """Return whether a file is a table with columns of its own.
 
-    A .csv or .tsv whose first lines are those of the STS benchmark is none.
+    It is by its format or its suffix, but a .csv or .tsv whose first line is one of the STS benchmark; that, too, if it
+    has one of the columns, which options name, or if they say that there is no header.
 
     RAISES (ValueError): if there is no such file, or its first line cannot be read.
     """
-    if format == TABLE:
-        return True
-    if format != AUTO or format_suffix(path) not in TABLES:
-        return False
+    suffix = format_suffix(path)
+    if format != AUTO or suffix not in (*TABLES, ".txt"):
+        return format == TABLE
     _check_file(path)
-    return format_suffix(path) not in (".csv", ".tsv") or not starts_as_sts(path)
+    if suffix in DELIMITED:
+        _, first = next(read_delimited(path, header=False), (0, []))
+        if not header or not {*columns}.isdisjoint(name.strip() for name in first):
+            return True
+    return suffix in TABLES and (suffix not in DELIMITED or not starts_as_sts(path))
 
 
 def read_rows(path: Path, format: str, columns: Columns) -> Iterator[Row]:
@@ -205,15 +196,6 @@ def _check_file(path: Path) -> None:
         )
 
 
-def _guess(path: Path, columns: Columns) -> str:
-    suffix = format_suffix(path)
-    if columns.members and suffix in (*TABLES, ".txt"):
-        return TABLE
-    if suffix in (".csv", ".tsv"):
-        return "sts"
-    raise ValueError(Errors.UNKNOWN_FORMAT.format(path=path, expected=", ".join(FORMATS)))
-
-
 def read_docs(path: Path, nlp: Language, spans_key: str) -> Iterator[Doc]:
     """Read the Docs of a .spacy file, which is held in memory whole.
 
@@ -229,7 +211,7 @@ def read_docs(path: Path, nlp: Language, spans_key: str) -> Iterator[Doc]:
         except StopIteration:
             return
         except Exception as error:  # whatever msgpack and the Doc say of bytes that are not a Doc
-            raise ValueError(Errors.BAD_DOCBIN.format(path=path, reason=f"Doc number {number}: {error}")) from error
+            raise _bad_docbin(path, f"Doc number {number}: {error}") from error
         if not _is_example(doc.spans.get(spans_key)):
             text = doc.text[:50]
             raise ValueError(
@@ -246,10 +228,16 @@ def load_docbin(path: Path) -> DocBin:
     try:
         docs = DocBin().from_disk(path)
     except Exception as error:  # zlib, msgpack and DocBin each have their own
-        raise ValueError(Errors.BAD_DOCBIN.format(path=path, reason=error)) from error
+        raise _bad_docbin(path, error) from error
     if not len(docs):
         raise ValueError(Errors.NO_PAIRS.format(path=path, expected="a Doc a pair or other example"))
     return docs
+
+
+def _bad_docbin(path: Path, reason: object) -> ValueError:
+    return ValueError(
+        f"{path} cannot be read ({reason}): expected a .spacy file. Make it with 'python -m spacy sbert convert'."
+    )
 
 
 def has_objectives(path: Path) -> bool:

@@ -1,34 +1,87 @@
-"""Infer columns, labels and ranges of a user's own table."""
+"""Infer the columns, the kind of gold and the range of scores of a user's own table.
+
+The rule: options come first, then well-known names of columns; in a table without a header, two columns of words and at
+most one of numbers are pairs and their scores. Otherwise an error lists the columns and the options to give.
+"""
 
 import json
+import math
+import re
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
 import numpy
 
-from ..files.delimited import check_first_row
 from ..files.tables import column_names, read_objects, read_table
 from ..files.text_lines import format_suffix, plain_label
-from .column_names import CLASS_NAMES, SCORE_NAMES
-from .column_roles import RANGES, SINGLE, TRIPLET, Given, find_roles
-from .column_stats import MANY, NOT_GIVEN, BadLines, ColumnFacts, as_number, listed
+from .examples import as_number, from_boolean
 from .formats import Columns, shown_values, table_row
 
 _Kind = Literal["graded", "binary", "labelled", "positives", "triplets", "classes"]
-_FEW = 100  # a score of so many, or one of a smaller table, is not to decide the range
+_SINGLE, _PAIR, _TRIPLET = 1, 2, 3
+
+
+def _names(listed: str) -> frozenset[str]:
+    return frozenset(listed.split())
+
+
+# Well-known names of columns, in lower case and without spaces, underscores and hyphens: "Gold Label" is "goldlabel".
+_GOLD = _names("gold goldlabel goldscore goldstandard")  # before all others
+_SCORES = _names(
+    """score scores similarity sim similarityscore semanticsimilarity cosinesimilarity rating grade relatedness
+    relatednessscore relevance relevancescore stsscore humanscore meanscore averagescore goldscore"""
+)
+_LABELS = _names(
+    """label labels goldlabel gold relation entailment entailmentlabel entailmentjudgment judgment verdict class stance
+    target isduplicate duplicate isparaphrase paraphrase ismatch match issame same issimilar isrelevant relevant
+    iscorrect quality"""
+)
+_CLASSES = _names("category topic intent genre tag type")  # of single texts only
+_TEXTS = _names("text sentence utterance tweet review message comment body content document query question")
+_ANCHORS, _POSITIVES, _NEGATIVES = (
+    _names("anchor query question q a sent0"),
+    _names("positive pos p good answer sent1 positivepassage chosen"),
+    _names("negative neg n bad hardneg hardnegative wronganswer negativepassage rejected"),
+)
+_STEMS = ("sentence", "sent", "text", "question", "q", "s", "t", "x", "string", "utterance", "phrase", "satz", "frage")
+# Of three texts: the third makes the first two no pair.
+_PLACES = [places.split() for places in ("1 2 3", "a b c", "one two three", "first second third", "left right middle")]
+_SERIES = {
+    tuple(before + place + after for place in places)
+    for places in _PLACES
+    for stem in ("", *_STEMS)
+    for before, after in ((stem, ""), ("", stem))
+}
+_PAIRS = {
+    tuple(pair.split("-"))
+    for pair in """premise-hypothesis anchor-positive query-positive query-pos question-positive query-document
+    query-passage query-answer query-response query-title question-answer question-passage question-document
+    question-context question-sentence source-target src-tgt sentence-paraphrase text-paraphrase original-paraphrase
+    prompt-response instruction-response context-response claim-evidence x-y sent0-sent1""".split()  # noqa: SIM905
+}
+# Neither texts nor gold, as names that end in "id".
+_OTHERS = _names("index idx split fold year date genre source url")
+
+# As spreadsheets, pandas, R and databases write a missing value, in lower case.
+_NOT_GIVEN = frozenset(("", "-", "--", "---", "?", "na", "n/a", "#n/a", "#na", "<na>", "null", "nan", "\\n"))
+_NONE = "none"  # beside numbers only: beside words it is a class
+_MANY = 1000  # different values of a column of gold that are counted
+
+_RANGES = ((0.0, 1.0), (1.0, 5.0), (0.0, 5.0), (-1.0, 1.0), (1.0, 10.0), (0.0, 10.0), (0.0, 100.0))
+_FEW = 100  # one score of so many must not decide the range
 _LEAST = 10  # scores, of which one is few
-_WIDER = 2.0  # times the range of the others: what few scores must not make of it
+_WIDER = 2.0  # times the range of the other scores: too much for few to make of it
 
 
 @dataclass(frozen=True)
 class OwnTable:
-    """What a table has.
+    """Columns, kind and gold of a table.
 
     columns (Columns): which of its columns hold what. count (int): of its examples. unused: its other columns.
-    kind (str): "graded", pairs with scores; "binary", pairs with scores of 0 or 1; "labelled", pairs with labels;
+    kind (str): "graded", pairs with scores; "binary", pairs with scores of 0 and 1; "labelled", pairs with labels;
         "positives", pairs alone; "triplets"; "classes", single texts with labels.
     skipped (int): rows without gold. gold (dict): how often each value of the gold comes, up to 1,000 values.
     """
@@ -52,11 +105,11 @@ class OwnTable:
 
     def labels(self) -> Counter[str]:
         """Return how often each label comes, as the reader spells it; none of a score, or of more than 1,000 labels."""
-        found: Counter[str] = Counter()
-        if self.columns.label is not None and len(self.gold) <= MANY:
+        counts: Counter[str] = Counter()
+        if self.columns.label is not None and len(self.gold) <= _MANY:
             for value, n in self.gold.items():
-                found[plain_label(value)] += n
-        return found
+                counts[plain_label(value)] += n
+        return counts
 
     def skipped_rows(self) -> str:
         """Return how many rows were skipped, and by which values of their gold."""
@@ -65,12 +118,12 @@ class OwnTable:
     def reading(self) -> dict[str, Any]:
         """Return the columns as PairCorpus takes them, without its defaults."""
         columns = self.columns
-        found: dict[str, Any] = {"members": list(columns.members), "score": columns.score, "label": columns.label}
+        settings: dict[str, Any] = {"members": list(columns.members), "score": columns.score, "label": columns.label}
         if columns.score is not None:
-            found |= {"min_score": columns.min_score, "max_score": columns.max_score}
-        found |= {} if columns.header else {"header": False}
-        found |= {"missing": list(columns.missing)} if columns.missing else {}
-        return {name: value for name, value in found.items() if value is not None}
+            settings |= {"min_score": columns.min_score, "max_score": columns.max_score}
+        settings |= {} if columns.header else {"header": False}
+        settings |= {"missing": list(columns.missing)} if columns.missing else {}
+        return {name: value for name, value in settings.items() if value is not None}
 
 
 def find_table(
@@ -86,206 +139,278 @@ def find_table(
 ) -> OwnTable:
     """Read a whole table, and find out what it has.
 
-    Columns are known by options, by well-known names, and else by content, see find_roles. Rows without gold ("-",
-    "NA", a blank label, -1 beside other classes) are skipped.
-
-    Scores are scaled from the first of 0..1, 1..5, 0..5, -1..1, 1..10, 0..10 and 0..100 that holds all of them.
+    Rows without a label ("-", "NA", blank, -1 beside words or three classes from 0 on) are skipped. Scores are scaled
+    from the first of 0..1, 1..5, 0..5, -1..1, 1..10, 0..10 and 0..100 that holds all of them.
 
     path (Path): see PairCorpus.
     members (list[str]), score, label (str), min_score, max_score (float): columns and range, where they are known.
     header (bool): whether .csv and .tsv have one.
     missing (list[str]): values that mark rows without gold, beside those that are found.
     RETURNS (OwnTable): what it has.
-    RAISES (ValueError): if columns cannot be told apart, and which options name them; for bad rows, all kinds of them
-        in one message, with their lines; a bad score is one that is no number, or one of few that make the range twice
-        as wide as the others have it.
+    RAISES (ValueError): if the names do not tell the columns, with the options to give; for a bad row, with its line;
+        for few scores that would make the range twice as wide as the others have it.
     """
-    if header and not members:
-        check_first_row(path, [name for name in (score, label) if name is not None])
-    facts = {name: ColumnFacts(name) for name in _names(path, header)}
-    for line, record in _records(path, list(facts), header):
-        for one, value in zip(facts.values(), record, strict=True):
-            one.add(line, value)
-    blank = [] if members or score or label else [one for one in facts.values() if _is_blank_gold(one)]
-    has_range = min_score is not None or max_score is not None
-    try:
-        roles = find_roles(path, facts, Given(tuple(members or ()), score, label, has_range), header=header)
-    except ValueError as error:
-        if blank:
-            raise _no_gold(path, blank[0]) from error
-        raise
-    gold = facts.get(roles.score or roles.label or "")
-    if gold is not None and _has_no_value(gold):
-        raise _no_gold(path, gold)
-    if gold is None and blank and len(roles.members) < TRIPLET:
-        raise _no_gold(path, blank[0])
-    marks = tuple(dict.fromkeys((*(missing or ()), *_missing(gold, roles.label is not None))))
-    graded = facts.get(roles.score) if roles.score is not None else None
-    bad = BadLines(path)
-    columns = Columns(roles.members, roles.score, roles.label, header=header, missing=marks)
-    columns = _scaled(path, columns, graded, (min_score, max_score), bad)
-    count, skipped = _count(path, columns, bad)
-    bad.check()
-    if not count:
-        raise ValueError(f"{path} holds no examples. Give a table with a row for each.")
-    unused = tuple(name for name in facts if name not in columns.names)
-    values = {} if gold is None else {value: n for value, n in gold.values.items() if value not in marks}
-    return OwnTable(columns, _kind(roles.members, graded, roles.label), count, unused, skipped, values)
-
-
-def _is_blank_gold(facts: ColumnFacts) -> bool:
-    """Whether a column has the name of gold, and no value but those that mark a row without gold."""
-    return facts.gold_key in CLASS_NAMES | SCORE_NAMES and _has_no_value(facts)
-
-
-def _has_no_value(facts: ColumnFacts) -> bool:
-    return facts.count > 0 and not {value.lower() for value in facts.values} - NOT_GIVEN
-
-
-def _no_gold(path: Path, facts: ColumnFacts) -> ValueError:
-    return ValueError(
-        f"{path}: the column '{facts.name}' has no gold in any of {facts.count} rows: all are blank or '-'. "
-        "Fill it, or name the columns to read without it: --members first,second."
+    names = _column_names(path, header=header)
+    texts, found = tuple(members or ()), score or label
+    if not texts:
+        texts, found = _members_by_name(path, names, found) if header else _columns_by_type(path, names, found)
+    if len(texts) > _TRIPLET:
+        raise _unclear(path, names, f"{len(texts)} columns of texts were named, expected one, two or three")
+    if found is None and header and len(texts) < _TRIPLET:
+        found = _gold_by_name(path, names, texts, is_given=bool(members))
+    gold = None if found is None else _Gold.read(path, found, header=header)
+    if gold is not None and gold.is_empty:
+        if not members or score or label:
+            raise ValueError(
+                f"{path}: the column '{gold.name}' has no gold in any of {len(gold.scores)} rows: all are blank or "
+                "'-'. Fill it, or name the columns to read without it: --members first,second."
+            )
+        gold = None
+    if gold is not None and score is None and label is None:
+        is_score = len(texts) != _SINGLE and gold.is_score
+        score, label = (gold.name, None) if is_score else (None, gold.name)
+    if len(texts) == _SINGLE and label is None:
+        raise _unclear(path, names, "a single text needs a label")
+    marks = tuple(missing or ())
+    if gold is not None and (label == gold.name or _key(gold.name) in _LABELS):
+        marks = tuple(dict.fromkeys((*marks, *gold.missing)))
+    low, high = min_score, max_score
+    if gold is not None and score == gold.name:
+        low, high = _range(path, gold, marks, low, high)
+    columns = Columns(
+        texts, score, label, 0.0 if low is None else low, 1.0 if high is None else high, header=header, missing=marks
     )
+    count, skipped = _count(path, columns, names, is_given=bool(members))
+    kind = _kind(columns, gold, marks)
+    unused = tuple(name for name in names if name not in columns.names)
+    values = {} if gold is None else {value: n for value, n in gold.values.items() if value not in marks}
+    return OwnTable(columns, kind, count, unused, skipped, values)
 
 
-def _missing(gold: ColumnFacts | None, is_label: bool) -> tuple[str, ...]:
-    """Return the values that mark rows without gold, of labels and of scores of 0 and 1."""
-    if gold is None or not (is_label or gold.is_binary):
-        return ()
-    return (*gold.missing, *([""] if gold.blank else []))
-
-
-def _names(path: Path, header: bool) -> list[str]:
+def _column_names(path: Path, *, header: bool) -> list[str]:
     """Return the names of all columns; a field of JSON may be missing in the first object."""
     if format_suffix(path) != ".jsonl":
         return [name for name in column_names(path, header=header) if name]
     return list(dict.fromkeys(name for _, record in read_objects(path) for name in record))
 
 
-def _records(path: Path, names: Sequence[str], header: bool) -> Iterator[tuple[int, Sequence[object]]]:
-    """Yield the line and the columns of each row; None for a field that JSON leaves out."""
-    if format_suffix(path) != ".jsonl":
-        return read_table(path, names, header=header)
-    return ((line, [record.get(name) for name in names]) for line, record in read_objects(path))
-
-
-def _check_numbers(path: Path, score: ColumnFacts) -> None:
-    if score.is_number or score.is_binary:
-        return
-    line, value = score.bad[0]
-    count = score.count - score.numbers
-    given = {"given": "" if value is None else value, "count": count, "all": score.count}
-    given["lines"] = listed([line for line, _ in score.bad], count)
-    raise ValueError(
-        (
-            "{path}, line {line}: expected a number in the column of scores '{column}', got '{given}' ({count} of "
-            "its {all} cells are no numbers: {lines}). Repair or remove the line; write decimals with a point. If "
-            "'{column}' holds no scores, name what does: --score COLUMN or --label COLUMN."
-        ).format(path=path, line=line, column=score.name, **given)
+def _unclear(path: Path, names: Sequence[str], reason: str) -> ValueError:
+    columns = ", ".join(name if len(name) <= 40 else f"{name[:40]}..." for name in names)
+    return ValueError(
+        f"Cannot tell which columns of {path} to read: {reason}. Its columns are: {columns}. Name them: --members "
+        "first,second --score COLUMN (or --label COLUMN); of a text and its class --members text --label COLUMN; of "
+        "pairs or triplets alone --members. A table without a header needs --no-header, and columns are 0, 1, ..."
     )
 
 
-def _scaled(
-    path: Path, columns: Columns, graded: ColumnFacts | None, ends: tuple[float | None, float | None], bad: BadLines
-) -> Columns:
-    """Return the columns with the range of the scores, without scores if they are bad, which is noted."""
-    try:
-        if graded is not None:
-            _check_numbers(path, graded)
-        low, high = _range(path, graded, *ends, columns.header)
-        return replace(columns, min_score=low, max_score=high)
-    except ValueError as error:
-        bad.add(error)
-        return replace(columns, score=None)
+# Names
 
 
-def _count(path: Path, columns: Columns, bad: BadLines) -> tuple[int, int]:
-    """Return how many rows there are, and how many without gold; what is wrong in them is noted."""
+def _key(name: str) -> str:
+    """Return a name in lower case, without spaces, underscores, hyphens and the like."""
+    return re.sub(r"[\W_]+", "", name.lower())
+
+
+_Roles = tuple[tuple[str, ...], str | None]  # the columns of the texts, and that of the gold if it is known
+
+
+def _members_by_name(path: Path, names: Sequence[str], gold: str | None) -> _Roles:
+    """Return the columns of a triplet, a pair or a single text. gold (str): the column of gold, if it is given."""
+    keys = {_key(name): name for name in names if name != gold}
+    negatives = [key for key in keys if key.rstrip("0123456789") in _NEGATIVES]
+    if negatives:
+        triplet = [[key for key in keys if key in known] for known in (_ANCHORS, _POSITIVES)] + [negatives]
+        if not all(len(found) == 1 for found in triplet):
+            raise _unclear(path, names, "by their names there is not one anchor, one positive and one negative")
+        return tuple(keys[found[0]] for found in triplet), gold
+    pairs = [pair for pair in _PAIRS if keys.keys() >= set(pair)]
+    for *pair, third in _SERIES:
+        if keys.keys() >= set(pair):
+            if third in keys:
+                raise _unclear(path, names, f"{keys[pair[0]]}, {keys[pair[1]]} and {keys[third]} are more than a pair")
+            pairs.append(tuple(pair))
+    if len(pairs) == 1:
+        return tuple(keys[key] for key in pairs[0]), gold
+    texts = [key for key in keys if key in _TEXTS]
+    if pairs or len(texts) != 1:
+        reason = "by their names there are several pairs of texts" if pairs else "no names are those of a pair of texts"
+        raise _unclear(path, names, reason)
+    return (keys[texts[0]],), gold
+
+
+def _gold_by_name(path: Path, names: Sequence[str], members: Sequence[str], *, is_given: bool) -> str | None:
+    """Return the column of gold by its name. is_given: whether options name the members, so others may be anything."""
+    others = {name: _key(name) for name in names if name not in members}
+    is_single = len(members) == _SINGLE
+    for known in (_GOLD, _LABELS if is_single else _SCORES | _LABELS, _CLASSES if is_single else frozenset[str]()):
+        found = [name for name, key in others.items() if key in known]
+        if len(found) > 1:
+            raise _unclear(path, names, f"{', '.join(found)} may each be the gold")
+        if found:
+            return found[0]
+    unknown = [name for name, key in others.items() if not (key in _OTHERS or key.endswith("id"))]
+    if unknown and not is_given:
+        raise _unclear(path, names, f"{', '.join(unknown)} may be the gold, or nothing that is read")
+    return None
+
+
+def _columns_by_type(path: Path, names: Sequence[str], gold: str | None) -> _Roles:
+    """Return the columns of a table without a header: two of words, and the one of numbers if there is one."""
+    words: set[str] = set()
+    for _, cells in read_table(path, names, header=False):
+        words |= {name for name, cell in zip(names, cells, strict=True) if math.isnan(_number(cell))}
+    texts = tuple(name for name in names if name in words and name != gold)
+    numbers = [name for name in names if name not in words and name != gold]
+    if len(texts) != _PAIR or (len(numbers) > 1 and gold is None):
+        raise _unclear(path, names, "without a header, two columns of words and one of numbers are expected")
+    return texts, gold or next(iter(numbers), None)
+
+
+# Gold
+
+
+def _number(value: object) -> float:
+    """Return a cell as a number, or nan. "True" and "yes" are 1, "False" and "no" 0."""
+    return as_number(from_boolean(value))
+
+
+@dataclass
+class _Gold:
+    """A column of gold.
+
+    values: how often each value comes, for up to _MANY + 1 values; "" is a blank cell. scores: float64 (rows,), nan for
+    what is no number. lines: int64 (rows,). bad: the first cell that is no number, with its line.
+    """
+
+    name: str
+    values: Counter[str]
+    scores: numpy.ndarray
+    lines: numpy.ndarray
+    bad: tuple[int, object] | None
+
+    @classmethod
+    def read(cls, path: Path, name: str, *, header: bool) -> "_Gold":
+        values: Counter[str] = Counter()
+        scores: list[float] = []
+        lines: list[int] = []
+        bad: tuple[int, object] | None = None
+        for line, (value,) in read_table(path, [name], header=header, optional=[name]):
+            value = None if isinstance(value, float) and math.isnan(value) else value  # as pandas has missing values
+            text = "" if value is None else str(value).strip()
+            if not text or text in values or len(values) <= _MANY:
+                values[text] += 1
+            scores.append(_number(value))
+            lines.append(line)
+            if bad is None and math.isnan(scores[-1]):
+                bad = line, "" if value is None else value
+        return cls(name, values, numpy.asarray(scores), numpy.asarray(lines), bad)
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether there are rows, and no value but those that mark a row without gold."""
+        return bool(self.values) and not {value.lower() for value in self.values} - _NOT_GIVEN
+
+    @property
+    def missing(self) -> tuple[str, ...]:
+        """The values that mark rows without a label, if two other values are left: "-", "NA" and the like, and "".
+
+        -1 is one of them beside words or three classes from 0 on, as SNLI and its copies have it, and None beside
+        numbers.
+        """
+        marks = {value for value in self.values if value and value.lower() in _NOT_GIVEN}
+        others = self.values.keys() - marks - {""}
+        none = {value for value in others if value.lower() == _NONE}
+        minus = {value for value in others if as_number(value) == -1}
+        numbers = [as_number(value) for value in others - none - minus]
+        is_numeric = not any(map(math.isnan, numbers))
+        if is_numeric:
+            marks |= none
+        if not is_numeric or (len(set(numbers)) > 2 and all(number >= 0 and number % 1 == 0 for number in numbers)):
+            marks |= minus
+        marks = marks if len(others - marks) > 1 else set()
+        return (*sorted(marks), *([""] if "" in self.values else []))
+
+    def is_binary(self, marks: Sequence[str]) -> bool:
+        """Whether all values are 0 or 1, or booleans, and both are there. marks: values that are left out."""
+        return {_number(value) for value in self.values if value not in marks} == {0.0, 1.0}
+
+    @property
+    def is_score(self) -> bool:
+        """Whether the gold of pairs is a score: by its name, or as a label that is 0 and 1, or fractions."""
+        if _key(self.name) not in _LABELS:
+            return True
+        numbers = {_number(value) for value in self.values if value not in self.missing}
+        return numbers <= {0.0, 1.0} or (not any(map(math.isnan, numbers)) and any(n % 1 for n in numbers))
+
+
+def _range(
+    path: Path, gold: _Gold, marks: Sequence[str], low: float | None, high: float | None
+) -> tuple[float | None, float | None]:
+    """Return the range of scores, of which either end may be given; refuse bad scores, and few that are far away."""
+    if gold.bad is not None and not marks:
+        line, value = gold.bad
+        count = int(numpy.isnan(gold.scores).sum())
+        raise ValueError(
+            f"{path}, line {line}: expected a number in the column of scores '{gold.name}', got '{value}' ({count} of "
+            f"its {len(gold.scores)} cells are no numbers). Repair or remove the line, and write decimals with a "
+            "point. If it holds labels, give --label."
+        )
+    ordered = numpy.argsort(gold.scores, kind="stable")[: len(gold.scores) - int(numpy.isnan(gold.scores).sum())]
+    if not len(ordered) or (low is not None and high is not None) or gold.is_binary(marks):
+        return low, high
+    few = max(len(ordered) // _FEW, int(len(ordered) >= _LEAST))
+    inner = ordered[0 if low is not None else few : len(ordered) - (0 if high is not None else few)]
+    (first, last), (inner_low, inner_high) = (
+        _usual_range(*gold.scores[rows[[0, -1]]].tolist()) for rows in (ordered, inner)
+    )
+    is_wider = last - first >= _WIDER * (inner_high - inner_low) > 0
+    is_unusual = (first, last) not in _RANGES and (inner_low, inner_high) in _RANGES
+    outside = ordered[(gold.scores[ordered] < inner_low) | (gold.scores[ordered] > inner_high)]
+    if len(outside) and (is_wider or is_unusual):
+        far = max(outside, key=lambda row: max(inner_low - gold.scores[row], gold.scores[row] - inner_high))
+        whole = min(first, inner_low), max(last, inner_high)
+        raise ValueError(
+            f"{path}, line {gold.lines[far]}: the score {gold.scores[far]:g} in the column '{gold.name}' is far from "
+            f"the others: {len(outside)} of {len(ordered)} are outside of {inner_low:g} to {inner_high:g}, and all "
+            f"would be scaled from {whole[0]:g} to {whole[1]:g}. Repair the line; if it is right, give the range: "
+            f"--min-score {whole[0]:g} --max-score {whole[1]:g}."
+        )
+    return (first if low is None else low), (last if high is None else high)
+
+
+def _usual_range(low: float, high: float) -> tuple[float, float]:
+    """Return the first of the usual ranges that holds both scores, or just these."""
+    return next((ends for ends in _RANGES if ends[0] <= low and high <= ends[1]), (low, high))
+
+
+def _count(path: Path, columns: Columns, names: Sequence[str], *, is_given: bool) -> tuple[int, int]:
+    """Return how many rows there are, and how many without gold. RAISES (ValueError): for a bad row."""
     count = skipped = 0
+    numeric = set(columns.members)
     for record in read_table(path, columns.names, header=columns.header, optional=columns.optional):
         if columns.is_missing(record):
             skipped += 1
             continue
         count += 1
-        try:
-            table_row(record, columns, path)
-        except ValueError as error:
-            bad.add(error, record[0])
+        row = table_row(record, columns, path)
+        numeric -= {name for name, text in zip(columns.members, row.members, strict=True) if math.isnan(_number(text))}
+    if not count:
+        raise ValueError(f"{path} holds no examples. Give a table with a row for each.")
+    if numeric and not is_given:
+        raise _unclear(path, names, f"by its name {sorted(numeric)[0]} is a text, but it holds numbers")
     return count, skipped
 
 
-def _range(
-    path: Path, score: ColumnFacts | None, low: float | None, high: float | None, header: bool
-) -> tuple[float, float]:
-    if score is None or not score.numbers:  # which reading the rows reports
-        return (0.0 if low is None else low), (1.0 if high is None else high)
-    if score.is_binary and low is None and high is None:
-        return 0.0, 1.0
-    if low is None or high is None:
-        _check_outliers(path, score.name, lambda: _scores(path, score.name, header), low, high)
-    found = _known_range(score.low, score.high)
-    return (found[0] if low is None else low), (found[1] if high is None else high)
-
-
-def _known_range(low: float, high: float) -> tuple[float, float]:
-    return next((each for each in RANGES if each[0] <= low and high <= each[1]), (low, high))
-
-
-def _scores(path: Path, column: str, header: bool) -> Iterator[tuple[float, int]]:
-    return ((as_number(value), line) for line, (value,) in _records(path, [column], header))
-
-
-def _check_outliers(
-    path: Path, column: str, scores: Callable[[], Iterator[tuple[float, int]]], low: float | None, high: float | None
-) -> None:
-    """Refuse a few scores, beyond an end that was not given, that decide the range.
-
-    They make it much wider than the others have it, or one that no scale has.
-
-    scores (Callable): reads them, each with its line.
-    """
-    ordered = numpy.sort(numpy.fromiter((score for score, _ in scores()), "float64"))
-    few = max(len(ordered) // _FEW, int(len(ordered) >= _LEAST))
-    first = 0 if low is not None else few
-    last = len(ordered) - (0 if high is not None else few)
-    inner = ordered[first:last]
-    whole, others = (_known_range(float(part[0]), float(part[-1])) for part in (ordered, inner))
-    is_wider = whole[1] - whole[0] >= _WIDER * (others[1] - others[0]) > 0
-    if not is_wider and (whole in RANGES or others not in RANGES):
-        return
-    far = [one for one in scores() if not others[0] <= one[0] <= others[1]]
-    if far:
-        value, line = max(far, key=lambda one: max(others[0] - one[0], one[0] - others[1]))
-        named: dict[str, Any] = {
-            "given": value,
-            "count": len(far),
-            "all": len(ordered),
-            "low": others[0],
-            "high": others[1],
-        }
-        named |= {"whole_low": min(whole[0], others[0]), "whole_high": max(whole[1], others[1])}
-        named |= {"end": others[value > others[1]], "lines": listed([line for _, line in far], len(far))}
-        raise ValueError(
-            (
-                "{path}, line {line}: the score {given:g} in the column '{column}' is not in the range of the "
-                "others: {count} of {all} are outside of {low:g} to {high:g} ({lines}), and all would be scaled "
-                "from {whole_low:g} to {whole_high:g}. Repair the line, to {end:g} if it is just beyond that end; "
-                "if it is right, give the range: --min-score {whole_low:g} --max-score {whole_high:g}."
-            ).format(path=path, line=line, column=column, **named)
-        )
-
-
-def _kind(texts: Sequence[str], score: ColumnFacts | None, label: str | None) -> _Kind:
-    if len(texts) == TRIPLET:
+def _kind(columns: Columns, gold: _Gold | None, marks: Sequence[str]) -> _Kind:
+    if len(columns.members) == _TRIPLET:
         return "triplets"
-    if len(texts) == SINGLE:
+    if len(columns.members) == _SINGLE:
         return "classes"
-    if label is not None:
+    if columns.label is not None:
         return "labelled"
-    if score is None:
+    if gold is None:
         return "positives"
-    return "binary" if score.is_binary else "graded"
+    return "binary" if gold.is_binary(marks) else "graded"
 
 
 _READER = "spacy-sbert.PairCorpus.v1"
@@ -297,7 +422,7 @@ def check_missing_labels(corpora: Mapping[str, Any], name: str = "corpora") -> N
     `missing = []` reads them as they are.
 
     corpora: the section of a config, interpolated. name (str): what it is called.
-    RAISES (ValueError): for such a table; what cannot be read at all, its reader says.
+    RAISES (ValueError): for such a table; what cannot be read at all, its reader reports.
     """
     for block_name, block in corpora.items():
         if not isinstance(block, Mapping):
@@ -305,33 +430,23 @@ def check_missing_labels(corpora: Mapping[str, Any], name: str = "corpora") -> N
         if block.get("@readers") != _READER:
             check_missing_labels(block, f"{name}.{block_name}")
             continue
-        given = block.get("missing")
-        for path in _paths(block) if block.get("label") and given != [] else ():
-            found = [value for value in _missing_in(path, block) if value not in (given or ())]
-            if found:
-                named = {"path": path, "column": block["label"], "given": ", ".join(found)}
-                setting = json.dumps([*(given or ()), *found])
+        given, paths = block.get("missing"), block.get("path") or []
+        for path in map(Path, [paths] if isinstance(paths, str) else paths) if block.get("label") else ():
+            unknown = [value for value in _missing_in(path, block) if value not in (given or ())]
+            if unknown and given != []:
+                setting = json.dumps([*(given or ()), *unknown])
                 raise ValueError(
-                    (
-                        "{path}: values of the column '{column}' mark rows without a label ({given}), and would be "
-                        "learned as labels. Set missing = {setting} in [{block}], or missing = [] if they are "
-                        "labels."
-                    ).format(block=f"{name}.{block_name}", setting=setting, **named)
+                    f"{path}: values of the column '{block['label']}' mark rows without a label "
+                    f"({', '.join(unknown)}), and would be learned as labels. Set missing = {setting} in "
+                    f"[{name}.{block_name}], or missing = [] if they are labels."
                 )
 
 
-def _paths(block: Mapping[str, Any]) -> Iterator[Path]:
-    paths = block.get("path") or []
-    for path in map(Path, [paths] if isinstance(paths, str) else paths):
-        if path.suffix != ".spacy" and path.is_file():
-            yield path
-
-
-def _missing_in(path: Path, block: Mapping[str, Any]) -> tuple[str, ...]:
-    facts = ColumnFacts(block["label"])
-    try:
-        for line, (value,) in read_table(path, [block["label"]], header=block.get("header", True)):
-            facts.add(line, value)
-    except ValueError:  # which the reader says
+def _missing_in(path: Path, block: Mapping[str, Any]) -> Sequence[str]:
+    if path.suffix == ".spacy" or not path.is_file():
         return ()
-    return facts.missing
+    try:
+        gold = _Gold.read(path, block["label"], header=block.get("header", True))
+    except ValueError:  # which the reader reports
+        return ()
+    return [value for value in gold.missing if value]

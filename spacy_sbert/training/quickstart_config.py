@@ -11,7 +11,7 @@ import spacy
 from spacy.schemas import ConfigSchemaInit, ConfigSchemaNlp, ConfigSchemaTraining
 from thinc.api import Config
 
-from ..files.saved_config import check_value
+from ..files.serialization import check_value
 from ..validation import Name, Positive
 
 _LONG = 20_000  # examples of which one epoch is enough, as in the paper

@@ -216,4 +216,4 @@ def test_table_without_gold(folder, monkeypatch):
         patch.setattr(SentenceBert, "predict", None)
         assert "(first, second)" in flat(run("evaluate", "nlp", table, code=1))
     table.write_text("a,b,c\n" + "".join(f"a cat {i},a dog {i},a man eats {i}\n" for i in range(9)))
-    assert "Accuracy of triplets" in run("evaluate", "nlp", table).output
+    assert "Accuracy of triplets" in run("evaluate", "nlp", table, "--members", "a,b,c").output

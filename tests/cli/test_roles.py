@@ -19,6 +19,8 @@ from spacy_sbert.training.quickstart_config import quickstart_config
 WORDS = ["the", "cat", "sat", "on", "a", "mat", "dog", "ran", "he", "man", "food", "is"]
 RANDOM = random.Random(0)
 NLP = spacy.blank("en")
+NLI = ("entailment", "neutral", "contradiction")
+LABELLED = ("premise", "hypothesis", "label")
 
 
 def run(*arguments, code=0):
@@ -31,10 +33,22 @@ def text(i=0):
     return " ".join(RANDOM.sample(WORDS, 5))
 
 
-def write(path, header, *columns, n=40):
+def cycle(*values):
+    return lambda i: values[i % len(values)]
+
+
+def table(path, rows):
     with path.open("w", newline="", encoding="utf8") as file:
-        csv.writer(file).writerows([header, *([column(i) for column in columns] for i in range(n))])
+        csv.writer(file).writerows(rows)
     return path
+
+
+def write(path, header, *columns, n=40):
+    return table(path, [header, *([column(i) for column in columns] for i in range(n))])
+
+
+def golds(name, *arguments, **settings):
+    return [example.reference.spans["sbert"].attrs[name] for example in PairCorpus(*arguments, **settings)(NLP)]
 
 
 @pytest.fixture(scope="module")
@@ -53,7 +67,7 @@ def pipeline(loaded, tmp_path, monkeypatch):
 
 def test_chosen_columns_are_reported(tmp_path, pipeline):
     header = ("question1", "question2", "created_at", "is_duplicate")
-    path = write(tmp_path / "d.csv", header, text, text, lambda i: f"2024-03-04 12:10:{i:02d}", lambda i: i % 2)
+    path = write(tmp_path / "d.csv", header, text, text, lambda i: f"2024-03-04 12:10:{i:02d}", cycle(0, 1))
     found = "question1, question2, is_duplicate"
     line = f"Columns found: {found}, scores from 0 to 1; not used: created_at"
     assert line in run("evaluate", pipeline, path)
@@ -64,7 +78,7 @@ def test_chosen_columns_are_reported(tmp_path, pipeline):
 
 
 def test_rows_without_gold(tmp_path, pipeline):
-    path = write(tmp_path / "n.csv", ("premise", "hypothesis", "label"), text, text, lambda i: [-1, 0, 1, 2][i % 4])
+    path = write(tmp_path / "n.csv", LABELLED, text, text, cycle(-1, 0, 1, 2))
     marked = "10 rows without gold (-1) are skipped"
     assert marked in run("init-config", path, path, "-o", tmp_path / "n.cfg")
     corpora = load_config(tmp_path / "n.cfg")["corpora"]
@@ -72,40 +86,31 @@ def test_rows_without_gold(tmp_path, pipeline):
     for options in ((), ("--members", "premise,hypothesis", "--label", "label")):
         said = run("convert", path, tmp_path / "n.spacy", "--overwrite", *options)
         assert marked in said and "Wrote 30 pairs" in said
-        labels = {eg.reference.spans["sbert"].attrs["label"] for eg in PairCorpus(tmp_path / "n.spacy")(NLP)}
-        assert labels == {"0", "1", "2"}
+        assert {*golds("label", tmp_path / "n.spacy")} == {"0", "1", "2"}
     said = run("evaluate", pipeline, path, code=1)  # labels without a head
     assert marked in said and "no head for labels" in said
 
 
 def test_seven_columns_need_not_be_sts(tmp_path, pipeline):
-    rows = [
-        "7\tnews\ta b\tc d\t3\tDT NN a1\tDT NN b1",
-        "8\tnews\tc\td\t1\tNN VB a2\tIN DT b2",
-        "9\tnews\te\tf\t4\tPRP a3\tb3",
-    ]
-    path = tmp_path / "seven.tsv"
-    path.write_text("\n".join(rows) + "\n")
-    said = run("evaluate", pipeline, path, code=1)
-    assert "STS" not in said
-    said = run("evaluate", pipeline, path, "--no-header", "--members", "5,6", code=1)
-    said = run("evaluate", pipeline, path, "--no-header", "--members", "5,6", "--score", "4")
+    path, sts = tmp_path / "seven.tsv", tmp_path / "sts.tsv"
+    path.write_text("7\tnews\ta b\tc d\t3\tDT NN a1\tDT NN b1\n8\tnews\tc\td\t1\tNN VB a2\tIN DT b2\n")
+    assert "STS" not in run("evaluate", pipeline, path, code=1)
+    run("evaluate", pipeline, path, "--no-header", "--members", "5,6", code=1)
+    named = ("--no-header", "--members", "5,6", "--score", "4")
+    said = run("evaluate", pipeline, path, *named)
     assert "Columns found: 5, 6, 4, scores from 1 to 5; not used: 0, 1, 2, 3" in said and "Spearman" in said
-    sts = tmp_path / "sts.tsv"
-    sts.write_text("main-news\tMSR\t2012test\t01\t4.5\tA man.\tHe ran.\n\t\t\t\t1.0\tA cat.\tThe mat.\n")
+    sts.write_text("".join(f"news\tMSR\t2012test\t{i}\t{i % 5}.0\t{text()}\t{text()}\n" for i in range(20)))
     assert "Layout found: the STS benchmark's" in run("evaluate", pipeline, sts)
+    assert "sts.cfg" in run("init-config", sts, sts, "--output", tmp_path / "x.cfg", code=1)
+    assert "20 pairs with scores (5, 6, 4)" in run("init-config", sts, sts, "--output", tmp_path / "x.cfg", *named)
 
 
 def test_convert_needs_a_range(tmp_path):
-    path = write(tmp_path / "f.csv", ("a", "b", "score"), text, text, lambda i: 4.8 if i % 2 else 0.2)
+    path = write(tmp_path / "f.csv", ("a", "b", "score"), text, text, cycle(0.2, 4.8))
     said = run("convert", path, tmp_path / "f.spacy", code=1)
     assert "expected a score from 0 to 1" not in said
     run("convert", path, tmp_path / "f.spacy", *said[said.index("--min-score") :].rstrip(".").split())
-    scores = [eg.reference.spans["sbert"].attrs["score"] for eg in PairCorpus(tmp_path / "f.spacy")(NLP)]
-    assert scores == pytest.approx([0.04, 0.96] * 20)
-
-
-# Texts and classes
+    assert golds("score", tmp_path / "f.spacy") == pytest.approx([0.04, 0.96] * 20)
 
 
 def test_texts_and_classes(tmp_path, tiny_bert, pipeline, loaded):
@@ -116,9 +121,8 @@ def test_texts_and_classes(tmp_path, tiny_bert, pipeline, loaded):
     assert config["components"]["sbert"]["loss"]["@layers"] == "spacy-sbert.BatchHardTripletLoss.v1"
     assert [name for name, weight in config["training"]["score_weights"].items() if weight] == ["knn_acc"]
     train(tmp_path / "c.cfg", tmp_path / "trained", overrides={"training.logger.progress_bar": False})
-    nlp = spacy.load(tmp_path / "trained/model-best")
-    assert 0 < nlp.meta["performance"]["knn_acc"] < 1
-    run("evaluate", pipeline, path, "--members", "text", "--label", "category", "-o", tmp_path / "c.json")
+    assert 0 < spacy.load(tmp_path / "trained/model-best").meta["performance"]["knn_acc"] < 1
+    run("evaluate", pipeline, path, "-o", tmp_path / "c.json")
     scores = json.loads((tmp_path / "c.json").read_text())
     with path.open(newline="") as file:
         texts, labels = zip(*[row.values() for row in csv.DictReader(file)], strict=True)
@@ -135,9 +139,8 @@ def test_texts_and_classes(tmp_path, tiny_bert, pipeline, loaded):
 @pytest.mark.parametrize(
     ("columns", "reason"),
     [
-        ((text, text, lambda i: 1), "all gold scores are 1"),
-        ((text, text, lambda i: 0.25), "all gold scores are 0.25"),
-        ((text, lambda i: "card"), "all labels of texts are 'card'"),
+        ((text, text, cycle(0.25)), "all gold scores are 0.25"),
+        ((text, cycle("card")), "all labels of texts are 'card'"),
     ],
 )
 def test_constant_gold(tmp_path, pipeline, columns, reason):
@@ -154,9 +157,8 @@ def test_constant_gold(tmp_path, pipeline, columns, reason):
 
 
 def test_undefined_scores_are_explained(tmp_path, pipeline):
-    columns = (text, text, lambda i: i % 5, lambda i: "NEUTRAL")
     header = ("sentence_A", "sentence_B", "relatedness_score", "entailment_judgment")
-    path = write(tmp_path / "sick.csv", header, *columns)
+    path = write(tmp_path / "sick.csv", header, text, text, cycle(0, 1, 2, 3, 4), cycle("NEUTRAL"))
     options = ("--members", "sentence_A,sentence_B", "--score", header[2], "--label", header[3])
     said = run("evaluate", pipeline, path, *options, "-o", tmp_path / "s.json")
     assert "Spearman" in said and "Other scores are not defined: the pipeline has no head for labels" in said
@@ -164,7 +166,7 @@ def test_undefined_scores_are_explained(tmp_path, pipeline):
 
 
 def test_train_and_dev_of_different_gold(tmp_path, tiny_bert):
-    binary = write(tmp_path / "bin.csv", ("a", "b", "score"), text, text, lambda i: i % 2)
+    binary = write(tmp_path / "bin.csv", ("a", "b", "score"), text, text, cycle(0, 1))
     graded = write(tmp_path / "graded.csv", ("a", "b", "score"), text, text, lambda i: i / 40)
     said = run("init-config", binary, graded, "-o", tmp_path / "b.cfg", code=1)
     assert "graded.csv" in said and not (tmp_path / "b.cfg").exists()
@@ -173,34 +175,20 @@ def test_train_and_dev_of_different_gold(tmp_path, tiny_bert):
     config = quickstart_config(*paths, kind="binary", count=40, encoder=str(tiny_bert), epochs=1)
     config["training"]["logger"]["progress_bar"] = False
     config.to_disk(tmp_path / "b.cfg")
-    wanted = "pair_ap"
-    said = run("train", tmp_path / "b.cfg", "--output", tmp_path / "out", code=1)
-    assert wanted in said and not (tmp_path / "out/model-best").exists()
-    with pytest.raises(ValueError, match=wanted):
-        train(tmp_path / "b.cfg", tmp_path / "stock")
-    assert not (tmp_path / "stock/model-best").exists()
+    assert "pair_ap" in run("train", tmp_path / "b.cfg", "--output", tmp_path / "out", code=1)
+    with pytest.raises(ValueError, match="pair_ap"):
+        train(tmp_path / "b.cfg", tmp_path / "out")
+    assert not (tmp_path / "out/model-best").exists()
     config["training"]["logger"] = {"@loggers": "spacy.ConsoleLogger.v1"}
-    config.to_disk(tmp_path / "c.cfg")
-    assert wanted in run("train", tmp_path / "c.cfg", "--output", tmp_path / "out", code=1)
     config["training"]["score_weights"]["sts_spearman"] = 1.0  # one that is defined
     config.to_disk(tmp_path / "d.cfg")
     assert "Training ended after step 1" in run("train", tmp_path / "d.cfg", "--output", tmp_path / "out")
 
 
-def test_init_config_of_the_sts_layout(tmp_path):
-    path, out = tmp_path / "sts.tsv", tmp_path / "x.cfg"
-    path.write_text("".join(f"news\tMSR\t2012test\t{i}\t{i % 5}.0\t{text()}\t{text()}\n" for i in range(20)))
-    assert "sts.cfg" in run("init-config", path, path, "--output", out, code=1)
-    named = ("--no-header", "--members", "5,6", "--score", "4")
-    assert "20 pairs with scores (5, 6, 4)" in run("init-config", path, path, "--output", out, *named)
-
-
 def test_loss_without_its_code(tmp_path):
-    path, out = write(tmp_path / "a.csv", ["a", "b", "score"], text, text, lambda i: i % 5), tmp_path / "a.cfg"
+    path, out = write(tmp_path / "a.csv", ["a", "b", "score"], text, text, cycle(0, 1, 2, 3, 4)), tmp_path / "a.cfg"
     run("init-config", path, path, "--output", out)
-    config = out.read_text()
-    out.write_text(config.replace("spacy-sbert.CosineSimilarityLoss.v1", "nobody.v1"))
-    assert "nobody.v1" in out.read_text()
+    out.write_text(out.read_text().replace("spacy-sbert.CosineSimilarityLoss.v1", "nobody.v1"))
     said = run("train", out, code=1)
     assert "'nobody.v1'" in said and "with --code." in said and "CosineSimilarityLoss" not in said
 
@@ -208,55 +196,56 @@ def test_loss_without_its_code(tmp_path):
 # Labels of train and dev
 
 
-NLI = ("entailment", "neutral", "contradiction")
-
-
-def labelled(path, *labels):
-    return write(path, ("premise", "hypothesis", "label"), text, text, lambda i: labels[i % len(labels)])
-
-
-@pytest.mark.parametrize("written", [("0.0", "1.0", "2.0"), ("0.00", "1", "2.0")])
-def test_labels_with_decimals(tmp_path, written):
-    paths = labelled(tmp_path / "train.csv", 0, 1, 2), labelled(tmp_path / "dev.csv", *written)
-    assert "40 pairs with labels" in run("init-config", *paths, "-o", tmp_path / "x.cfg")
-    reading = {
-        name: value for name, value in load_config(tmp_path / "x.cfg")["corpora"]["dev"].items() if name[0] != "@"
-    }
-    found = [
-        [
-            example.reference.spans["sbert"].attrs["label"]
-            for example in PairCorpus(**reading | {"path": str(path)})(NLP)
-        ]
-        for path in paths
+def test_labels_with_decimals(tmp_path):
+    paths = [
+        write(tmp_path / f"{i}.csv", LABELLED, text, text, cycle(*labels))
+        for i, labels in enumerate([(0, 1, 2), ("0.00", "1", "2.0")])
     ]
-    assert found[0] == found[1] == (["0", "1", "2"] * 14)[:40]
+    assert "40 pairs with labels" in run("init-config", *paths, "-o", tmp_path / "x.cfg")
+    reading = {key: value for key, value in load_config(tmp_path / "x.cfg")["corpora"]["dev"].items() if key[0] != "@"}
+    for path in paths:
+        assert golds("label", **reading | {"path": str(path)}) == (["0", "1", "2"] * 14)[:40]
     rows = "".join(json.dumps({"a": "x y", "b": "y z", "label": label}) + "\n" for label in (2.0, "2.0", 2, "2", "2.5"))
     (tmp_path / "j.jsonl").write_text(rows)
-    corpus = PairCorpus(tmp_path / "j.jsonl", members=["a", "b"], label="label")
-    assert [eg.reference.spans["sbert"].attrs["label"] for eg in corpus(NLP)] == ["2", "2", "2", "2", "2.5"]
+    assert golds("label", tmp_path / "j.jsonl", members=["a", "b"], label="label") == ["2", "2", "2", "2", "2.5"]
 
 
 def test_unknown_labels(tmp_path, tiny_bert):
-    short = labelled(tmp_path / "short.csv", "E", "N", "C")
-    path = labelled(tmp_path / "train.csv", *NLI)
+    path, short, some = (
+        write(tmp_path / f"{name}.csv", LABELLED, text, text, cycle(*labels))
+        for name, labels in {"train": NLI, "short": "ENC", "some": (*NLI, "unsure")}.items()
+    )
     said = run("init-config", path, short, "-o", tmp_path / "x.cfg", "--encoder", tiny_bert, code=1)
     assert not (tmp_path / "x.cfg").exists()
     assert "'E', 'N', 'C'" in said and all(f"'{label}'" in said for label in NLI)
-    some = labelled(tmp_path / "some.csv", *NLI, "unsure")
-    options = ("--encoder", tiny_bert, "--epochs", 1)
-    said = run("init-config", path, some, "-o", tmp_path / "x.cfg", *options)
+    said = run("init-config", path, some, "-o", tmp_path / "x.cfg", "--encoder", tiny_bert, "--epochs", 1)
     assert "[sbert-unknown-init-labels] 10 examples" in said and "does not have: 'unsure'." in said
     said = run("train", tmp_path / "x.cfg", "-o", tmp_path / "out", "--paths.dev", short, code=1)
     assert "'E', 'N', 'C'" in said and "'neutral'" in said
     assert not (tmp_path / "out/model-best").exists()
-    with pytest.warns(
-        UserWarning, match=r"\[sbert-unknown-dev-labels\] 10 examples of \[corpora.dev\].*'unsure'; known"
-    ):
+    with pytest.warns(UserWarning, match=r"\[sbert-unknown-dev-labels\] 10 examples of \[corpora.dev\].*'unsure'; kn"):
         run("train", tmp_path / "x.cfg", "-o", tmp_path / "out", "--training.logger.progress_bar", "false")
     said = run("evaluate", tmp_path / "out/model-best", short, code=1)
     assert "'E', 'N', 'C'" in said and "'neutral'" in said
     with pytest.warns(UserWarning, match=r"\[sbert-unknown-evaluate-labels\] 10 examples of .*some.csv.*'unsure'"):
         assert "Accuracy of labels" in run("evaluate", tmp_path / "out/model-best", some)
+
+
+def test_marks_of_missing_labels(tmp_path, tiny_bert):
+    config = tmp_path / "n.cfg"
+    path = write(tmp_path / "n.csv", LABELLED, text, text, cycle(0, 1, 2))
+    run("init-config", path, path, "-o", config, "--encoder", tiny_bert, "--epochs", 1)
+    other = write(tmp_path / "o.csv", LABELLED, text, text, cycle(0, 1, 2, -1, "-"))
+    said = run("train", config, "--corpora.dev.path", other, code=1)
+    assert "o.csv: values of the column 'label' mark rows without a label (-, -1)" in said, said
+    assert 'Set missing = ["-", "-1"] in [corpora.dev]' in said
+    corpora = load_config(config)["corpora"]
+    assert check_missing_labels(corpora) is None
+    corpora["train"]["path"] = str(other)
+    for missing in (["-", "-1"], []):
+        assert check_missing_labels({"train": corpora["train"] | {"missing": missing}}) is None
+    with pytest.raises(ValueError, match=r'missing = \["-", "-1"\] in \[corpora.train.corpora.nli\]'):
+        check_missing_labels({"train": {"corpora": {"nli": corpora["train"] | {"missing": ["-"]}}}})
 
 
 # A pipeline is scored by the columns of its training, and each file has its own header, range and missing labels
@@ -268,35 +257,32 @@ def scored_as(loaded, pipeline, monkeypatch):
 
     def give(path, **options):
         dev = {"@readers": "spacy-sbert.PairCorpus.v1", "path": str(path), "format": "table"}
-        dev |= find_table(path, **options).reading()
-        monkeypatch.setitem(loaded.config["corpora"], "dev", dev)
+        monkeypatch.setitem(loaded.config["corpora"], "dev", dev | find_table(path, **options).reading())
 
     return give
 
 
 def test_missing_labels_and_range_of_each_file(tmp_path, pipeline, scored_as):
     header = ("one", "two", "relation")
-    scored_as(write(tmp_path / "dev.csv", header, text, text, lambda i: ["x", "y", "z"][i % 3]))
+    scored_as(write(tmp_path / "dev.csv", header, text, text, cycle("x", "y", "z")))
     for mark in ("-", "-1"):
-        path = write(tmp_path / "own.csv", header, text, text, lambda i, mark=mark: ["x", "y", "z", mark][i % 4])
+        path = write(tmp_path / "own.csv", header, text, text, cycle("x", "y", "z", mark))
         said = run("evaluate", pipeline, path, code=1)  # as it has no head for labels
         assert f"Columns as in its training: one, two, relation; 10 rows without gold ({mark}) are skipped" in said
     path = write(tmp_path / "dev.csv", ("one", "two", "mine"), text, text, lambda i: i % 11 / 2)
     scored_as(path, score="mine")
-    said = run("evaluate", pipeline, write(tmp_path / "own.csv", ("one", "two", "mine"), text, text, lambda i: i % 2))
+    said = run("evaluate", pipeline, write(tmp_path / "own.csv", ("one", "two", "mine"), text, text, cycle(0, 1)))
     assert "Columns as in its training: one, two, mine, scores from 0 to 1" in said and "Average precision" in said
 
 
 def test_columns_without_names(tmp_path, pipeline, scored_as):
-    header, rows = ("mine", "yours", "gold"), [(text(), text(), i % 7 / 2) for i in range(30)]
-    table(tmp_path / "dev.csv", rows)
-    scored_as(tmp_path / "dev.csv", header=False)
+    rows = [(text(), text(), i % 7 / 2) for i in range(30)]
+    scored_as(table(tmp_path / "dev.csv", rows), header=False)
     said = run("evaluate", pipeline, table(tmp_path / "same.csv", rows[:20]))
     assert "Columns as in its training: 0, 1, 2, scores from 0 to 5" in said and "Examples 20" in said
     others = {
-        "header.csv": [header, *rows],
+        "header.csv": [("mine", "yours", "gold"), *rows],
         "id.csv": [(10 + i, *row) for i, row in enumerate(rows)],
-        "words.csv": [("First", "Second", "Kind"), *((*row[:2], "xy"[i % 2]) for i, row in enumerate(rows))],
         "turned.csv": [(score, *row) for *row, score in rows],
     }
     for name, own in others.items():
@@ -304,35 +290,10 @@ def test_columns_without_names(tmp_path, pipeline, scored_as):
         assert "--no-header --members 0,1 --score 2" in said, name
 
 
-def table(path, rows):
-    with path.open("w", newline="", encoding="utf8") as file:
-        csv.writer(file).writerows(rows)
-    return path
-
-
-def test_marks_of_missing_labels(tmp_path, tiny_bert):
-    header, config = ("premise", "hypothesis", "label"), tmp_path / "n.cfg"
-    path = write(tmp_path / "n.csv", header, text, text, lambda i: i % 3)
-    run("init-config", path, path, "-o", config, "--encoder", tiny_bert, "--epochs", 1)
-    other = write(tmp_path / "o.csv", header, text, text, lambda i: [0, 1, 2, -1, "-"][i % 5])
-    for part in ("train", "dev"):
-        settings = [f"--corpora.{part}.path", other]
-        said = run("train", config, *settings, code=1)
-        assert "o.csv: values of the column 'label' mark rows without a label (-, -1)" in said, said
-        assert f'Set missing = ["-", "-1"] in [corpora.{part}]' in said
-    corpora = load_config(config)["corpora"]
-    assert check_missing_labels(corpora) is None
-    corpora["train"]["path"] = str(other)
-    for missing in (["-", "-1"], []):
-        assert check_missing_labels({"train": corpora["train"] | {"missing": missing}}) is None
-    with pytest.raises(ValueError, match=r'missing = \["-", "-1"\] in \[corpora.train.corpora.nli\]'):
-        check_missing_labels({"train": {"corpora": {"nli": corpora["train"] | {"missing": ["-"]}}}})
-
-
 def test_column_name_with_a_comma(tmp_path, pipeline):
-    path = write(tmp_path / "own.csv", ("q,r", "text2", "mine"), text, text, lambda i: i % 2)
+    path = write(tmp_path / "own.csv", ("q,r", "text2", "mine"), text, text, cycle(0, 1))
     said = run("evaluate", pipeline, path, "--members", '"q,r", text2', "--score", "mine")
     assert "Columns found: q,r, text2, mine" in said
-    said = run("init-config", path, path, "-o", tmp_path / "x.cfg", "--members", '"q,r",text2', "--score", "mine")
+    run("init-config", path, path, "-o", tmp_path / "x.cfg", "--members", '"q,r",text2', "--score", "mine")
     assert load_config(tmp_path / "x.cfg")["corpora"]["train"]["members"] == ["q,r", "text2"]
     assert "--members" in run("evaluate", pipeline, path, "--members", '"q,r" text2', code=2)

@@ -20,11 +20,7 @@ PROMPTS += [
     "a: b = c # d ; e",
     "é 中 \u2028 \U0001f600",
     "back\\slash \\u0024 \\n",
-    "1",
-    "true",
-    "null",
-    "[1]",
-    "%(name)s",
+    *["1", "true", "null", "[1]", "%(name)s"],
 ]
 PROMPTS += ["$}", "{$}", "[section]", "'single'", "", "\t"]
 NAMES = ["q", "a$", "$$", "a#b", "a;b", "a.b", "a b", "${a}", "Q", '"a"', "é", "1"]
@@ -45,16 +41,15 @@ def prompts_of(nlp: Language) -> dict[str, str]:
     return dict(find_transformer("sbert", nlp.get_pipe("sbert").model).prompts.own)
 
 
-@pytest.mark.parametrize("way", ["disk", "bytes"])
-def test_prompts_come_back(make_nlp, tmp_path, way):
+def test_prompts_come_back(make_nlp, tmp_path):
     prompts = {f"p{i}": prompt for i, prompt in enumerate(PROMPTS)} | dict.fromkeys(NAMES, "the $ cat: ")
     nlp = make_nlp(model={"prompts": prompts, "default_prompt_name": "a$"})
     vectors = nlp.get_pipe("sbert").encode(["a dog", "he ran"])
-    for turn in range(2 if way == "disk" else 1):
-        if way == "disk":
-            nlp = again(nlp, tmp_path / str(turn))
-        else:
+    for turn in ("disk", "disk again", "bytes"):
+        if turn == "bytes":
             nlp = spacy.util.load_model_from_config(nlp.config).from_bytes(nlp.to_bytes())
+        else:
+            nlp = again(nlp, tmp_path / turn)
         assert prompts_of(nlp) == prompts
         model = nlp.config["components"]["sbert"]["model"]
         assert model["prompts"] == prompts and model["default_prompt_name"] == "a$"
@@ -75,13 +70,12 @@ def test_keys_of_spans_come_back(tiny_bert, tmp_path):
     nlp = spacy.blank("en")
     nlp.add_pipe("sbert", config={"model": {"name": str(tiny_bert), "get_spans": spans}, "spans_key": "pair $"})
     nlp.add_pipe("sbert_reranker", config={"model": {"name": str(tiny_bert)}, "spans_key": "pair $"})
-    for turn in range(2):
-        nlp = again(nlp, tmp_path / str(turn))
-        assert [pipe.spans_key for _, pipe in nlp.pipeline] == ["pair $", "pair $"]
-        doc = nlp.make_doc("a dog ran")
-        doc.spans["pair $"] = [doc[:1], doc[1:]]
-        doc = nlp.get_pipe("sbert")(doc)
-        assert len(doc.user_data) and doc.spans["pair $"].attrs is not None
+    nlp = again(nlp, tmp_path)
+    assert [pipe.spans_key for _, pipe in nlp.pipeline] == ["pair $", "pair $"]
+    doc = nlp.make_doc("a dog ran")
+    doc.spans["pair $"] = [doc[:1], doc[1:]]
+    doc = nlp.get_pipe("sbert")(doc)
+    assert len(doc.user_data) and doc.spans["pair $"].attrs is not None
 
 
 LOST = ["", "a\nb", "a:b", "a=b", "#a", ";a", "[a]", " a", "a "]  # names that a config reads otherwise, or not at all
@@ -102,7 +96,8 @@ def test_columns_and_files_with_the_sign(tiny_bert, tmp_path, monkeypatch):
     Path("$.csv").write_text("\n".join(["name ($),$$ title,similarity", *rows]))
     folder = tmp_path / "$ models"
     folder.symlink_to(tiny_bert)
-    run("init-config", "$.csv", "$.csv", "-o", "x.cfg", "-q", "--encoder", folder, "--epochs", 1)
+    members = ("--members", "name ($),$$ title")
+    run("init-config", "$.csv", "$.csv", "-o", "x.cfg", "-q", *members, "--encoder", folder, "--epochs", 1)
     for interpolate in (False, True):
         config = load_config("x.cfg", interpolate=interpolate).interpolate()
         assert config["paths"]["train"] == "$.csv" and config["corpora"]["dev"]["members"] == ["name ($)", "$$ title"]
@@ -115,25 +110,18 @@ def test_columns_and_files_with_the_sign(tiny_bert, tmp_path, monkeypatch):
         assert one.config["components"]["sbert"]["model"]["name"] == str(folder)
     run("evaluate", "out/model-last", "$.csv", "-q")
     Path("${a}.csv").write_text("\n".join(["name ($),$$ title,similarity", *rows]))
-    message = run("init-config", "${a}.csv", "$.csv", "-o", "y.cfg", "-q", code=1)
+    message = run("init-config", "${a}.csv", "$.csv", "-o", "y.cfg", "-q", *members, code=1)
     assert "begins a variable. Rename the file" in message and not Path("y.cfg").exists()
 
 
 # Overrides
 
 
-@pytest.mark.parametrize(
-    ("encoder", "setting"),
-    [
-        ("own", "components.sbert.model.name"),
-        ("shared", "components.transformer.model.name"),
-        ("static", "components.sbert.model.name"),
-    ],
-)
-def test_overridden_name_of_a_saved_encoder(make_nlp, tmp_path, encoder, setting):
+@pytest.mark.parametrize(("encoder", "pipe"), [("own", "sbert"), ("shared", "transformer"), ("static", "sbert")])
+def test_overridden_name_of_a_saved_encoder(make_nlp, tmp_path, encoder, pipe):
     make_nlp(encoder).to_disk(tmp_path)
     with pytest.raises(ValueError, match=r"'/no'.*to use another encoder, make a new pipe"):
-        spacy.load(tmp_path, config={setting: "/no"})
+        spacy.load(tmp_path, config={f"components.{pipe}.model.name": "/no"})
 
 
 @pytest.mark.filterwarnings("ignore:.*reranker-new-head")

@@ -3,7 +3,7 @@ import csv
 import pytest
 from pipelines import real_data
 
-from spacy_sbert.readers.arguments import ASPECT_SCORES, ArgumentRow, read_arguments
+from spacy_sbert.readers.datasets import ASPECT_SCORES, ArgumentRow, read_arguments
 
 HEADER = ["regression_label", *(f"column_{i}" for i in range(2, 10)), "sentence_1", "sentence_2"]
 ASPECTS = ["topic\tsentence_1\tsentence_2\tlabel"]

@@ -10,11 +10,12 @@ import spacy
 from pipelines import real_data
 
 from spacy_sbert.readers import PairCorpus, convert
-from spacy_sbert.readers.arguments import afs_rows
+from spacy_sbert.readers.datasets import afs_rows
 
 QUORA = "id\tqid1\tqid2\tquestion1\tquestion2\tis_duplicate"
 SICK = "pair_ID\tsentence_A\tsentence_B\trelatedness_score\tentailment_judgment"
 WIKI = "Article Title,Sentence1,Sentence2,Sentence3"
+NLP = spacy.blank("en")
 
 
 def nli(label="neutral", first="A man.", second="Someone."):
@@ -35,7 +36,7 @@ def write(tmp_path):
 def read(path, **settings):
     """Members and gold of each example; the predicted Doc must have the former alone."""
     found = []
-    for example in PairCorpus(path, **settings)(spacy.blank("en")):
+    for example in PairCorpus(path, **settings)(NLP):
         group, seen = example.reference.spans["sbert"], example.predicted.spans["sbert"]
         assert [span.text for span in seen] == [span.text for span in group] and not seen.attrs
         found.append(([span.text for span in group], dict(group.attrs)))
@@ -58,20 +59,17 @@ def test_nli(write, caplog):
 
 def test_sick(write):
     header = "pair_ID\tentailment_judgment\trelatedness_score\tsentence_B\tsentence_A"
-    assert read(write("a.txt", SICK, "1\tA kid.\tA boy.\t4.5\tNEUTRAL"), format="sick") == [
-        (["A kid.", "A boy."], {"score": 0.875, "label": "neutral"})
-    ]
-    assert read(write("b.txt", header, "1\tENTAILMENT\t1\tA boy.\tA kid."), format="sick") == [
-        (["A kid.", "A boy."], {"score": 0.0, "label": "entailment"})
-    ]
+    for lines, expected in (
+        ((SICK, "1\tA kid.\tA boy.\t4.5\tNEUTRAL"), {"score": 0.875, "label": "neutral"}),
+        ((header, "1\tENTAILMENT\t1\tA boy.\tA kid."), {"score": 0.0, "label": "entailment"}),
+    ):
+        assert read(write("a.txt", *lines), format="sick") == [(["A kid.", "A boy."], expected)]
 
 
 def test_wikisection(write):
     path = write("train.csv", "\ufeff" + WIKI, 'Law,"One, two.","He said ""no"".",Three.', 'Art,"A\nb.",C.,D.')
-    assert read(path, format="wikisection") == [
-        (["One, two.", 'He said "no".', "Three."], {}),
-        (["A\nb.", "C.", "D."], {}),
-    ]
+    expected = [["One, two.", 'He said "no".', "Three."], ["A\nb.", "C.", "D."]]
+    assert read(path, format="wikisection") == [(members, {}) for members in expected]
 
 
 def test_quora(write, caplog):
@@ -99,17 +97,14 @@ def test_text(write):
     ("name", "lines"),
     [
         ("a.csv", ["kind,left,right,grade", '7,"A, b",C,2']),
-        ("a.csv.gz", ["kind,left,right,grade", '7,"A, b",C,2']),
-        ("a.tsv", ["grade\tleft\tright\tkind", "2\tA, b\tC\t7\t"]),
         ("a.tsv.gz", ["grade\tleft\tright\tkind", "2\tA, b\tC\t7"]),
         ("a.jsonl", ['{"right": "C", "left": "A, b", "grade": 2, "kind": 7}']),
     ],
 )
 def test_tables_by_name(write, name, lines):
     settings = {"members": ["left", "right"], "score": "grade", "label": "kind", "min_score": 1, "max_score": 5}
-    expected = [(["A, b", "C"], {"score": 0.25, "label": "7"})]
-    assert read(write(name, *lines), **settings) == expected
-    assert read(write(name, *lines), format="table", **settings) == expected
+    for more in ({}, {"format": "table"}):
+        assert read(write(name, *lines), **settings, **more) == [(["A, b", "C"], {"score": 0.25, "label": "7"})]
 
 
 def test_tables_without_header(write):
@@ -120,33 +115,27 @@ def test_tables_without_header(write):
     ]
 
 
-def test_number_of_members(write):
-    path = write("a.csv", "a,b,c,d", "One,Two,Three,Three")
-    for members in (["b"], ["a", "b", "c"], ["a", "b", "c", "d"]):
-        assert len(read(path, members=members)[0][0]) == len(members)
-
-
-@pytest.mark.parametrize("column", ["score", "flag"])
-def test_parquet(tmp_path, column):
+def test_parquet(tmp_path):
     pyarrow = pytest.importorskip("pyarrow")
     from pyarrow.parquet import write_table
 
-    size = 3000  # more than a batch
+    size, path = 1030, tmp_path / "a.parquet"  # more than a batch
     table = {"b": [f"B {i}" for i in range(size)], "a": [f"A {i}" for i in range(size)]}
     table |= {"score": [4.0] * size, "flag": [True] * size, "label": ["x"] * size, "other": [None] * size}
-    write_table(pyarrow.table(table), tmp_path / "a.parquet")
-    corpus = PairCorpus(tmp_path / "a.parquet", members=["a", "b"], score=column, label="label", max_score=4.0)
-    assert corpus.count() == size
-    found = read(tmp_path / "a.parquet", members=["a", "b"], score=column, label="label", max_score=4.0)
-    assert found[2999] == (["A 2999", "B 2999"], {"score": 1.0 if column == "score" else 0.25, "label": "x"})
-
-    with pytest.raises(ValueError, match="expected a column 'c', got b, a, score"):
-        read(tmp_path / "a.parquet", members=["a", "c"])
-    with pytest.raises(ValueError, match=r"a\.parquet, line 1: expected a text in the column 'other', got None"):
-        read(tmp_path / "a.parquet", members=["a", "other"])
-    (tmp_path / "a.parquet").write_bytes(b"PAR1 no PAR1")
+    write_table(pyarrow.table(table), path)
+    for column, score in (("score", 1.0), ("flag", 0.25)):
+        settings = {"members": ["a", "b"], "score": column, "label": "label", "max_score": 4.0}
+        assert PairCorpus(path, **settings).count() == size
+        assert read(path, **settings)[-1] == (["A 1029", "B 1029"], {"score": score, "label": "x"})
+    for member, message in (
+        ("c", "expected a column 'c', got b, a, score"),
+        ("other", r"a\.parquet, line 1: expected a text in the column 'other', got None"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            read(path, members=["a", member])
+    path.write_bytes(b"PAR1 no PAR1")
     with pytest.raises(ValueError, match=r"a\.parquet, record 1: cannot be read as \.parquet"):
-        read(tmp_path / "a.parquet", members=["a", "b"])
+        read(path, members=["a", "b"])
 
 
 def test_parquet_without_pyarrow(tmp_path, monkeypatch):
@@ -185,7 +174,7 @@ NLI, SICK_, WIKI_, QUORA_, TEXT = ({"format": name} for name in ("nli", "sick", 
         ("a.csv", WIKI_, [WIKI, "T,A,B,A"], "line 2: .*Sentence1 and Sentence3"),
         ("a.csv", WIKI_, [WIKI, 'T,A,"B\n",C', "T,A,,B"], "line 4: Sentence2"),
         ("a.csv", WIKI_, [WIKI, "T,A,B"], "line 2: .*'Sentence3'"),
-        ("a.csv", WIKI_, [WIKI, "T,a, b,c,d"], "line 2: .*4.*5"),
+        ("a.csv", WIKI_, [WIKI, "T,a, b,c,d"], "line 2: 5 columns, but the first line has 4"),
         ("a.csv", WIKI_, [WIKI, 'T,A,"B', "T,A,B,C"], "line 2: .*comma-separated"),
         ("a.tsv", QUORA_, [QUORA, "1\t2\t3\tA\tB\t0.5"], "line 2: .*0 or 1"),
         ("a.tsv", QUORA_, [QUORA.replace("question2", "q2")], "line 1: .*'question2'"),
@@ -216,17 +205,15 @@ def test_bad_lines_are_named(write, name, settings, lines, message):
 
 def test_damaged_gzip(write):
     path = write("a.txt.gz", *(f"Line {i} of {i * i}" for i in range(1000)))
-    path.write_bytes(path.read_bytes()[:-20])
-    with pytest.raises(ValueError, match=r"a\.txt\.gz, line \d+: the compressed file is damaged"):
-        PairCorpus(path, format="text").count()
-    path.write_bytes(b"no gzip at all")
-    with pytest.raises(ValueError, match="line 1: the compressed file is damaged"):
-        PairCorpus(path, format="text").count()
+    for data in (path.read_bytes()[:-20], b"no gzip at all"):
+        path.write_bytes(data)
+        with pytest.raises(ValueError, match=r"a\.txt\.gz, line \d+: the compressed file is damaged"):
+            PairCorpus(path, format="text").count()
 
 
 def test_limit_of_line_length(write, monkeypatch):
     monkeypatch.setattr("spacy_sbert.files.text_lines.MAX_LINE", 100)
-    monkeypatch.setattr("spacy_sbert.files.dialect.MAX_LINE", 100)
+    monkeypatch.setattr("spacy_sbert.files.delimited.MAX_LINE", 100)
     assert PairCorpus(write("a.txt", "x" * 99), format="text").count() == 1
     with pytest.raises(ValueError, match="line 2: longer than 100 bytes"):
         PairCorpus(write("a.txt", "x", "x" * 100), format="text").count()
@@ -284,7 +271,9 @@ def test_settings_that_do_not_fit(settings, message):
         ("wikisec/validation.csv", {"format": "wikisection"}, 1252),
         ("wikisec/test.csv", {"format": "wikisection"}, 1201),
         ("argument/UKP_ASPECT.tsv", {"members": ["sentence_1", "sentence_2"], "label": "label"}, 3595),
-        ("quora/paraphrase_train.tsv.gz", {"members": ["0", "1"], "header": False}, 100000),
+        pytest.param(
+            "quora/paraphrase_train.tsv.gz", {"members": ["0", "1"], "header": False}, 100000, marks=pytest.mark.slow
+        ),
     ],
 )
 def test_real_data_in_full(file, settings, count):
@@ -303,6 +292,6 @@ def test_real_quora_pairs(tmp_path):
 
 def test_real_values():
     sick = PairCorpus(real_data() / "sick" / "SICK_train.txt", format="sick", limit=1)
-    (example,) = sick(spacy.blank("en"))
+    (example,) = sick(NLP)
     assert example.reference.spans["sbert"].attrs == {"score": 0.875, "label": "neutral"}
     assert example.reference.spans["sbert"][0].text.startswith("A group of kids is playing")

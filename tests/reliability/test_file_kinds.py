@@ -21,7 +21,7 @@ from spacy_sbert.files.serialization import read_arrays
 from spacy_sbert.files.text_lines import read_counts
 from spacy_sbert.meta.fit import read_sentences
 from spacy_sbert.readers import PairCorpus, convert
-from spacy_sbert.readers.arguments import read_arguments
+from spacy_sbert.readers.datasets import read_arguments
 from spacy_sbert.search import BinaryVectors, Int8Vectors
 from spacy_sbert.search.corpus_search import cluster_texts, mine_texts, search_texts
 

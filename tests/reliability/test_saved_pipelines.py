@@ -156,9 +156,7 @@ def test_incomplete_pipelines(part, make, counted):
     rng = random.Random(f"stopped {part}")
     shutil.copytree(folder, folder.with_name("model-best"))
     shutil.copytree(folder, folder.with_name("whole"))
-    with counted(
-        "half a pipeline, as a killed training leaves it, names the file and the folder that is whole"
-    ) as cases:
+    with counted("half a pipeline, as a killed training leaves it, names the file and the folder to try") as cases:
         for file in ours(folder):
             if file.name == "cfg":
                 continue

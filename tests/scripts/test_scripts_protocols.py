@@ -16,7 +16,7 @@ from spacy_sbert.evaluation import Settings
 from spacy_sbert.evaluation.protocols.arguments import score_held_out
 from spacy_sbert.evaluation.protocols.sts import GradedPairs
 from spacy_sbert.evaluation.task import Run
-from spacy_sbert.readers.arguments import read_arguments
+from spacy_sbert.readers.datasets import read_arguments
 
 ROOT = Path(__file__).parents[2]
 SAMPLE = ROOT / "assets" / "arguments.tsv"

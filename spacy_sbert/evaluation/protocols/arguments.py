@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy
 
 from ...losses.softmax import SYMMETRIC, concatenated
-from ...readers.arguments import AFS_MAX_SCORE, AFS_TOPICS, ASPECT_FILE, afs_files, afs_rows, aspect_rows
+from ...readers.datasets import AFS_MAX_SCORE, AFS_TOPICS, ASPECT_FILE, afs_files, afs_rows, aspect_rows
 from ...similarity import cosine
 from ..encoders import sklearn_module
 from ..results import MSE, Json
