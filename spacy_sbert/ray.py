@@ -15,7 +15,7 @@ from .bulk.dataset_encoding import DatasetReport, JobSpec, ShardEncoder, ShardRe
 from .bulk.dataset_encoding import encode_dataset as encode
 from .bulk.loading import load_pipe
 from .bulk.shards import Shard
-from .models.options import Precision
+from .models.sbert_config import Precision
 from .validation import NonNegativeFloat, PositiveFloat, check_fields
 
 

@@ -65,10 +65,12 @@ lines = [len(open(sys.modules[name].__file__, encoding="utf8").read().splitlines
 print(*zip(lines, names, strict=True), sep="\\n", file=sys.stderr)
 print(len(names), sum(lines))
 """
-MOST_MODULES, MOST_LINES = 50, 10_200
+MOST_MODULES, MOST_LINES = 42, 9_450
 AROUND_THE_CORE = (
-    "multi_process",
     "text_encoders",
+    "models.listener",
+    "models.shared_transformer",
+    "engine.training",
     "pipeline.classification",
     "pipeline.most_similar",
     "pipeline.prefetch",

@@ -13,7 +13,7 @@ from pydantic import BaseModel, NonNegativeInt
 
 from ..errors import Warnings
 from ..files.serialization import digest_of_parts, file_digest
-from ..models.options import Precision
+from ..models.sbert_config import Precision
 from ..progress import progress_bar
 from ..validation import NonNegative, Positive, Processes, validated
 from .checkpoint import Values, differences

@@ -14,7 +14,7 @@ from ..errors import Errors
 from ..files.serialization import digest_of_parts, file_digest
 from ..files.text_lines import read_counts
 from ..models.digests import pipeline_digest
-from ..models.static_vectors import SMOOTHING, first_component, sif_weights, token_vectors, weighted_mean
+from ..models.word_layers import SMOOTHING, first_component, sif_weights, token_vectors, weighted_mean
 from ..validation import NonNegative, Width, check
 from .encoders import PipelineSource, Source
 from .task import sklearn_module

@@ -8,10 +8,11 @@ from spacy.language import Language
 from thinc.api import Model
 
 from ..models.hub import resolve
-from ..models.options import REFERENCE, Precision
 from ..models.pooling import POOLING
 from ..models.sbert_config import (
+    REFERENCE,
     PoolingSettings,
+    Precision,
     SentenceTransformersConfig,
     foreign_module,
     inside,

@@ -18,7 +18,7 @@ from ..errors import Errors
 from ..files.serialization import file_digest
 from ..files.text_lines import read_counts
 from ..models.spans import trimmed
-from ..models.static_vectors import SMOOTHING, first_component_of, sif_weights, weighted_mean
+from ..models.word_layers import SMOOTHING, first_component_of, sif_weights, weighted_mean
 from ..pipeline import doc_vectors
 from ..validation import PositiveFloat, validated
 

@@ -4,9 +4,9 @@ from typing import cast
 
 from thinc.api import Model
 
-from ..models.curated_listener import upstream_name
-from ..models.options import INT8
-from ..models.sentence_pooling import SentencePooling
+from ..models.pooling import SentencePooling
+from ..models.private import upstream_name
+from ..models.sbert_config import INT8
 from ..models.transformer import SpanTransformer
 from .listeners import find_listeners, find_static_embedding, find_token_encoder
 

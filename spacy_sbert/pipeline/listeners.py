@@ -11,12 +11,11 @@ from spacy.training import Example
 from thinc.api import Model
 
 from ..errors import Errors, Warnings
-from ..models.curated_listener import ALL_LAYERS, SENTINEL, is_curated, upstream_name
 from ..models.hub import find_local, known_names, nearest_name
+from ..models.pooling import SentencePooling
+from ..models.private import ALL_LAYERS, SENTINEL, is_a, is_curated, is_installed, upstream_name
 from ..models.sbert_config import read_settings
 from ..models.sentence_encoder import GET_SPANS, is_listener, is_static_embedding, is_token_encoder
-from ..models.sentence_pooling import SentencePooling
-from ..models.spacy_transformers import is_a, is_installed
 from ..models.spans import SpanGetter, members, spans_key_of, wants_sentences
 from ..models.transformer import SpanTransformer, is_transformer
 

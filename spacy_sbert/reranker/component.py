@@ -21,7 +21,7 @@ from thinc.util import to_numpy
 from ..errors import Errors, Warnings, WarnOnce
 from ..files.serialization import ChecksummedPipe
 from ..losses._common import softmax
-from ..models.encode_arguments import ScoreOptions, check_device, check_form
+from ..models.encoded_docs import ScoreOptions, check_device, check_form
 from ..models.hub import warn_if_missing
 from ..models.spans import SPANS_KEY, members
 from ..pipeline import doc_vectors

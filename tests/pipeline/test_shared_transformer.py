@@ -257,7 +257,7 @@ def test_own_pipe_sourced_under_another_name(make_nlp):
 
 @pytest.mark.parametrize("architecture", ["TransformerModel", "Tok2VecTransformer"])
 def test_without_spacy_transformers(monkeypatch, architecture):
-    monkeypatch.setattr("spacy_sbert.models.spacy_transformers.is_installed", lambda: False)
+    monkeypatch.setattr("spacy_sbert.models.private.is_installed", lambda: False)
     block = {"@architectures": f"spacy-sbert.{architecture}.v1"}
     block |= {"pooling": {"@layers": "reduce_mean.v1"}} if architecture == "Tok2VecTransformer" else {}
     message = rf'spacy-sbert\.{architecture}\.v1 needs .* pip install "spacy-sbert\[transformers\]"'
