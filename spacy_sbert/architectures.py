@@ -14,11 +14,11 @@ from spacy.util import SimpleFrozenDict, registry
 from thinc.api import Model, chain
 from thinc.types import Floats2d, Ragged
 
-from .models.options import TransformerConfig
+from .models.pooling import SentencePooling
+from .models.private import check_installed, is_a, is_installed
+from .models.sbert_config import TransformerConfig
 from .models.sentence_encoder import SentenceEncoder, listening_encoder
 from .models.sentence_encoder import sentence_encoder as build_encoder
-from .models.sentence_pooling import SentencePooling
-from .models.spacy_transformers import check_installed, is_a, is_installed
 from .models.tokenization import Prompts
 from .models.transformer import SpanTransformer
 from .validation import Name, NonNegative, NonNegativeFloat, Width, WidthOrOff, validated

@@ -14,7 +14,7 @@ from .bulk import dataset_encoding
 from .bulk.dataset_encoding import DatasetReport, Job, ShardEncoder, ShardResult, WorkerConfig, begin_job, check_job
 from .bulk.dataset_folder import Shard
 from .bulk.loading import load_pipe
-from .models.options import Precision
+from .models.sbert_config import Precision
 from .validation import NonNegativeFloat, PositiveFloat, check_fields
 
 

@@ -19,6 +19,8 @@ from transformers import (
     XLMRobertaModel,
 )
 
+from spacy_sbert.models.tokenization import TokenizedBatch
+
 SIZES = {
     "vocab_size": 50,
     "hidden_size": 16,
@@ -67,6 +69,13 @@ def make_model(name, **changes):
 def make_window(length, n_types, seed):
     rng = numpy.random.default_rng(seed)
     return rng.integers(8, 50, length).tolist(), rng.integers(0, n_types, length).tolist()
+
+
+def batch_of(lengths, ids, type_ids=None):
+    """A TokenizedBatch of windows of these lengths, one for each text."""
+    n, lengths, ids = len(lengths), numpy.asarray(lengths, dtype="int64"), numpy.asarray(ids, dtype="int64")
+    nothing_cut, special = numpy.zeros(n, dtype="int64"), numpy.zeros(len(ids), dtype=bool)
+    return TokenizedBatch(numpy.arange(n), lengths, ids, type_ids, special, None, nothing_cut)
 
 
 def make_rows(n_types=1):

@@ -40,9 +40,11 @@ core = {{name: module.__file__ for name, module in sys.modules.items() if name.p
 nlp.get_pipe("sbert").encode(["the cat sat"])
 print(json.dumps([core, list(sys.modules)]))
 """
-MOST_MODULES, MOST_LINES = 49, 9_900
+MOST_MODULES, MOST_LINES = 45, 9_000
 AROUND_THE_CORE = (
-    "multi_process",
+    "models.listener",
+    "models.shared_transformer",
+    "engine.training",
     "text_encoders",
     "pipeline.most_similar",
     "pipeline.prefetch",

@@ -24,8 +24,7 @@ from transformers import AutoModel
 from variants import direct, own
 
 from spacy_sbert.architectures import DEFAULT_NAME
-from spacy_sbert.models.engine.packing import padded_batches, padded_inputs
-from spacy_sbert.models.engine.runner import CPU_BUDGET
+from spacy_sbert.models.engine.packing import CPU_BUDGET, padded_batches, padded_inputs
 from spacy_sbert.models.hub import resolve
 
 INPUTS = ("input_ids", "attention_mask", "token_type_ids")

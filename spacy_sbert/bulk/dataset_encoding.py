@@ -13,7 +13,7 @@ from pydantic import BaseModel, NonNegativeInt
 
 from ..errors import Warnings
 from ..files.serialization import digest_of_parts, file_digest
-from ..models.options import Precision
+from ..models.sbert_config import Precision
 from ..progress import progress_of
 from ..validation import NonNegative, Positive, Processes, validated
 from .dataset_folder import SPLIT_ABOVE, RemoteFolder, Shard, share_of

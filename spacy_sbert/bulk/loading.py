@@ -9,7 +9,7 @@ from spacy.language import Language
 from spacy.util import get_installed_models
 
 from ..errors import Errors
-from ..models.options import Precision
+from ..models.sbert_config import Precision
 from ..models.text_encoders import set_precision
 from ..pipeline.listeners import is_encoder, nearest_encoder
 from ..pipeline.sbert import SentenceBert, find_sbert

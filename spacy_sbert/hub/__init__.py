@@ -1,6 +1,6 @@
 """Folders of sentence-transformers, read and written without that library; static encoders, made from others."""
 
-from ..models.options import REFERENCE
+from ..models.sbert_config import REFERENCE
 from .distillation import distill_static
 from .sentence_transformers import export_folder, import_folder
 

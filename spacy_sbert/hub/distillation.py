@@ -16,7 +16,7 @@ from tokenizers import Tokenizer
 
 from ..errors import Errors, Warnings
 from ..models.encoded_docs import TruncationCounter
-from ..models.sentence_pooling import SentencePooling
+from ..models.pooling import SentencePooling
 from ..models.static_embedding import StaticEmbedding, without_special_tokens
 from ..models.text_encoders import TransformerTextEncoder, encode_all
 from ..models.tokenization import TokenizedBatch

@@ -21,9 +21,8 @@ from ..files.atomic import atomic_folder
 from ..models import sbert_config
 from ..models.heads import activation_of
 from ..models.hub import check_safetensors, resolve
-from ..models.options import REFERENCE, Precision
-from ..models.pooling import POOLING
-from ..models.sentence_pooling import SentencePooling
+from ..models.pooling import POOLING, SentencePooling
+from ..models.sbert_config import REFERENCE, Precision
 from ..models.static_embedding import TABLE_NAMES, TOKENIZER_FILE, WEIGHTS_FILE, StaticEmbedding, read_static
 from ..models.tokenization import Prompts
 from ..models.transformer import SpanTransformer, load

@@ -21,8 +21,7 @@ from thinc.api import get_current_ops
 from ..errors import Errors, Warnings, WarnOnce
 from ..files.serialization import add_checksum, check_parts, naming, verify_checksum
 from ..models import spans
-from ..models.encode_arguments import EncodeOptions, check_device, check_form, unit_vectors
-from ..models.encoded_docs import TruncationCounter
+from ..models.encoded_docs import EncodeOptions, TruncationCounter, check_device, check_form, unit_vectors
 from ..models.fingerprint import combined
 from ..pipeline import doc_vectors
 from ..pipeline._common import InPipeline, find_in, install_extensions

@@ -15,7 +15,7 @@ from thinc.util import to_numpy
 
 from ..files.serialization import file_digest
 from ..files.text_lines import read_counts
-from ..models.static_vectors import SMOOTHING, first_component_of, sif_weights, weighted_mean
+from ..models.word_layers import SMOOTHING, first_component_of, sif_weights, weighted_mean
 from ..pipeline import doc_vectors
 from ..validation import PositiveFloat, validated
 

@@ -5,39 +5,27 @@ The fingerprint of models/fingerprint.py is the quick one, of samples of the wei
 
 import hashlib
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from importlib.metadata import packages_distributions, version
-from typing import Any, Protocol
+from typing import Any
 
 import numpy
 from spacy.language import Language
-from spacy.tokens import Doc
-from spacy.vocab import Vocab
 from thinc.api import Model
 from thinc.util import to_numpy
 
 from ..files.serialization import digest_of_stream
 from .fingerprint import TOKENIZER_PROBE, config_state, layer_settings
-from .options import INT8
+from .pooling import SentencePooling
+from .sbert_config import INT8
 from .sentence_encoder import is_listener
-from .sentence_pooling import SentencePooling
 from .transformer import SpanTransformer, load
 
 
-class PipelineTokenizer(Protocol):
-    """The tokenizer of a pipeline, nlp.tokenizer."""
-
-    vocab: Vocab
-
-    def __call__(self, text: str) -> Doc: ...
-
-    def to_bytes(self, *, exclude: list[str]) -> bytes: ...
-
-
 def encoder_digest(encoder: SpanTransformer, pooling: SentencePooling) -> str:
-    """Return the SHA-256 of all that the vectors of an encoder depend on but texts and arithmetic.
+    """Return the SHA-256 of all that the vectors of an encoder depend on, except texts and arithmetic.
 
-    That is weights, tokenizer, configuration, and how states are pooled, cut and normalised.
+    That is weights, tokenizer, configuration, and how states are pooled, truncated and normalized.
 
     encoder (SpanTransformer): it is loaded. pooling (SentencePooling): what makes vectors of its states.
     """
@@ -45,42 +33,32 @@ def encoder_digest(encoder: SpanTransformer, pooling: SentencePooling) -> str:
     digest = hashlib.sha256(json.dumps(_encoder_state(encoder, pooling), sort_keys=True).encode("utf8"))
     for name, weight in sorted(encoder.shim.network.state_dict().items()):
         weight = weight.detach().cpu()
-        _add(digest.update, name, (weight.float() if weight.is_floating_point() else weight).numpy())
+        _add(digest, name, (weight.float() if weight.is_floating_point() else weight).numpy())
     for number, node in enumerate(pooling.walk()):
         for name in node.param_names:
             if node.has_param(name):
-                _add(digest.update, f"{number} {name}", to_numpy(node.get_param(name)))
+                _add(digest, f"{number} {name}", to_numpy(node.get_param(name)))
     return digest.hexdigest()
 
 
-def layers_digest(
-    models: list[Model], hidden: int, pooling: SentencePooling, tokenizer: PipelineTokenizer | None = None
-) -> str:
+def layers_digest(models: list[Model], hidden: int, pooling: SentencePooling, tokenizer: Any = None) -> str:  # noqa: ANN401 (of spaCy)
     """Return the digest of an encoder that is not a transformer, see encoder_digest.
 
     models (list[Model]): the encoder, and the component that it listens to. hidden (int): the width of their states.
-    pooling (SentencePooling): what makes vectors of these.
-    tokenizer (PipelineTokenizer): of the pipeline, if tokens are encoded; its vocab has their norms and static vectors.
+    tokenizer (Callable): nlp.tokenizer, if tokens are encoded; its vocab has their norms and static vectors.
     """
-    width = pooling.width(hidden)
-    digest = hashlib.sha256(json.dumps([_pooling_state(pooling), pooling.normalize, width]).encode())
+    digest = hashlib.sha256(json.dumps([_pooling_state(pooling), pooling.normalize, pooling.width(hidden)]).encode())
+    parts = [] if tokenizer is None else [tokenizer.to_bytes(exclude=["vocab"]), tokenizer.vocab.lookups.to_bytes()]
+    if tokenizer is not None and tokenizer.vocab.vectors.size:
+        parts.append(tokenizer.vocab.vectors.to_bytes(exclude=["strings"]))
     layers = [] if pooling.dense is None else [pooling.dense]
-    for part in (*_token_parts(tokenizer), *(model.to_bytes() for model in (*models, *layers))):
+    for part in (*parts, *(model.to_bytes() for model in (*models, *layers))):
         digest.update(hashlib.sha256(part).digest())
     return digest.hexdigest()
 
 
-def _token_parts(tokenizer: PipelineTokenizer | None) -> Iterator[bytes]:
-    if tokenizer is not None:
-        vocab = tokenizer.vocab
-        yield tokenizer.to_bytes(exclude=["vocab"])
-        yield vocab.lookups.to_bytes()
-        if vocab.vectors.size:
-            yield vocab.vectors.to_bytes(exclude=["strings"])
-
-
 def pipeline_digest(nlp: Language) -> str:
-    """Return the SHA-256 of all that the vectors of a pipeline's Docs depend on but texts and arithmetic.
+    """Return the SHA-256 of all that the vectors of a pipeline's Docs depend on, except texts and arithmetic.
 
     That is its tokenizer, static vectors and enabled components, with their settings, precisions and the versions of
     their packages.
@@ -96,11 +74,12 @@ def _pipeline_parts(nlp: Language) -> Iterator[str | bytes]:
         yield nlp.vocab.vectors.to_bytes(exclude=["strings"])
     for name, pipe in nlp.pipeline:
         yield name
-        yield from _pipe_parts(getattr(pipe, "model", None), pipe)
+        yield from _pipe_parts(pipe)
     yield "".join([*_versions(nlp), *_precisions(nlp)])
 
 
-def _pipe_parts(model: object, pipe: object) -> Iterator[str | bytes]:
+def _pipe_parts(pipe: Any) -> Iterator[str | bytes]:  # noqa: ANN401 (a component of any class)
+    model = getattr(pipe, "model", None)
     if isinstance(model, Model):
         nodes = [node.transformer if is_listener(node) else node for node in model.walk()]
         encoders = [node for node in nodes if isinstance(node, SpanTransformer)]
@@ -115,11 +94,11 @@ def _pipe_parts(model: object, pipe: object) -> Iterator[str | bytes]:
 
 
 def _precisions(nlp: Language) -> list[str]:
-    """Return the precisions that encoders work in, where that is not float32: "auto" in the config does not tell."""
+    """Return the precisions of encoders other than float32: "auto" in the config does not tell."""
     models = [(name, getattr(pipe, "model", None)) for name, pipe in nlp.pipeline]
     nodes = [(name, node) for name, model in models if isinstance(model, Model) for node in model.walk()]
-    found = [(name, precision_of(shim)) for name, node in nodes for shim in node.shims]
-    return [f"{name} {precision};" for name, precision in found if precision != "float32"]
+    precisions = [(name, precision_of(shim)) for name, node in nodes for shim in node.shims]
+    return [f"{name} {precision};" for name, precision in precisions if precision != "float32"]
 
 
 def precision_of(shim: Any) -> str:  # noqa: ANN401 (a shim of any class)
@@ -131,17 +110,14 @@ def precision_of(shim: Any) -> str:  # noqa: ANN401 (a shim of any class)
 
 def _versions(nlp: Language) -> list[str]:
     """Return the versions of the packages that the components come from, such as those of plugins."""
-    names = {type(pipe).__module__.partition(".")[0] for _, pipe in nlp.pipeline}
+    modules = {type(pipe).__module__.partition(".")[0] for _, pipe in nlp.pipeline}
     packages = packages_distributions()
-    found = {name for module in names for name in packages.get(module, [])}
-    return sorted(f"{name} {version(name)};" for name in found)
+    names = {name for module in modules for name in packages.get(module, [])}
+    return sorted(f"{name} {version(name)};" for name in names)
 
 
 def _encoder_state(encoder: SpanTransformer, pooling: SentencePooling) -> dict[str, object]:
-    """Return all that the vectors of an encoder depend on beside weights, texts and arithmetic, for JSON.
-
-    encoder (SpanTransformer): it is loaded. pooling (SentencePooling): what makes vectors of its states.
-    """
+    """Return all that the vectors depend on beside weights, texts and arithmetic, for JSON."""
     settings = encoder.shim.load()
     return {
         "tokenizer": _tokenizer_state(encoder.shim.tokenizer),
@@ -157,32 +133,25 @@ def _encoder_state(encoder: SpanTransformer, pooling: SentencePooling) -> dict[s
     }
 
 
-def _add(update: Callable[[bytes | memoryview], object], name: str, array: numpy.ndarray) -> None:
-    update(f"{name} {array.dtype.str} {array.shape};".encode())
-    update(numpy.ascontiguousarray(array).data)
+def _add(digest: Any, name: str, array: numpy.ndarray) -> None:  # noqa: ANN401 (of hashlib)
+    digest.update(f"{name} {array.dtype.str} {array.shape};".encode())
+    digest.update(numpy.ascontiguousarray(array).data)
 
 
 def _tokenizer_state(tokenizer: Any) -> object:  # noqa: ANN401 (of Hugging Face)
-    """Return what wordpieces depend on: vocabulary, normaliser, splitting and special tokens, but not truncation."""
+    """Return what wordpieces depend on: vocabulary, normalizer, splitting and special tokens, but not truncation."""
     if tokenizer.is_fast:
         state = json.loads(tokenizer.backend_tokenizer.to_str())
         return {key: value for key, value in state.items() if key not in ("truncation", "padding")}
-    ids = [
-        tokenizer.encode(text, verbose=False)
-        for text in (TOKENIZER_PROBE, TOKENIZER_PROBE.lower(), TOKENIZER_PROBE.upper(), "")
-    ]
+    texts = (TOKENIZER_PROBE, TOKENIZER_PROBE.lower(), TOKENIZER_PROBE.upper(), "")
+    ids = [tokenizer.encode(text, verbose=False) for text in texts]
     return [type(tokenizer).__name__, sorted(tokenizer.get_vocab().items()), ids]
 
 
 def _pooling_state(pooling: SentencePooling) -> list[object]:
-    """Return the layers that pool and finish vectors, with their settings."""
-    state: list[object] = [pooling.pooling_name]  # the attrs of the pooling itself change with use
-    for layer in pooling.layers:
-        for node in layer.walk():
-            settings = {key: value for key, value in sorted(layer_settings(node).items()) if _is_scalar(value)}
-            state.append([node.name, settings])
+    """Return the layers that pool and finish vectors, with their settings; the attrs of the pooling change with use."""
+    state: list[object] = [pooling.pooling_name]
+    for node in (node for layer in pooling.layers for node in layer.walk()):
+        settings = sorted(layer_settings(node).items())
+        state.append([node.name, {key: v for key, v in settings if v is None or isinstance(v, str | int | float)}])
     return state
-
-
-def _is_scalar(value: object) -> bool:
-    return value is None or isinstance(value, str | int | float)

@@ -5,9 +5,7 @@ Vectors with another fingerprint cannot be compared. The full digest is in model
 
 import hashlib
 import json
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
-from functools import partial
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy
@@ -16,31 +14,23 @@ from spacy.vocab import Vocab
 from thinc.api import Model
 from thinc.util import get_array_module, to_numpy
 
-from .curated_listener import upstream_name
-from .private import version_of
-from .sentence_pooling import SentencePooling
+from .pooling import SentencePooling
+from .private import upstream_name, version_of
+from .shim import TransformerShim
 from .span_batch import Array
 from .tokenization import lower_case
 from .transformer import SpanTransformer, is_transformer
 
 # Settings of a transformer that saving, a new version or training changes, and that vectors do not depend on.
 _IGNORED = {
-    "_name_or_path",
-    "architectures",
-    "transformers_version",
-    "dtype",
-    "torch_dtype",
-    "use_cache",
-    "return_dict",
+    *("_name_or_path", "architectures", "transformers_version", "dtype", "torch_dtype", "use_cache", "return_dict"),
+    *("id2label", "label2id", "problem_type", "initializer_range", "gradient_checkpointing", "output_attentions"),
+    *("output_hidden_states", "_attn_implementation", "_attn_implementation_autoset"),
 }
-_IGNORED |= {"id2label", "label2id", "problem_type", "initializer_range", "gradient_checkpointing", "output_attentions"}
-_IGNORED |= {"output_hidden_states", "_attn_implementation", "_attn_implementation_autoset"}
-# Its wordpieces show how a tokenizer normalises and splits.
+# Its wordpieces show how a tokenizer normalizes and splits.
 TOKENIZER_PROBE = (
     "The Quick brown Fox's ÉCOLE Ångström ﬁne ½ 中文かな\tIt is 3,141.59 (e.g.) don't\u200b \u00a0_[MASK] <mask> İ"
 )
-
-
 _LENGTH = 12  # hexadecimal digits
 _N_READ = 2**13  # numbers of a tensor of PyTorch, at most
 _N_TOKENS = 512  # of a vocabulary
@@ -59,11 +49,19 @@ def layer_settings(node: Model) -> dict[str, Any]:
     return {**getattr(node._func, "keywords", {}), **node.attrs}  # noqa: SLF001 (Thinc has no public name for it)
 
 
+def combined(*parts: str | bytes) -> str:
+    """Return the fingerprint of what several parts make together."""
+    digest = hashlib.sha256()
+    for part in parts:
+        digest.update(hashlib.sha256(part.encode("utf8") if isinstance(part, str) else part).digest())
+    return digest.hexdigest()[:_LENGTH]
+
+
 class Fingerprint:
     """The fingerprint of one encoder, computed again when its weights have changed. A copy starts without it."""
 
     def __init__(self) -> None:
-        self._known: _Known | None = None
+        self._known: tuple[list[object], list[object], str] | None = None  # see _watched
 
     def __reduce__(self) -> tuple[type, tuple]:
         return type(self), ()
@@ -81,21 +79,76 @@ class Fingerprint:
 
         models (Sequence[Model]): what makes the states: the encoder, and the component that it listens to.
         pooling (SentencePooling): what makes vectors of them. vocab (Vocab): of the Docs, for its static vectors.
-        upstream (Sequence[Model]): those of the models that other components train. Forget the fingerprint when the
-            others are trained: on a GPU they are not looked into.
+        upstream (Sequence[Model]): those of the models that other components train. Call forget when the others are
+            trained: on a GPU their weights are not read.
         refresh (bool): whether a transformer must look for changes of its weights now; after encoding it has.
         """
-        parts = [*models, *([] if pooling.dense is None else [pooling.dense])]
         for shim in _row_shims(models) if refresh else ():
             shim.generation(refresh=True)
+        objects, numbers = _watched([*models, *([] if pooling.dense is None else [pooling.dense])], upstream, vocab)
         known = self._known
-        if known is None or not known.holds(parts, vocab):
-            known = self._known = _Known.of(parts, upstream, vocab, _digest(models, pooling, vocab))
-        return known.fingerprint
+        if known is None or numbers != known[1] or [*map(id, objects)] != [*map(id, known[0])]:
+            known = self._known = objects, numbers, _digest(models, pooling, vocab)
+        return known[2]
 
     def forget(self) -> None:
         """Compute it again when it is asked for next: weights have changed."""
         self._known = None
+
+
+def _watched(parts: list[Model], upstream: Sequence[Model], vocab: Vocab) -> tuple[list[object], list[object]]:
+    """Return the objects that are others, and the numbers that differ, when the weights of models have changed.
+
+    An optimizer of Thinc changes arrays in place. Of a GPU only upstream weights are read: that waits for the device.
+    """
+    objects: list[object] = [*parts]
+    read: list[Array] = []
+    for part in parts:
+        for node in part.walk():
+            weights = [node.get_param(name) for name in node.param_names if node.has_param(name)]
+            for shim in node.shims:
+                if isinstance(shim, TransformerShim):
+                    objects.append(shim.generation())
+                else:
+                    parameters = list(shim._model.parameters())  # noqa: SLF001 (Thinc has no public name for it)
+                    weights += parameters[:: len(parameters) // _N_WATCHED + 1]
+            objects += weights
+            read += [array for array in weights if any(part is each for each in upstream) or not _on_gpu(array)]
+    if _reads_static(parts):
+        objects.append(vocab.vectors.data)
+        read.append(vocab.vectors.data)
+    return objects, _samples(read)
+
+
+def _on_gpu(array: Array) -> bool:
+    return array.device.type != "cpu" if isinstance(array, torch.Tensor) else not isinstance(array, numpy.ndarray)
+
+
+def _samples(arrays: list[Array]) -> list[object]:
+    """Return one number of each array, those of a GPU together; of tensors also where they are, and a version."""
+    samples: list[object] = []
+    groups: dict[tuple[type, str], list[Any]] = {}
+    for array in arrays:
+        if isinstance(array, torch.Tensor):
+            samples.append((array.data_ptr(), version_of(array)))
+            array = array.detach().float()
+        flat = array.reshape(-1)
+        middle = len(flat) // 2
+        groups.setdefault((type(flat), str(flat.device)), []).append(flat[middle : middle + 1])
+    for (kind, _), numbers in groups.items():
+        if issubclass(kind, torch.Tensor):
+            samples += torch.cat(numbers).tolist()
+        else:
+            samples += to_numpy(get_array_module(numbers[0]).concatenate(numbers)).tolist()
+    return samples
+
+
+def _row_shims(models: Iterable[Model]) -> list[TransformerShim]:
+    return [node.shim for model in models for node in model.walk() if isinstance(node, SpanTransformer)]
+
+
+def _reads_static(models: Iterable[Model]) -> bool:
+    return any(node.name in _STATIC_VECTORS for model in models for node in model.walk())
 
 
 def _digest(models: Sequence[Model], pooling: SentencePooling, vocab: Vocab) -> str:
@@ -106,19 +159,11 @@ def _digest(models: Sequence[Model], pooling: SentencePooling, vocab: Vocab) -> 
 
 
 def _width(models: Sequence[Model], pooling: SentencePooling) -> int:
-    """Return the width of the vectors, or to which they are truncated where that of the states is not known."""
+    """Return the width of the vectors, or to which they are truncated if that of the states is not known."""
     settings = next((shim.settings for shim in _row_shims(models)), None)
     nodes = [node for model in models for node in (model, *model.layers)]
     hidden = next((node.get_dim("nO") for node in nodes if node.has_dim("nO")), None)
     return pooling.truncate_dim if hidden is None else pooling.width(hidden, settings)
-
-
-def combined(*parts: str | bytes) -> str:
-    """Return the fingerprint of what several parts make together."""
-    found = hashlib.sha256()
-    for part in parts:
-        found.update(hashlib.sha256(part.encode("utf8") if isinstance(part, str) else part).digest())
-    return found.hexdigest()[:_LENGTH]
 
 
 def _model_parts(models: Sequence[Model]) -> Iterator[bytes]:
@@ -135,10 +180,10 @@ def _model_parts(models: Sequence[Model]) -> Iterator[bytes]:
 
 
 def _tokenizer_probe(tokenizer: Any, n_ids: int, lowercase: bool) -> object:  # noqa: ANN401 (of Hugging Face)
-    """Return what a tokenizer makes of a few words, and evenly spaced tokens of its vocabulary."""
+    """Return the wordpieces of a few words, and evenly spaced tokens of the vocabulary."""
     words = [word for text in (TOKENIZER_PROBE, TOKENIZER_PROBE.upper()) for word in text.split()]
     words = [lower_case(word) if lowercase else word for word in words]
-    if tokenizer.is_fast:  # asked itself: that of Hugging Face would change how it cuts and pads
+    if tokenizer.is_fast:  # by itself: that of Hugging Face would change how it cuts and pads
         encodings = [tokenizer.backend_tokenizer.encode(word) for word in words]
         ids = [[i for i, mask in zip(e.ids, e.attention_mask, strict=True) if mask] for e in encodings]
     else:
@@ -148,7 +193,7 @@ def _tokenizer_probe(tokenizer: Any, n_ids: int, lowercase: bool) -> object:  # 
 
 
 def _tensors(network: torch.nn.Module) -> Iterator[tuple[str, torch.Tensor]]:
-    """Yield the weights that states depend on. A pooler is left out: folders without one draw it anew each time."""
+    """Yield the weights that states depend on. A pooler is left out: folders without one draw it at random."""
     tensors = dict([*network.named_parameters(), *network.named_buffers()])
     for name, tensor in sorted(tensors.items()):
         if not name.startswith("pooler.") and tensor.is_floating_point():
@@ -192,97 +237,4 @@ def _sampled(array: Array) -> numpy.ndarray:
     rows = array.reshape(len(array), -1) if array.ndim > 1 else array.reshape(1, -1)
     if isinstance(rows, torch.Tensor):
         rows = rows[:: rows.shape[0] * rows.shape[1] // _N_READ + 1].detach().float().cpu().numpy()
-    rows = to_numpy(rows).astype("float32", copy=False)
-    return rows if rows.strides[-1] == rows.itemsize else numpy.ascontiguousarray(rows)
-
-
-# Whether weights have changed since they were read
-
-
-@dataclass
-class _Known:
-    """A fingerprint, and what it was computed of.
-
-    parts (list[Model]): the models. vectors: those of the vocab, None if no layer reads them. generations: what each
-    transformer of this package told of its weights, by its shim. arrays: where the other weights stand, and what stood
-    there. read: those that are looked into, since an optimizer of Thinc changes arrays in place. state: what was seen.
-    """
-
-    parts: list[Model]
-    vectors: Any
-    generations: list[tuple[Any, object]]
-    arrays: list[tuple[Callable[[], Any], Any]]
-    read: list[Any]
-    state: list[object]
-    fingerprint: str
-
-    @classmethod
-    def of(cls, parts: list[Model], upstream: Sequence[Model], vocab: Vocab, fingerprint: str) -> "_Known":
-        """Return what is known now. Of a GPU only upstream weights are looked into: that waits for the device."""
-        vectors = vocab.vectors.data if _reads_static(parts) else None
-        arrays, read = [], [] if vectors is None else [vectors]
-        for part in parts:
-            for find in _finders(part):
-                array = find()
-                arrays.append((find, array))
-                if part in upstream or not _on_gpu(array):
-                    read.append(array)
-        generations = [(shim, shim.generation()) for shim in _row_shims(parts)]
-        return cls(parts, vectors, generations, arrays, read, _state_of(read), fingerprint)
-
-    def holds(self, parts: list[Model], vocab: Vocab) -> bool:
-        """Return whether the weights are those that were read."""
-        if len(parts) != len(self.parts) or any(a is not b for a, b in zip(parts, self.parts, strict=True)):
-            return False
-        if self.vectors is not None and self.vectors is not vocab.vectors.data:
-            return False
-        if any(shim.generation() is not known for shim, known in self.generations):
-            return False
-        return all(find() is array for find, array in self.arrays) and _state_of(self.read) == self.state
-
-
-def _row_shims(models: Iterable[Model]) -> list[Any]:
-    return [node.shim for model in models for node in model.walk() if isinstance(node, SpanTransformer)]
-
-
-def _reads_static(models: Iterable[Model]) -> bool:
-    return any(node.name in _STATIC_VECTORS for model in models for node in model.walk())
-
-
-def _finders(model: Model) -> Iterator[Callable[[], Any]]:
-    """Yield what finds the weights of a model, but for those of this package's transformers."""
-    if isinstance(model, SpanTransformer):
-        return
-    for layer in model.layers:
-        yield from _finders(layer)
-    for name in model.param_names:
-        if model.has_param(name):
-            yield partial(model.get_param, name)
-    for shim in model.shims:
-        network = shim._model  # noqa: SLF001 (Thinc has no public name for it)
-        tensors = dict(network.named_parameters())
-        for name in list(tensors)[:: len(tensors) // _N_WATCHED + 1]:
-            yield partial(network.get_parameter, name)
-
-
-def _on_gpu(array: Array) -> bool:
-    return array.device.type != "cpu" if isinstance(array, torch.Tensor) else not isinstance(array, numpy.ndarray)
-
-
-def _state_of(arrays: Iterable[Any]) -> list[object]:
-    """Return one number of each array; those of a GPU come together. Of tensors also where they are, and a version."""
-    found: list[object] = []
-    together: dict[tuple[type, str], list[Any]] = {}
-    for array in arrays:
-        if isinstance(array, torch.Tensor):
-            found.append((array.data_ptr(), version_of(array)))
-            array = array.detach().float()
-        flat = array.reshape(-1)
-        middle = len(flat) // 2
-        together.setdefault((type(flat), str(flat.device)), []).append(flat[middle : middle + 1])
-    for (kind, _), numbers in together.items():
-        if issubclass(kind, torch.Tensor):
-            found += torch.cat(numbers).tolist()
-        else:
-            found += to_numpy(get_array_module(numbers[0]).concatenate(numbers)).tolist()
-    return found
+    return numpy.ascontiguousarray(to_numpy(rows).astype("float32", copy=False))

@@ -3,18 +3,18 @@
 import difflib
 import inspect
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+import warnings
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
-from itertools import chain
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, TypeAlias
 
-import tokenizers
 import torch
 import transformers
+from packaging.version import InvalidVersion, Version
 from transformers import (
-    CONFIG_MAPPING,
     MODEL_FOR_SEQUENCE_CLASSIFICATION_MAPPING,
     MODEL_MAPPING,
     AutoConfig,
@@ -22,28 +22,21 @@ from transformers import (
     AutoModelForSequenceClassification,
     AutoTokenizer,
     PretrainedConfig,
+    PreTrainedTokenizerFast,
 )
 from transformers.tokenization_utils_base import PreTrainedTokenizerBase
+from transformers.utils import logging
 
-from ..errors import Errors
-from .sbert_config import check_config, read_json, read_object, unexpected
-from .versions import (
-    Network,
-    Tokenizer,
-    check_causal,
-    check_honoured,
-    load_fast,
-    reads_as_fast,
-    warn_of_unknown,
-    without_bars,
-)
+from ..errors import Errors, Warnings
+from .sbert_config import check_config, read_object, unexpected
 
-T = TypeVar("T")
-AutoClass = type[AutoModel] | type[AutoModelForSequenceClassification]
-CLASSES = {AutoModel: MODEL_MAPPING, AutoModelForSequenceClassification: MODEL_FOR_SEQUENCE_CLASSIFICATION_MAPPING}
-NO_LIMIT = 1_000_000  # tokenizers that know no limit say 1e30
-TOKENIZER_FILES = ("tokenizer_config.json", "special_tokens_map.json", "added_tokens.json")
-TOKENIZER_KEYS = {  # of from_pretrained, and what each tokenizer takes beside the arguments that it names
+Network: TypeAlias = Any  # a PreTrainedModel
+Tokenizer: TypeAlias = Any  # a PreTrainedTokenizerBase
+_AutoClass = type[AutoModel] | type[AutoModelForSequenceClassification]
+_CLASSES = {AutoModel: MODEL_MAPPING, AutoModelForSequenceClassification: MODEL_FOR_SEQUENCE_CLASSIFICATION_MAPPING}
+_NO_LIMIT = 1_000_000  # tokenizers without a limit have 1e30
+_TOKENIZER_FILES = ("tokenizer_config.json", "special_tokens_map.json", "added_tokens.json")
+_TOKENIZER_KEYS = {  # of from_pretrained, and what each tokenizer takes beside the arguments that it names
     *("use_fast", "from_slow", "tokenizer_type", "subfolder", "revision", "cache_dir", "force_download"),
     *("local_files_only", "token", "proxies", "model_max_length", "max_len", "padding_side", "truncation_side"),
     *("chat_template", "model_input_names", "clean_up_tokenization_spaces", "split_special_tokens"),
@@ -62,7 +55,7 @@ class Source:
 
     folder: Path
     name: str
-    tokenizer_config: Mapping[str, object]
+    tokenizer_config: Mapping[str, Any]
     transformer_config: Mapping[str, Any]
     trust: bool
 
@@ -77,127 +70,75 @@ class Source:
 
     @property
     def options(self) -> dict[str, Any]:
+        """Arguments of every from_pretrained."""
         return {"pretrained_model_name_or_path": str(self.folder), "trust_remote_code": self.trust}
 
 
 def load_config(source: Source) -> PretrainedConfig:
     """Return the config of the transformer.
 
-    RAISES (ValueError): if it is damaged, of a type or a class that does not fit, or a setting is unknown.
+    RAISES (ValueError): if it is damaged, not that of an encoder, or a setting is unknown or of another type.
     """
     file, settings = source.config_file, dict(source.transformer_config)
     raw = read_object(file)
-    is_known = raw.get("model_type") in CONFIG_MAPPING
-    if is_known:  # before version 5 does, in other words
-        check_config(raw, CONFIG_MAPPING[raw["model_type"]](), partial(unexpected, file))
     try:
         plain = AutoConfig.from_pretrained(**source.options)
     except Exception as error:  # whatever its values lead to
-        raise ValueError(Errors.BAD_FOLDER_FILE.format(file=file, reason=_told(error))) from error
+        raise ValueError(Errors.BAD_FOLDER_FILE.format(file=file, reason=_in_one_line(error))) from error
     if plain.is_encoder_decoder:
         raise ValueError(
-            f"The model '{source.name}' ({plain.model_type}) is an encoder with a decoder, which has no one "
-            "state a wordpiece: expected an encoder alone, such as BERT, MPNet or RoBERTa."
+            f"The model '{source.name}' ({plain.model_type}) is an encoder with a decoder. Use an encoder only, "
+            "such as BERT, MPNet or RoBERTa."
         )
-    if not is_known:
-        check_config(raw, plain, partial(unexpected, file))
-    check_honoured(file, raw, plain)
-    warn_of_unknown(file, raw, plain)
+    check_config(raw, plain, partial(unexpected, file))
+    _check_honored(file, raw, plain)
+    _warn_of_unknown(file, raw, plain)
     known = {key for key in dir(plain) if not key.startswith("_") and not callable(getattr(type(plain), key, None))}
     _check_known("transformer_config", settings, known | set(plain.attribute_map) | {"attn_implementation"})
-    check_config(settings, plain, lambda key, given, expected: _bad("transformer_config", key, given, expected))
+    check_config(settings, plain, partial(_bad_setting, "transformer_config"))
     try:
         return AutoConfig.from_pretrained(**source.options, **{**settings, "return_dict": True})
     except Exception as error:  # whatever the values lead to
-        raise ValueError(Errors.BAD_SETTING.format(setting="transformer_config", reason=_told(error))) from error
+        raise ValueError(Errors.BAD_SETTING.format(setting="transformer_config", reason=_in_one_line(error))) from error
 
 
 def load_tokenizer(source: Source) -> Tokenizer:
     """Return the tokenizer.
 
-    RAISES (ValueError): if one of its files is damaged, or a setting is unknown or of a type that does not fit.
+    RAISES (ValueError): if one of its files is damaged, or a setting is unknown or does not fit.
     """
-    settings = dict(source.tokenizer_config)
-    raw = {file: read_object(source.folder / file) for file in TOKENIZER_FILES}["tokenizer_config.json"]
-    for given, error in _given(source, raw, "model_max_length"):
-        if not isinstance(given, int | float | None) or isinstance(given, bool) or (given is not None and given < 1):
-            raise error("a whole number above 0")
-    tokenizer = _tokenizer_of(source, {key: settings[key] for key in settings.keys() & TOKENIZER_KEYS})
-    _check_flags(source, raw, type(tokenizer))
-    _check_known("tokenizer_config", settings, _parameters(type(tokenizer)).keys() | TOKENIZER_KEYS | raw.keys())
-    return _tokenizer_of(source, settings) if settings.keys() - TOKENIZER_KEYS else tokenizer
-
-
-def _tokenizer_of(source: Source, settings: Mapping[str, Any]) -> Tokenizer:
-    raw = read_object(source.folder / "tokenizer_config.json")
-
-    def load() -> Tokenizer:
-        if reads_as_fast(raw):
-            tokenizer = load_fast(source.folder, settings)
-        else:
-            tokenizer = AutoTokenizer.from_pretrained(**source.options, **settings)
-        tokenizer("a")
-        return tokenizer
-
-    tokenizer, error = _attempt(load)
-    if error is None:
-        return tokenizer
-    _name_tokenizer_file(source)
-    if settings:
-        _tokenizer_of(source, {})  # is the folder to blame?
-        raise ValueError(Errors.BAD_SETTING.format(setting="tokenizer_config", reason=_told(error))) from error
-    raise ValueError(Errors.BAD_TOKENIZER.format(folder=source.folder, reason=_told(error))) from error
-
-
-def _attempt(work: Callable[[], T]) -> tuple[T | None, BaseException | None]:
-    """Return what work gives, or its error, whatever that is; a panic in Rust is not an Exception."""
+    settings, file = dict(source.tokenizer_config), source.folder / _TOKENIZER_FILES[0]
+    raw, *_ = [read_object(source.folder / name) for name in _TOKENIZER_FILES]
+    limit = raw.get("model_max_length")
+    if limit is not None and (not isinstance(limit, int | float) or isinstance(limit, bool) or limit < 1):
+        raise unexpected(file, "model_max_length", limit, "a whole number above 0")
+    # Version 5 names this class in every folder with a tokenizer.json; version 4 has it by another name.
+    is_fast = raw.get("tokenizer_class") == "TokenizersBackend" and not hasattr(transformers, "TokenizersBackend")
+    kind = PreTrainedTokenizerFast if is_fast else AutoTokenizer
     try:
-        return work(), None
-    except BaseException as error:
+        tokenizer = kind.from_pretrained(**source.options, **settings)
+        tokenizer("a")
+    except BaseException as error:  # whatever files and settings lead to; a panic in Rust is not an Exception
         if not isinstance(error, Exception) and type(error).__name__ != "PanicException":
             raise
-        return None, error
+        reason = _in_one_line(error)
+        if settings:
+            raise ValueError(Errors.BAD_SETTING.format(setting="tokenizer_config", reason=reason)) from error
+        raise ValueError(Errors.BAD_TOKENIZER.format(folder=source.folder, reason=reason)) from error
+    _check_known("tokenizer_config", settings, _arguments(type(tokenizer)) | _TOKENIZER_KEYS | raw.keys())
+    return tokenizer
 
 
-def _name_tokenizer_file(source: Source) -> None:
-    """Find the file of a tokenizer that cannot be read.
-
-    RAISES (ValueError): naming the file, if it is found.
-    """
-    raw = read_object(source.folder / "tokenizer_config.json")
-    kind = getattr(transformers, str(raw.get("tokenizer_class")), None)
-    if isinstance(kind, type):
-        _check_flags(source, raw, kind)
-    file = source.folder / "tokenizer.json"
-    if file.is_file():
-        read_json(file, None)
-        _, error = _attempt(lambda: tokenizers.Tokenizer.from_file(str(file)))
-        if error is not None:
-            raise ValueError(Errors.BAD_FOLDER_FILE.format(file=file, reason=_told(error))) from error
-
-
-def _check_flags(source: Source, raw: Mapping[str, object], kind: type) -> None:
-    """Check that settings whose default is true or false are one of them.
-
-    RAISES (ValueError): if one is something else.
-    """
-    for key, default in _parameters(kind).items():
-        for given, error in _given(source, raw, key) if isinstance(default, bool) else ():
-            if not isinstance(given, bool):
-                raise error("true or false")
-
-
-def _given(source: Source, raw: Mapping[str, object], key: str) -> Iterator[tuple[Any, Callable[[str], ValueError]]]:
-    """Return the values of a key, of tokenizer_config.json and of the setting, each with its error."""
-    if key in raw:
-        yield raw[key], partial(unexpected, source.folder / "tokenizer_config.json", key, raw[key])
-    if key in source.tokenizer_config:
-        given = source.tokenizer_config[key]
-        yield given, partial(_bad, "tokenizer_config", key, given)
+def _arguments(kind: type) -> set[str]:
+    """Return the names of the arguments that a tokenizer's classes take, slow and fast."""
+    others = [getattr(kind, "slow_tokenizer_class", None), getattr(transformers, f"{kind.__name__}Fast", None)]
+    classes = [base for each in (kind, *others) if isinstance(each, type) for base in each.__mro__]
+    makers = [vars(base)["__init__"] for base in classes if base is not object and "__init__" in vars(base)]
+    return {name for make in makers for name in inspect.signature(make).parameters} - {"self", "kwargs"}
 
 
 def check_vocabulary(source: Source, tokenizer: Tokenizer, model: Network) -> None:
-    """Whether a tokenizer has about as many wordpieces as the encoder; a few are often left unused.
+    """Check that a tokenizer has about as many wordpieces as the encoder; a few are often left unused.
 
     RAISES (ValueError): if it is another one's, or cut.
     """
@@ -209,30 +150,23 @@ def check_vocabulary(source: Source, tokenizer: Tokenizer, model: Network) -> No
 
 
 def load_weights(
-    source: Source, auto_class: AutoClass, config: PretrainedConfig
+    source: Source, auto_class: _AutoClass, config: PretrainedConfig
 ) -> tuple[Network, dict[str, list[str]]]:
-    """Return a model, and what Transformers says of its loading.
+    """Return a model, and what Transformers reports of its loading.
 
-    auto_class: one of CLASSES. config: see load_config.
-    RAISES (ValueError): if the weights are damaged, or their shapes are not those that config.json says.
+    auto_class: AutoModel or AutoModelForSequenceClassification. config: see load_config.
+    RAISES (ValueError): if the weights are damaged, or their shapes are not those of config.json.
     """
+    # The Auto class finds the same class, but imports the configs of all models that it knows first.
+    own: Any = None if source.trust else _CLASSES[auto_class].get(type(config), None)
+    kind = own if getattr(own, "config_class", None) is type(config) else auto_class
     try:
-        own = None if source.trust else _own_class(auto_class, config)
         with without_bars():
-            found = (own or auto_class).from_pretrained(**source.options, config=config, output_loading_info=True)
+            loaded = kind.from_pretrained(**source.options, config=config, output_loading_info=True)
     except Exception as error:  # whatever config and weights lead to
-        raise _unfit(source, _told(error)) from error
-    check_causal(source.config_file, read_object(source.config_file), found[0])
-    return found
-
-
-def _own_class(auto_class: AutoClass, config: PretrainedConfig) -> Network:
-    """Return the class of Transformers that an Auto class loads for a config; None where that is not plain.
-
-    The Auto class finds it, too, but imports the configs of all models that it knows first.
-    """
-    found: Any = CLASSES[auto_class].get(type(config), None)
-    return found if getattr(found, "config_class", None) is type(config) else None
+        raise _unfit(source, _in_one_line(error)) from error
+    _check_causal(source.config_file, loaded[0])
+    return loaded
 
 
 def try_once(source: Source, model: Network, tokenizer: Tokenizer, texts: Sequence[str]) -> None:
@@ -242,24 +176,25 @@ def try_once(source: Source, model: Network, tokenizer: Tokenizer, texts: Sequen
     """
     inputs = dict(tokenizer(*texts, return_tensors="pt"))
     if not inputs["input_ids"].numel():
-        reason = f"it makes no wordpiece of {texts}"
-        raise ValueError(Errors.BAD_TOKENIZER.format(folder=source.folder, reason=reason))
+        raise ValueError(Errors.BAD_TOKENIZER.format(folder=source.folder, reason=f"no wordpiece in {texts}"))
     if "token_type_ids" in inputs and not inputs["token_type_ids"].any():
         del inputs["token_type_ids"]  # some encoders have none
     try:
         with torch.no_grad():
             is_finite = bool(torch.isfinite(model(**inputs)[0]).all())
     except Exception as error:  # whatever config and weights lead to
-        raise _unfit(source, _told(error)) from error
+        raise _unfit(source, _in_one_line(error)) from error
     if not is_finite:
-        raise _unfit(source, "what it gives is not finite")
+        raise _unfit(source, "its states are not finite")
 
 
-def room_for_text(source: Source, tokenizer: Tokenizer, limit: int | None) -> int | None:
-    """Return a limit on wordpieces, folder's or position limit, that leaves room beside the special tokens.
+def room_for_text(source: Source, tokenizer: Tokenizer, model: Network, max_length: int | None) -> int | None:
+    """Return the most wordpieces of a row: of the folder, the positions, or the tokenizer; None for no limit.
 
-    RAISES (ValueError): if it does not.
+    RAISES (ValueError): if it leaves no room beside the special tokens.
     """
+    of_tokenizer = int(tokenizer.model_max_length) if tokenizer.model_max_length < _NO_LIMIT else None
+    limit = min(filter(None, (max_length, position_limit(model), of_tokenizer)), default=None)
     n_special = tokenizer.num_special_tokens_to_add()
     if limit is not None and limit <= n_special:
         raise ValueError(
@@ -270,68 +205,46 @@ def room_for_text(source: Source, tokenizer: Tokenizer, limit: int | None) -> in
     return limit
 
 
-def model_max_length(tokenizer: Tokenizer) -> int | None:
-    """Return the limit that the tokenizer knows; None if it knows none, which some say as 1e30."""
-    given = tokenizer.model_max_length
-    return int(given) if given < NO_LIMIT else None
-
-
 def position_limit(transformer: Network) -> int | None:
-    """How many positions the encoder has; RoBERTa and its like count theirs from padding_idx + 1 on."""
+    """Return how many positions the encoder has; RoBERTa and its like count theirs from padding_idx + 1 on."""
     encoder = getattr(transformer, "base_model", transformer)  # without the head of a classifier
     positions = getattr(getattr(encoder, "embeddings", None), "position_embeddings", None)
     if positions is not None and hasattr(positions, "num_embeddings"):
         skipped = 0 if positions.padding_idx is None else positions.padding_idx + 1
         return positions.num_embeddings - skipped
     limit = getattr(transformer.config, "max_position_embeddings", None)
-    return limit if limit and limit > 0 else None  # XLNet has no limit, and says -1
+    return limit if limit and limit > 0 else None  # XLNet has no limit, and -1
 
 
-def _parameters(kind: type) -> dict[str, Any]:
-    """Return the arguments that a tokenizer's classes name, slow and fast, and their defaults."""
-    others = [getattr(kind, "slow_tokenizer_class", None), getattr(transformers, f"{kind.__name__}Fast", None)]
-    classes = chain.from_iterable(one.__mro__ for one in (kind, *others) if isinstance(one, type))
-    makers = [vars(one)["__init__"] for one in classes if one is not object and "__init__" in vars(one)]
-    named = [each for make in reversed(makers) for each in inspect.signature(make).parameters.values()]
-    return {each.name: each.default for each in named if each.kind is not each.VAR_KEYWORD and each.name != "self"}
+def _check_known(setting: str, keys: Iterable[str], known: set[str]) -> None:
+    for key in sorted(set(keys) - known):
+        matches = " or ".join(difflib.get_close_matches(key, sorted(known), n=3))
+        near = f" (did you mean {matches}?)" if matches else ""
+        raise ValueError(
+            f"Unknown key '{key}' in {setting}, which Transformers would ignore{near}. Correct it in the "
+            "config of the model, or leave it out."
+        )
 
 
-def _check_known(setting: str, given: Iterable[str], known: Iterable[str]) -> None:
-    for key in given:
-        if key not in known:
-            matches = " or ".join(difflib.get_close_matches(key, sorted(known), n=3))
-            near = f" (did you mean {matches}?)" if matches else ""
-            raise ValueError(
-                f"Unknown key '{key}' in {setting}, which Transformers would ignore{near}. Correct it in the "
-                "config of the model, or leave it out."
-            )
-
-
-def _bad(setting: str, key: str, given: object, expected: str) -> ValueError:
-    return ValueError(Errors.BAD_SETTING.format(setting=setting, reason=f"{key} = {given!r}, expected {expected}"))
+def _bad_setting(setting: str, key: str, value: object, expected: str) -> ValueError:
+    return ValueError(Errors.BAD_SETTING.format(setting=setting, reason=f"{key} = {value!r}, expected {expected}"))
 
 
 def _unfit(source: Source, reason: str) -> ValueError:
     return ValueError(
         f"The weights in {source.folder} and the file {source.config_file} do not make an encoder ({reason}). "
-        "Get the encoder anew, or correct config.json."
+        "Download the encoder again, or correct config.json."
     )
 
 
-def _told(error: BaseException) -> str:
-    """Return what an exception says, in one line that is not too long."""
+def _in_one_line(error: BaseException) -> str:
     return f"{type(error).__name__}: {' '.join(str(error).split())}"[:300]
 
 
-# Of buffers that are computed, and that some versions of Transformers saved with the weights.
-BUFFERS = ("position_ids", "token_type_ids", "inv_freq", "masked_bias", ".attn.bias", "relative_position_index")
-
-
 def check_architecture(model: Network, config: PretrainedConfig, folder: Path) -> None:
-    """Whether config.json names a class of the encoder's own family, such as BertForMaskedLM where BertModel is loaded.
+    """Check that config.json names a class of the encoder's family, such as BertForMaskedLM for a BertModel.
 
-    model: of Hugging Face. config: as config.json says it. folder (Path): of the encoder.
-    RAISES (ValueError): if it names another one, of which Transformers' stock class would make other states.
+    RAISES (ValueError): if it names another one, for which Transformers' stock class would give other states.
     """
     family = type(model).__name__.removesuffix("Model").removesuffix("ForSequenceClassification")
     names = config.architectures or []
@@ -341,12 +254,15 @@ def check_architecture(model: Network, config: PretrainedConfig, folder: Path) -
         stock = getattr(transformers, name, None)
         is_same = stock is not None and getattr(stock, "config_class", None) is type(model.config)
         if not is_same and not name.startswith(family):
-            expected = f"{family}Model or the like"
             raise ValueError(
                 f"The file {folder / 'config.json'} names the architecture {name}, for which Transformers "
-                f"would take a class that makes other vectors: expected {expected}. Use another encoder, or "
-                "correct architectures or model_type in that file."
+                f"would load a class that makes other vectors: expected {family}Model or the like. Use another "
+                "encoder, or correct architectures or model_type in that file."
             )
+
+
+# Buffers that are computed, and that some versions of Transformers saved with the weights.
+_BUFFERS = ("position_ids", "token_type_ids", "inv_freq", "masked_bias", ".attn.bias", "relative_position_index")
 
 
 def check_weights(model: Network, loading: Mapping[str, Any], folder: Path, *, head: bool, cut: bool) -> None:
@@ -355,95 +271,204 @@ def check_weights(model: Network, loading: Mapping[str, Any], folder: Path, *, h
     A pooler without weights is removed. A head that the model does not have, or whose classifier is still to be
     trained, is not a part of the encoder.
 
-    model: of Hugging Face. loading (dict): what Transformers says of its loading. folder (Path): of the encoder.
-    head (bool): whether the folder is to have the classifier's head. cut (bool): whether settings ask for fewer layers.
-    RAISES (ValueError): if weights are missing, or there are some that the encoder has no place for.
+    loading (dict): see load_weights. head (bool): whether the folder should have the classifier's head.
+    cut (bool): whether settings ask for fewer layers.
+    RAISES (ValueError): if weights are missing, or the encoder has no place for some.
     """
     encoder = model.base_model
     prefix = f"{encoder.base_model_prefix}."
-    parts = {name.split(".")[0] for name, _ in chain(encoder.named_children(), encoder.named_parameters())}
+    parts = {
+        name.split(".")[0] for named in (encoder.named_children(), encoder.named_parameters()) for name, _ in named
+    }
 
     def part_of(key: str) -> str | None:
-        """None for what is none of the encoder."""
+        """Return the part of the encoder that a weight belongs to; None if to none."""
         part = key.removeprefix(prefix).split(".")[0]
         return part if part in parts or key.startswith(prefix) else None
 
     missing = [key for key in loading["missing_keys"] if head or encoder is model or part_of(key)]
-    if not head and encoder is not model:  # with the new head a new pooler is trained
-        missing = [key for key in missing if part_of(key) != "pooler"]
-    elif not head and "add_pooling_layer" in inspect.signature(type(model).__init__).parameters:
-        if any(part_of(key) == "pooler" for key in missing):
+    has_own_pooler = "add_pooling_layer" in inspect.signature(type(model).__init__).parameters
+    if not head and (encoder is not model or has_own_pooler):  # with a new head a new pooler is trained
+        if encoder is model and any(part_of(key) == "pooler" for key in missing):
             model.pooler = None
         missing = [key for key in missing if part_of(key) != "pooler"]
     left = [] if cut else [key for key in loading["unexpected_keys"] if part_of(key) not in (None, "pooler")]
-    left = [key for key in left if not key.endswith(BUFFERS)]
-    for keys, message in (
-        (
-            missing,
-            (
-                "The weights in {folder} lack {names}, which config.json asks for, and which would be random. Get the "
-                "encoder anew, or correct config.json."
-            ),
-        ),
-        (
-            left,
-            (
-                "The weights in {folder} hold {names}, which the encoder that config.json describes has no place for. "
-                "Get the encoder anew, or correct config.json; for fewer layers set num_hidden_layers in "
-                "transformer_config."
-            ),
-        ),
-    ):
-        if keys:
-            shown = ", ".join(sorted(keys)[:3]) + (" and others" if len(keys) > 3 else "")
-            raise ValueError(message.format(folder=folder, names=shown))
+    left = [key for key in left if not key.endswith(_BUFFERS)]
+    if missing:
+        raise ValueError(
+            f"The weights in {folder} lack {_first_names(missing)}, which config.json asks for, and which would be "
+            "random. Download the encoder again, or correct config.json."
+        )
+    if left:
+        raise ValueError(
+            f"The weights in {folder} hold {_first_names(left)}, which the encoder that config.json describes has no "
+            "place for. Correct config.json; for fewer layers set num_hidden_layers in transformer_config."
+        )
+
+
+def _first_names(keys: list[str]) -> str:
+    return ", ".join(sorted(keys)[:3]) + (" and others" if len(keys) > 3 else "")
 
 
 TRUST = "SPACY_SBERT_TRUST_REMOTE_CODE"
-FILES = ("config.json", "tokenizer_config.json")  # in which Transformers looks for classes of the folder's own
 
 
 def may_run(folder: Path, settings: Mapping[str, Any], *, name: str, asked: bool, is_saved: bool) -> bool:
-    """Whether Transformers is to run code that a folder brings, or names; False if there is none.
+    """Return whether Transformers should run code that a folder brings, or names; False if there is none.
 
-    A config's trust_remote_code = true is its author's word. Whose machine it is says so by the environment variable.
+    A config's trust_remote_code = true is its author's word; the environment variable is that of who runs it.
 
-    folder (Path): with config.json. settings (dict): the transformer_config.
-    name (str): what the encoder was asked for by. asked (bool): trust_remote_code.
+    settings (dict): the transformer_config. name (str): of the encoder. asked (bool): trust_remote_code.
     is_saved (bool): whether a pipeline was saved with the encoder in the folder; its weights are those of Transformers'
         own class if no code was saved with them.
-    RAISES (ValueError): if there is code that may not run. Transformers' own class of that name is not taken instead.
+    RAISES (ValueError): if there is code that may not run. Transformers' own class is not used instead.
     """
-    naming = [file for file in FILES if read_object(folder / file).get("auto_map")]
-    if "/" in str(settings.get("attn_implementation")):  # a compiled kernel to be fetched from the hub
+    naming = [file for file in ("config.json", "tokenizer_config.json") if read_object(folder / file).get("auto_map")]
+    if is_saved and not asked and not any(folder.glob("*.py")):
+        naming = []
+    if "/" in str(settings.get("attn_implementation")):  # a compiled kernel from the hub
         naming.append("transformer_config")
-    is_stock = is_saved and not asked and not any(folder.glob("*.py"))
-    if not naming or (is_stock and "transformer_config" not in naming):
+    if not naming:
         return False
     if asked and os.environ.get(TRUST) == "1":
         return True
     raise ValueError(
         f"The encoder '{name}' comes with Python code of its own ({' and '.join(naming)} name it), which is "
         f"not run: the config says trust_remote_code = {str(asked).lower()}, and that is its author's word, "
-        "not yours. If you trust the code, set trust_remote_code = true and the environment variable "
-        "SPACY_SBERT_TRUST_REMOTE_CODE=1; else use another encoder. Transformers' stock classes are not taken "
-        "in its place: they would give other vectors."
+        f"not yours. If you trust the code, set trust_remote_code = true and the environment variable {TRUST}=1; "
+        "else use another encoder."
     )
 
 
 def freeze(network: Network, names: Sequence[str]) -> None:
     """Take parameters out of training.
 
-    names (Sequence[str]): of them, or of the modules that hold them, such as "embeddings".
+    names (Sequence[str]): of parameters, or of the modules that hold them, such as "embeddings".
     RAISES (ValueError): if there are none of that name.
     """
     for prefix in names:
-        named = [(name, p) for name, p in network.named_parameters() if f"{name}.".startswith(f"{prefix}.")]
+        named = [p for name, p in network.named_parameters() if f"{name}.".startswith(f"{prefix}.")]
         if not named:
             modules = sorted({name.rsplit(".", 1)[0] for name, _ in network.named_parameters()})
             raise ValueError(
                 f"Cannot freeze '{prefix}': the transformer has no such parameter or module. It has "
                 f"{', '.join(modules)}."
             )
-        for _, parameter in named:
+        for parameter in named:
             parameter.requires_grad_(False)
+
+
+# What differs between versions of Transformers
+
+INSTALLED = Version(transformers.__version__)
+_BIDIRECTIONAL, _CAUSAL, _ROPE = "use_bidirectional_attention", "is_causal", "rope_parameters"
+_METADATA = {  # keys of a config.json that the computation does not depend on
+    *("architectures", "auto_map", "dtype", "finetuning_task", "id2label", "label2id", "license", "model_type"),
+    *("problem_type", "sentence_transformers", "task_specific_params", "torch_dtype", "transformers_version"),
+    *("transformers.js_config", "use_cache", "initializer_range", "has_new_head"),
+}
+
+
+def _check_honored(file: Path, raw: Mapping[str, Any], config: PretrainedConfig) -> None:
+    """Check that the installed version computes as a config asks.
+
+    RAISES (ValueError): for a setting that it ignores.
+    """
+    for block, read in _blocks(raw, config):
+        if block.get(_BIDIRECTIONAL) and Version("4.56.2") > INSTALLED:  # of Gemma 3
+            raise _ignored(file, _BIDIRECTIONAL, block[_BIDIRECTIONAL], "4.56.2 or later")
+        rope = block.get(_ROPE)  # in place of rope_theta and rope_scaling
+        if isinstance(rope, Mapping) and Version("5.0") > INSTALLED and not _is_default_rope(rope, block, read):
+            raise _ignored(file, _ROPE, rope, "5.0 or later")
+        positions = block.get("position_embedding_type")
+        if positions in ("relative_key", "relative_key_query") and Version("5.0") <= INSTALLED:
+            raise _ignored(file, "position_embedding_type", positions, "before 5.0")
+
+
+def _check_causal(file: Path, network: Network) -> None:
+    """Check that attention looks both ways if the config asks for that. RAISES (ValueError): if it does not."""
+    is_asked = any(block.get(_CAUSAL) is False for block, _ in _blocks(read_object(file), None))
+    if is_asked and Version("5.2") > INSTALLED and any(getattr(part, _CAUSAL, False) for part in network.modules()):
+        raise _ignored(file, _CAUSAL, False, "5.2 or later")
+
+
+def _ignored(file: Path, setting: str, value: object, versions: str) -> ValueError:
+    needed = f"a transformers {versions}" if versions.startswith("before") else f"transformers {versions}"
+    return ValueError(
+        f"{file} asks for {setting} = {value}, which transformers {INSTALLED} ignores: its vectors would be "
+        f"others. Install {needed}."
+    )
+
+
+def _warn_of_unknown(file: Path, raw: Mapping[str, Any], config: PretrainedConfig) -> None:
+    """Warn of settings that a newer version wrote, and that the installed config class does not know."""
+    try:
+        is_newer = Version(str(raw.get("transformers_version"))) > INSTALLED
+    except InvalidVersion:
+        return
+    unknown = (
+        sorted(key for block, read in _blocks(raw, config) for key in _unknown_keys(block, read)) if is_newer else []
+    )
+    if unknown:
+        written, names = raw["transformers_version"], ", ".join(unknown)
+        text = Warnings.UNKNOWN_SETTINGS.format(file=file, names=names, written=written, installed=INSTALLED)
+        warnings.warn(text, stacklevel=2)
+
+
+def _blocks(raw: Mapping[str, Any], config: Any) -> Iterator[tuple[Mapping[str, Any], Any]]:  # noqa: ANN401 (of Hugging Face)
+    """Yield the config, and the block for texts in that of a model which reads images, too."""
+    yield raw, config
+    if isinstance(raw.get("text_config"), Mapping):
+        yield raw["text_config"], getattr(config, "text_config", None)
+
+
+def _is_default_rope(rope: Mapping[str, Any], block: Mapping[str, Any], config: PretrainedConfig | None) -> bool:
+    """Return whether rotary positions are those that version 4 takes, from its own settings or by default."""
+    blocks = [rope, *(value for value in rope.values() if isinstance(value, Mapping))]
+    if any(each.get("rope_type", "default") != "default" for each in blocks) and not block.get("rope_scaling"):
+        return False
+    thetas = {float(each["rope_theta"]) for each in blocks if isinstance(each.get("rope_theta"), int | float)}
+    names = [name for name in vars(config) if name.endswith("rope_theta")] if config is not None else []
+    return thetas == {float(getattr(config, name)) for name in names}
+
+
+def _unknown_keys(block: Mapping[str, Any], config: PretrainedConfig | None) -> list[str]:
+    kind = type(config)
+    try:
+        known = {*vars(kind()), *getattr(kind, "attribute_map", {}), *_METADATA, _BIDIRECTIONAL, _CAUSAL, _ROPE}
+    except Exception:  # a class of the folder's own may take arguments
+        return []
+    known = known.union(*(inspect.signature(base).parameters for base in kind.__mro__[:-1]))
+    return [
+        key
+        for key, value in block.items()
+        if key not in known and value not in (None, False, [], {}) and not key.startswith("_")
+        if not key.endswith("_token_id")
+    ]
+
+
+@contextmanager
+def without_bars() -> Iterator[None]:
+    """Load or save weights without the progress bar that version 5 draws for each model."""
+    is_enabled = logging.is_progress_bar_enabled()
+    logging.disable_progress_bar()
+    try:
+        yield
+    finally:
+        if is_enabled:
+            logging.enable_progress_bar()
+
+
+def recompute_states(model: Network) -> None:
+    """Keep only the inputs of layers in training: gradient checkpointing, renamed in version 5."""
+    settings = {"use_reentrant": False}
+    if hasattr(model, "activation_checkpointing_enable"):
+        model.activation_checkpointing_enable(activation_checkpointing_kwargs=settings)
+    else:
+        model.gradient_checkpointing_enable(gradient_checkpointing_kwargs=settings)
+
+
+def recomputes_states(model: Network) -> bool:
+    """Return whether recompute_states was called for a model."""
+    name = "is_activation_checkpointing"
+    return bool(getattr(model, name if hasattr(type(model), name) else "is_gradient_checkpointing"))

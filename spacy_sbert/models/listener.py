@@ -1,36 +1,59 @@
-"""Listeners of a shared transformer."""
+"""Listeners to a shared transformer, of spacy-transformers or spacy-curated-transformers, and what these provide."""
 
 from collections.abc import Callable
+from importlib.metadata import version
 from typing import Any, TypeAlias, cast
 
-from spacy.tokens import Doc
+import numpy
+from spacy.tokens import Doc, Span
 from spacy.util import replace_model_node
 from thinc.api import Model
 from thinc.types import Ragged
+from thinc.util import get_array_module, to_numpy
 
 from ..validation import ConfiguredModel
-from .curated_listener import (
-    ALL_LAYERS,
-    READS_DOCS,
-    SENTINEL,
-    STATE,
-    UPSTREAM_NAME,
-    ListenerState,
-    listener_attrs,
-    output_of,
-    pieces_of,
-)
 from .engine.concurrency import prepare_forks
-from .spacy_transformers import is_a
+from .private import ALL_LAYERS, READS_DOCS, SENTINEL, STATE, UPSTREAM_NAME, is_a, is_curated
+from .span_batch import Array, EncodedSpans, TokenEmbeddings, borders_of, in_places, read_tokens
 
 # Of each Doc: a TransformerData of spacy-transformers, or the wordpieces of a curated transformer, a Ragged
 TransformerOutput: TypeAlias = list[Any]
 
 
-class SentenceListener(ConfiguredModel, Model):
-    """A listener to whichever transformer stands before its pipe, of spacy-transformers or spacy-curated-transformers.
+class ListenerState:
+    """Where a `curated_transformer` leaves its output for a listener in training; a copy is empty.
 
-    It never makes up output: where the transformer left none, it says so.
+    outputs: with last_hidden_layer_states, a Ragged of float (wordpieces, width) for each Doc.
+    """
+
+    batch_id: int | None = None
+    outputs: Any = None
+    backprop: Callable[..., object] | None = None
+
+    def backprop_last_layer(self, d_pieces: list[Ragged]) -> object:
+        """Return the gradient of the last layer to the transformer.
+
+        RAISES (RuntimeError): if spacy-curated-transformers cannot train with the installed NumPy: version 0.3.1 makes
+            a float of an array of shape (1,), which NumPy 2.4 and later refuse.
+        """
+        try:
+            return cast(Callable, self.backprop)([[d_doc] for d_doc in d_pieces], outputs_to_backprop=(-1,))
+        except TypeError as error:
+            if "converted to Python scalars" not in str(error):
+                raise
+            raise RuntimeError(
+                f"spacy-curated-transformers {version('spacy-curated-transformers')} cannot train with NumPy "
+                f'{numpy.__version__}. Install an older one: pip install "numpy<2.4".'
+            ) from error
+
+    def __reduce__(self) -> tuple[type, tuple]:
+        return ListenerState, ()
+
+
+class SentenceListener(ConfiguredModel, Model):
+    """A listener to the transformer before its pipe, of spacy-transformers or spacy-curated-transformers.
+
+    Where the transformer left no output, it raises an error.
 
     upstream_name (str): the name of the transformer component, "*" for any.
     grad_factor (float): factor on the gradient that goes upstream; 0 keeps the transformer as it is.
@@ -39,13 +62,15 @@ class SentenceListener(ConfiguredModel, Model):
     name = "sentence-listener"
 
     def __init__(self, upstream_name: str, grad_factor: float):
-        Model.__init__(self, self.name, _listener_forward, dims={"nO": None}, attrs=listener_attrs(upstream_name))
+        attrs: dict[str, Any] = {SENTINEL: True, UPSTREAM_NAME: upstream_name, STATE: ListenerState()}
+        attrs |= {READS_DOCS: True, ALL_LAYERS: False}
+        Model.__init__(self, self.name, _listen, dims={"nO": None}, attrs=attrs)
         self.upstream_name = upstream_name
         self._batch_id: int | None = None
         self._outputs: TransformerOutput | None = None
         self._backprop: Callable | None = None
         self.transformer: Model | None = None  # the transformer's model, once the pipeline is known
-        self.grad_factor = grad_factor  # no attr: those are saved, and would win over the config when loaded
+        self.grad_factor = grad_factor  # no attr: those are saved, and would replace that of the config when loaded
         prepare_forks()
 
     def get_dim(self, name: str) -> int:
@@ -58,59 +83,131 @@ class SentenceListener(ConfiguredModel, Model):
         return sum(token.orth for doc in docs for token in doc)
 
     def receive(self, batch_id: int | None, outputs: TransformerOutput | None, backprop: Callable | None) -> None:
-        """Take what a transformer hands out in training; of several the last counts."""
-        self.attrs[STATE] = ListenerState()  # where a curated one leaves it
+        """Take the output of a transformer in training; of several the last counts."""
+        self.attrs[STATE] = ListenerState()
         self._batch_id, self._outputs, self._backprop = batch_id, outputs, backprop
 
-    def forget(self) -> None:
-        """Drop what was handed out."""
-        self.receive(None, None, None)
-
     def has_received(self) -> bool:
-        """Whether a transformer has handed out a batch since the last one was forgotten."""
-        handed: ListenerState = self.attrs[STATE]
-        if handed.outputs is not None:
-            self.receive(handed.batch_id, handed.outputs.last_hidden_layer_states, handed.backprop_last_layer)
+        """Return whether there is the output of a transformer that was not used yet."""
+        state: ListenerState = self.attrs[STATE]
+        if state.outputs is not None:
+            self.receive(state.batch_id, state.outputs.last_hidden_layer_states, state.backprop_last_layer)
         return self._batch_id is not None
 
     def received(self, docs: list[Doc]) -> tuple[TransformerOutput, Callable]:
-        """Return what a transformer handed out for Docs, and what takes its gradient.
+        """Return the output of a transformer for Docs, and what takes its gradient.
 
-        RAISES (ValueError): if that was for other Docs.
+        RAISES (ValueError): if it is that of other Docs.
         """
         if self._batch_id != self.get_batch_id(docs):
             raise ValueError(
-                f"The transformer (upstream = '{self.upstream_name}') handed out the output of another batch "
-                "of Docs. Put it directly into the pipeline that is trained, before the sentence encoder."
+                f"The transformer (upstream = '{self.upstream_name}') gave the output of another batch of Docs. Put "
+                "it directly into the pipeline that is trained, before the sentence encoder."
             )
         return cast(TransformerOutput, self._outputs), cast(Callable, self._backprop)
 
 
-def _listener_forward(model: Model, docs: list[Doc], is_train: bool) -> tuple[TransformerOutput, Callable]:
+def _listen(model: Model, docs: list[Doc], is_train: bool) -> tuple[TransformerOutput, Callable]:
     listener = cast(SentenceListener, model)
     if not listener.has_received() or (not is_train and listener.attrs[READS_DOCS]):
         # No gradient: the transformer is frozen, or in use.
-        return cast(TransformerOutput, [_output_of(doc) for doc in docs]), lambda d_heard: []
+        outputs = [data if is_a(data := output_of(doc), "TransformerData") else pieces_of(doc) for doc in docs]
+        return outputs, lambda d_outputs: []
     outputs, upstream = listener.received(docs)
 
-    def backprop(d_heard: TransformerOutput) -> object:
-        for d_doc in d_heard:
+    def backprop(d_outputs: TransformerOutput) -> object:
+        for d_doc in d_outputs:
             if isinstance(d_doc, Ragged):
                 d_doc.data *= listener.grad_factor
             else:
                 d_doc.model_output["last_hidden_state"] *= listener.grad_factor
-        # Before the step ends: then another thread may begin one, whose output would be forgotten.
-        listener.forget()
-        return upstream(d_heard)
+        # Before the step ends: then another thread may begin one, whose output would be dropped.
+        listener.receive(None, None, None)
+        return upstream(d_outputs)
 
     if not is_train:
-        listener.forget()
+        listener.receive(None, None, None)
     return outputs, backprop
 
 
-def _output_of(doc: Doc) -> object:
+def output_of(doc: Doc) -> object:
+    """Return what a transformer left on a Doc. RAISES (ValueError): if there is none."""
+    data = doc._.get("trf_data") if doc.has_extension("trf_data") else None
+    if data is None:
+        raise ValueError(
+            f"The shared transformer has not processed this Doc ('{doc.text[:50]}'): it is disabled, excluded, or "
+            "comes after the 'sbert' pipe. Enable it "
+            '(nlp.enable_pipe("transformer")), put it first, and while training with a frozen transformer list '
+            "it in [training.annotating_components]."
+        )
+    return data
+
+
+def pieces_of(doc: Doc) -> Ragged:
+    """Return the wordpieces of a Doc from the last layer, float (wordpieces, width), grouped by token.
+
+    RAISES (ValueError): if there are none.
+    """
     data = output_of(doc)
-    return data if is_a(data, "TransformerData") else pieces_of(doc)
+    pieces = getattr(data, "last_hidden_layer_state", None)
+    if pieces is None:
+        raise ValueError(
+            f"The transformer left {type(data).__name__} on the Doc '{doc.text[:50]}' (doc._.trf_data): expected the "
+            "output of the 'transformer' or 'curated_transformer' that the encoder listens to. Put no component that "
+            "replaces it between them."
+        )
+    return pieces
+
+
+def annotate(model: Model, docs: list[Doc]) -> None:
+    """Leave on Docs what the component of this model, a `tok2vec` or a `curated_transformer`, does."""
+    if not is_curated(model):
+        for doc, states in zip(docs, model.predict(docs), strict=True):
+            doc.tensor = states
+        return
+    from spacy_curated_transformers.models.output import DocTransformerOutput  # noqa: PLC0415 (an optional extra)
+
+    if not Doc.has_extension("trf_data"):  # in a process that has no such component
+        Doc.set_extension("trf_data", default=None)
+    predicted = model.predict(docs)
+    for doc, outputs in zip(docs, predicted.all_outputs, strict=True):
+        doc._.trf_data = DocTransformerOutput(all_outputs=outputs, last_layer_only=predicted.last_layer_only)
+
+
+def read_pieces(
+    docs: list[Doc],
+    spans: list[list[Span]],
+    pieces: list[Ragged],
+    backprop: Callable[[list[Ragged]], object],
+    *,
+    with_pieces: bool,
+) -> EncodedSpans:
+    """Return the rows of Docs in wordpieces that were encoded in the context of the whole Doc.
+
+    There are no special tokens among them, nor any of white space.
+
+    spans: the rows of each Doc, in the order of the text. pieces: the wordpieces of each Doc. backprop: takes their
+        gradient. with_pieces (bool): whether to record the characters of the wordpieces: those of their tokens.
+    """
+    xp = get_array_module(pieces[0].data)
+    values = xp.concatenate([of_doc.dataXd for of_doc in pieces])
+
+    def backprop_values(d_values: Array) -> object:
+        borders = borders_of(len(of_doc.dataXd) for of_doc in pieces)[1:-1]
+        parts = zip(xp.split(d_values, borders), pieces, strict=True)
+        return backprop([Ragged(d_part, of_doc.lengths) for d_part, of_doc in parts])
+
+    if not any(spans):  # it waits for a gradient all the same
+        return EncodedSpans.empty(len(docs), lambda d_states: backprop_values(xp.zeros(values.shape, dtype="f")))
+    of_docs: list[Array] = [of_doc.lengths for of_doc in pieces]
+    counts = to_numpy(get_array_module(of_docs[0]).concatenate(of_docs)).astype("int64")  # from a GPU at once
+    _, places, batch = read_tokens(docs, spans, counts, with_pieces=with_pieces)
+    windows = numpy.flatnonzero(batch.lengths)  # a row of white space has no states
+    # Half precision is for the transformer: sums over wordpieces would lose too much in it.
+    states, backprop_states = in_places(values.astype("f") if values.dtype == xp.float16 else values, places)
+    batch.states = [TokenEmbeddings(windows, batch.lengths[windows], states)]
+    batch.backprop = lambda d_states: backprop_values(backprop_states(d_states[0]))
+    return batch
 
 
 def with_own_listener(model: Model) -> Model:
@@ -119,7 +216,7 @@ def with_own_listener(model: Model) -> Model:
     Its pooling of wordpieces to tokens is left out: a sentence is pooled from wordpieces.
 
     model (Model): a listener, or what holds one in it.
-    RAISES (ValueError): for a listener that hears more layers than the last.
+    RAISES (ValueError): for a listener to more layers than the last.
     """
     for node in list(model.walk()):
         if UPSTREAM_NAME not in node.attrs or isinstance(node, SentenceListener):
@@ -128,9 +225,8 @@ def with_own_listener(model: Model) -> Model:
             raise ValueError(
                 f"Cannot pool wordpieces with the listener '{node.name}', which hears all layers of a "
                 "'curated_transformer': expected spacy-sbert.SentenceListener.v1 or "
-                "spacy-curated-transformers.LastTransformerLayerListener.v1 as tok2vec of "
-                "spacy-sbert.SharedSentenceEncoder.v1. spacy-sbert.Tok2VecSentenceEncoder.v1 takes "
-                "spacy-curated-transformers.ScalarWeightingListener.v1, and pools tokens."
+                "spacy-curated-transformers.LastTransformerLayerListener.v1. To pool tokens instead, use "
+                "spacy-sbert.Tok2VecSentenceEncoder.v1."
             )
         own = SentenceListener(node.attrs[UPSTREAM_NAME], node.attrs["grad_factor"])
         own.set_dim("nO", node.get_dim("nO"))

@@ -1,18 +1,16 @@
-"""Private attributes of other libraries, each with the reason or the public way beside it."""
+"""Private attributes of other libraries, each with the reason or the public way beside it, and optional packages."""
 
 import os
 import platform
+import sys
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from importlib.util import find_spec
+from typing import TypeGuard
 
 import torch
 from spacy.language import Language
-from spacy.util import SimpleFrozenDict
 from thinc.api import Model
 from torch.nn import functional
-
-if TYPE_CHECKING:
-    from .versions import TransformersObjects
 
 Linear = Callable[[torch.Tensor], torch.Tensor]
 Int8Product = Callable[[torch.Tensor], torch.Tensor]  # of uint8 (n, in)
@@ -127,7 +125,53 @@ def forward_settings(layer: Model) -> dict[str, object]:
     return getattr(layer._func, "keywords", {})
 
 
-def forget_configs(objects: "TransformersObjects") -> None:
-    """Drop the settings that a transformer was loaded with, as spacy-transformers does after loading saved weights."""
-    objects._init_tokenizer_config = SimpleFrozenDict()
-    objects._init_transformer_config = SimpleFrozenDict()
+# spacy-transformers and spacy-curated-transformers, which need not be installed
+
+# The attrs by which the ListenerStateUtils of spacy-curated-transformers knows a listener, and passes it its output.
+SENTINEL = "_TRANSFORMER_LISTENER"
+UPSTREAM_NAME = "_upstream_name"
+STATE = "_state"
+READS_DOCS = "_USE_DOC_ANNOTATIONS_FOR_PREDICTION"
+ALL_LAYERS = "_REQUIRES_ALL_LAYER_OUTPUTS"
+
+
+def is_curated(model: object) -> TypeGuard[Model]:
+    """Return whether a model is that of a `curated_transformer`, or a copy of it."""
+    replacing = model.attrs.get("replace_listener") if isinstance(model, Model) else None
+    return getattr(replacing, "__module__", "").startswith("spacy_curated_transformers.")
+
+
+def upstream_name(layer: Model) -> str | None:
+    """Return the component that a layer of any package listens to, "*" for any; None if to none (any more)."""
+    if UPSTREAM_NAME in layer.attrs:
+        return layer.attrs[UPSTREAM_NAME] if SENTINEL in layer.attrs else None
+    return getattr(layer, "upstream_name", None)
+
+
+def is_replaced(layer: Model) -> bool:
+    """Return whether a layer holds a copy of a curated transformer in place of a listener to it."""
+    return any(UPSTREAM_NAME in node.attrs and SENTINEL not in node.attrs for node in layer.walk())
+
+
+def is_installed() -> bool:
+    """Return whether spacy-transformers is installed."""
+    return find_spec("spacy_transformers") is not None
+
+
+def check_installed(needed_by: str) -> None:
+    """Check that spacy-transformers is installed. RAISES (ImportError): if it is not."""
+    if not is_installed():
+        raise ImportError(
+            f"{needed_by} needs the package spacy-transformers, which is not installed. Install it with pip "
+            'install "spacy-sbert[transformers]", or use spacy-sbert.SentenceEncoder.v1, whose transformer is '
+            "its own."
+        )
+
+
+def is_a(value: object, name: str) -> bool:
+    """Return whether an object is of a class of spacy-transformers; there is none before the package is imported.
+
+    name (str): "Transformer", "TransformerModel" or "TransformerData".
+    """
+    kind = getattr(sys.modules.get("spacy_transformers"), name, None)
+    return kind is not None and isinstance(value, kind)

@@ -1,131 +1,122 @@
-"""modules.json and sentence_bert_config.json: the configuration of a sentence-transformers folder."""
+"""Settings of an encoder: those of its folder (modules.json and the files beside it), and those of its config."""
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass as plain_dataclass
+from dataclasses import field
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Literal, NamedTuple, TypeVar, get_type_hints
 
 from pydantic import BaseModel, Field, NonNegativeInt, PositiveInt, TypeAdapter, ValidationError
 from pydantic.dataclasses import dataclass
-from transformers import PretrainedConfig
+from spacy.util import SimpleFrozenDict
+from thinc.api import PyTorchGradScaler
 
 from ..errors import Errors
+from ..validation import NonNegative, NonNegativeFloat, check, check_fields, invalid_value_message
 
-PACKAGE = "sentence_transformers"  # of which the modules are
-SPARSE = ("a part of a sparse encoder", "Use an encoder of dense vectors.")
-ROUTES = (
+REFERENCE = "reference"  # a precision, or rather the batches of sentence-transformers in float32
+INT8 = "int8"  # of linear layers in use
+Precision = Literal["float32", "bfloat16", "float16", "int8", "auto", "reference"]
+Overflow = Literal["truncate", "windows"]
+
+
+@plain_dataclass(frozen=True, kw_only=True)
+class TransformerConfig:
+    """How a transformer is loaded, how it encodes, and how it is trained.
+
+    tokenizer_config, transformer_config (dict): keyword arguments of the tokenizer and of the transformer's config.
+    trust_remote_code (bool): whether Python code that comes with the encoder may run, see may_run.
+    overflow (str): "truncate" or "windows", for rows longer than the limit.
+    precision (str): "float32", "bfloat16" or "float16" (GPU, with loss scaling) for the arithmetic, "auto" for what
+        the device is quick at; weights and output are float32. "int8" rounds the inputs and weights of linear layers in
+        use to 8 bits, by ranges that are found on texts (see calibrate), on CPUs that are quicker with it (AVX-512
+        VNNI, no AMX), and is "auto" elsewhere and in training. "reference" is float32 through the Hugging Face model in
+        the batches of sentence-transformers, where other precisions pack and sort rows.
+
+    Only training reads these:
+
+    gradient_checkpointing (bool): whether only the input of each layer is kept, and the rest computed again.
+    mini_batch_size (int): the most rows whose activations are kept, see cached_forward; 0 for no limit.
+    frozen (list[str]): parameters that are not trained, or the modules that hold them, such as "embeddings".
+    max_grad_norm (float): the norm that the gradient of all parameters together is scaled down to; 0 for no limit.
+    mixed_precision, grad_scaler_config: as in spacy-transformers.
+    RAISES (ValueError): for an unknown precision or overflow, or a setting of another type or out of its range.
+    """
+
+    tokenizer_config: dict[str, Any] = field(default_factory=SimpleFrozenDict)
+    transformer_config: dict[str, Any] = field(default_factory=SimpleFrozenDict)
+    trust_remote_code: bool = False
+    overflow: Overflow = "truncate"
+    precision: Precision = "float32"
+    gradient_checkpointing: bool = False
+    mini_batch_size: NonNegative = 0
+    frozen: Sequence[str] = ()
+    max_grad_norm: NonNegativeFloat = 0.0
+    mixed_precision: bool = False
+    grad_scaler_config: dict[str, Any] = field(default_factory=SimpleFrozenDict)
+
+    def __post_init__(self) -> None:
+        check_fields(self)
+        known = get_type_hints(PyTorchGradScaler.__init__)
+        for key, value in self.grad_scaler_config.items():
+            if key not in known:
+                expected = f"some of {', '.join(set(known) - {'return'})}"
+                raise ValueError(invalid_value_message("grad_scaler_config", key, expected))
+            check(f"grad_scaler_config.{key}", value, known[key])
+
+
+PACKAGE = "sentence_transformers"  # of the known modules
+_SPARSE = ("a part of a sparse encoder", "Use an encoder of dense vectors.")
+_ROUTES = (
     "several encoders, one for each kind of text",
-    "Save the route that you want as a folder of its own, "
-    "SentenceTransformer(modules=list(model[0].sub_modules['query'])).save(...), and take that.",
+    "Save one route as a folder of its own and use that: "
+    "SentenceTransformer(modules=list(model[0].sub_modules['query'])).save(...).",
 )
-ALONE = (
-    "To use the transformer without it, name the folder in spacy-sbert.SentenceEncoder.v1 with normalize = true or "
-    "false, and train anew."
-)
+_ALONE = "To train without it, use spacy-sbert.SentenceEncoder.v1 with normalize = true or false."
+# Modules of sentence-transformers that are unknown here: what each is, and what to do.
 FOREIGN = {
-    "BoW": ("a count of words, as wide as its vocabulary", "Use an encoder with a Transformer or StaticEmbedding."),
-    "WordEmbeddings": (
-        "a table of word vectors",
-        "Convert the vectors with python -m spacy init vectors, and pool them with spacy-sbert.WordVectors.v1 in "
-        "spacy-sbert.Tok2VecSentenceEncoder.v1.",
-    ),
+    "BoW": ("a count of words", "Use an encoder with a Transformer or StaticEmbedding."),
+    "WordEmbeddings": ("a table of word vectors", "Use spacy-sbert.WordVectors.v1 in a Tok2VecSentenceEncoder."),
     "WordWeights": (
-        "weights of words, such as inverse frequencies",
-        "Weigh tokens with spacy-sbert.SmoothInverseFrequencyTok2Vec.v1 in spacy-sbert.Tok2VecSentenceEncoder.v1.",
+        "weights of words",
+        "Use spacy-sbert.SmoothInverseFrequencyTok2Vec.v1 in a Tok2VecSentenceEncoder.",
     ),
-    "CNN": (
-        "convolutions over the states of words",
-        "Train spacy.HashEmbedCNN.v2 in spacy-sbert.Tok2VecSentenceEncoder.v1 in its place.",
-    ),
-    "LSTM": (
-        "a recurrent network over the states of words",
-        "Train spacy-sbert.BiLSTMEncoder.v1 in spacy-sbert.Tok2VecSentenceEncoder.v1 in its place.",
-    ),
-    "WeightedLayerPooling": ("a mean over all layers of the transformer, of which the last alone is read here", ALONE),
-    "LayerNorm": ("a layer that centres and scales vectors", ALONE),
-    "Router": ROUTES,
-    "Asym": ROUTES,
-    "CLIPModel": ("an encoder of pictures and texts", "Use an encoder of texts alone."),
-    "MLMTransformer": SPARSE,
-    "SpladePooling": SPARSE,
-    "SparseAutoEncoder": SPARSE,
-    "SparseStaticEmbedding": SPARSE,
+    "CNN": ("convolutions over words", "Train spacy.HashEmbedCNN.v2 in a Tok2VecSentenceEncoder."),
+    "LSTM": ("a recurrent network", "Train spacy-sbert.BiLSTMEncoder.v1 in a Tok2VecSentenceEncoder."),
+    "WeightedLayerPooling": ("a mean over all layers of the transformer", _ALONE),
+    "LayerNorm": ("a layer that centres and scales vectors", _ALONE),
+    "Router": _ROUTES,
+    "Asym": _ROUTES,
+    "CLIPModel": ("an encoder of pictures and texts", "Use an encoder of texts only."),
+    "MLMTransformer": _SPARSE,
+    "SpladePooling": _SPARSE,
+    "SparseAutoEncoder": _SPARSE,
+    "SparseStaticEmbedding": _SPARSE,
     "LogitScore": ("the head of a CrossEncoder", "Use an encoder of single texts."),
 }
 
 
-def module_kind(given: str) -> str:
-    """Return the name of a module's class; with its package where that is not sentence_transformers.
-
-    given (str): its type in modules.json.
-    """
-    package, _, name = given.rpartition(".")
+def module_kind(module_type: str) -> str:
+    """Return the class of a module by its type in modules.json; with its package if not sentence_transformers."""
+    package, _, name = module_type.rpartition(".")
     return name if package.split(".")[0] == PACKAGE else f"{package or 'unknown'}.{name}"
 
 
-def foreign_module(folder: Path, given: str) -> ValueError | None:
-    """Return the error for a module of sentence-transformers that has no counterpart here; None for others.
-
-    given (str): its type in modules.json.
-    """
-    if module_kind(given) not in FOREIGN:
+def foreign_module(folder: Path, module_type: str) -> ValueError | None:
+    """Return the error for a module of sentence-transformers that is unknown here; None for others."""
+    if module_kind(module_type) not in FOREIGN:
         return None
-    kind, remedy = FOREIGN[module_kind(given)]
-    return ValueError(f"The folder {folder} has the module {given}, which is unknown here: it is {kind}. {remedy}")
-
-
-Unexpected = Callable[[str, Any, str], ValueError]
-MOST_LAYERS = 1000  # no encoder has so many, and to make them would take until memory is full
-
-
-def check_config(values: Mapping[str, Any], config: PretrainedConfig, unexpected: Unexpected) -> None:
-    """Compare each value with the default that the config's class has for it.
-
-    values (dict): as they were given. config: of Hugging Face. unexpected: from key, value and what was expected to
-        the error.
-    RAISES (ValueError): that error, for a value of another type, or one that cannot be.
-    """
-    try:
-        defaults = type(config)()
-    except Exception:  # a class of the folder's own may take arguments
-        return
-    for key, given in values.items():
-        name = config.attribute_map.get(key, key)
-        expected = _expected(key, given, getattr(defaults, name, None))
-        if expected:
-            raise unexpected(key, given, expected)
-        if key in ("num_hidden_layers", config.attribute_map.get("num_hidden_layers")) and given > MOST_LAYERS:
-            raise unexpected(key, given, f"at most {MOST_LAYERS}")
-
-
-def _expected(key: str, given: Any, default: object) -> str | None:  # noqa: ANN401 (JSON holds any type)
-    """Return what was expected in place of a value; None if the value may be."""
-    is_number = isinstance(given, int | float) and not isinstance(given, bool)
-    if key.endswith("_token_id") or key.startswith("summary_") or default is None or callable(default):
-        return None  # these may be null, a number or a list of them
-    if isinstance(default, bool):
-        return None if given is None or isinstance(given, bool) else "true or false"
-    if isinstance(default, int):
-        least = 1 if default > 0 else None
-        fits = is_number and (isinstance(given, int) or default in (0, 1)) and (least is None or given >= least)
-        return None if fits else f"a whole number{' above 0' if least else ''}, such as {default}"
-    if isinstance(default, float):
-        if key.endswith("eps"):
-            return None if is_number and 0 < given < 1 else f"a number between 0 and 1, such as {default}"
-        return None if is_number else f"a number, such as {default}"
-    if isinstance(default, str):
-        return None if isinstance(given, str) else f"a string, such as '{default}'"
-    if isinstance(default, list | tuple):
-        return None if isinstance(given, list | tuple | None) else "a list"
-    if isinstance(default, dict):
-        return None if isinstance(given, dict | None) else "an object"
-    return None
+    kind, remedy = FOREIGN[module_kind(module_type)]
+    return ValueError(
+        f"The folder {folder} has the module {module_type}, which is unknown here: it is {kind}. {remedy}"
+    )
 
 
 MODULES_FILE = "modules.json"
-STATIC = "StaticEmbedding"  # the module that is a table, as model2vec calls it, too
-KNOWN_MODULES = ("Transformer", STATIC, "Pooling", "Normalize", "Dropout")  # the last does nothing in use
-# As pooling names them: the flags of config.json, in the order in which results are concatenated, and its list.
+_STATIC = "StaticEmbedding"
+_KNOWN_MODULES = ("Transformer", _STATIC, "Pooling", "Normalize", "Dropout")  # the last does nothing in use
+# The flags in config.json of a pooling module, in the order in which results are concatenated, and its modes.
 POOLING_FLAGS = {
     "pooling_mode_cls_token": "cls",
     "pooling_mode_max_tokens": "max",
@@ -135,48 +126,47 @@ POOLING_FLAGS = {
     "pooling_mode_lasttoken": "lasttoken",
 }
 POOLING_MODES = {**{name: name for name in POOLING_FLAGS.values()}, "mean_sqrt_len_tokens": "mean_sqrt_len"}
-WHOLE, FLAG, TEXT = "a whole number above 0", "true or false", "a string"  # what errors say that is expected
-OBJECT, LIST = "an object of strings", "a list of strings"
-FileT = TypeVar("FileT")
+_WHOLE, _FLAG, TEXT = "a whole number above 0", "true or false", "a string"  # what errors say is expected
+_FileT = TypeVar("_FileT")
 
 
 @dataclass(frozen=True)
 class SentenceTransformersConfig:
-    """What the folder of an encoder says beyond its weights, and what therefore travels with them.
+    """What the folder of an encoder specifies beside its weights. It is saved with them.
 
     name: the name the encoder was asked for by.
-    max_length: the most wordpieces a row may have, special tokens included; None where there is no limit.
+    max_length: the most wordpieces a row may have, special tokens included; None for no limit.
     normalize: whether its authors scale vectors to unit length.
-    pooling: the pooling its authors use, such as "mean" or "cls+mean", None where the folder does not say.
-    lowercase: whether texts are lower-cased before the tokenizer sees them.
+    pooling: the pooling its authors use, such as "mean" or "cls+mean"; None if it is not specified.
+    lowercase: whether texts are lower-cased before tokenization.
     unknown_modules: types of the folder's modules beside those that are known.
     prompts: what is put before a text, by name, such as {"query": "query: "}.
-    default_prompt_name: the one that is used if nobody asks for another, "" for none.
-    truncate_dim: how many dimensions of a vector its authors keep, 0 for all.
+    default_prompt_name: the prompt of texts for which none is asked; "" for none.
+    truncate_dim: how many dimensions of a vector its authors keep; 0 for all.
     """
 
     name: str = Field(default="", description=TEXT)
-    max_length: PositiveInt | None = Field(default=None, description=WHOLE)
-    normalize: bool = Field(default=False, description=FLAG)
+    max_length: PositiveInt | None = Field(default=None, description=_WHOLE)
+    normalize: bool = Field(default=False, description=_FLAG)
     pooling: str | None = Field(default=None, description=TEXT)
-    lowercase: bool = Field(default=False, description=FLAG)
-    unknown_modules: tuple[str, ...] = Field(default=(), description=LIST)
-    prompts: dict[str, str] = Field(default_factory=dict, description=OBJECT)
+    lowercase: bool = Field(default=False, description=_FLAG)
+    unknown_modules: tuple[str, ...] = Field(default=(), description="a list of strings")
+    prompts: dict[str, str] = Field(default_factory=dict, description="an object of strings")
     default_prompt_name: str = Field(default="", description=TEXT)
     truncate_dim: NonNegativeInt = Field(default=0, description="a whole number")
 
 
-class Limits(BaseModel):
-    """The file beside the transformer."""
+class _Limits(BaseModel):
+    """sentence_bert_config.json, beside the transformer."""
 
-    max_seq_length: PositiveInt | None = Field(None, description=WHOLE)
-    do_lower_case: bool | None = Field(None, description=FLAG)
+    max_seq_length: PositiveInt | None = Field(None, description=_WHOLE)
+    do_lower_case: bool | None = Field(None, description=_FLAG)
 
 
-class _SharedConfig(BaseModel):
+class _Shared(BaseModel):
     """config_sentence_transformers.json."""
 
-    prompts: dict[str, str | None] | None = Field(None, description=OBJECT)
+    prompts: dict[str, str | None] | None = Field(None, description="an object of strings")
     default_prompt_name: str | None = Field(None, description=TEXT)
     truncate_dim: NonNegativeInt | None = Field(None, description="a whole number")
 
@@ -184,15 +174,13 @@ class _SharedConfig(BaseModel):
 def read_settings(folder: Path, name: str) -> SentenceTransformersConfig:
     """Read modules.json and the files it points to; a folder without it is that of a plain encoder.
 
-    folder (Path): the encoder's folder.
-    name (str): the name it was asked for by.
-    RETURNS (SentenceTransformersConfig): the settings, max_length as far as the folder limits it.
-    RAISES (ValueError): if a path in modules.json leads out of the folder, or a file says what cannot be.
+    name (str): the name the encoder was asked for by.
+    RAISES (ValueError): if a path in modules.json leads out of the folder, or a value is not possible.
     """
     modules = [(module_kind(module["type"]), module["path"]) for module in read_modules(folder)]
     part = static_module(folder) or transformer_folder(folder)
     files = [*sorted(part.glob("sentence_*_config.json")), part / "sentence_bert_config.json"]
-    limits, shared = read_file(files[0], Limits), read_file(folder / "config_sentence_transformers.json", _SharedConfig)
+    limits, shared = read_file(files[0], _Limits), read_file(folder / "config_sentence_transformers.json", _Shared)
     pooling = next((read_pooling(folder, path) for kind, path in modules if kind == "Pooling"), None)
     return SentenceTransformersConfig(
         name=name,
@@ -200,17 +188,115 @@ def read_settings(folder: Path, name: str) -> SentenceTransformersConfig:
         normalize="Normalize" in dict(modules),
         pooling=pooling.name if pooling else None,
         lowercase=bool(limits.do_lower_case),
-        unknown_modules=tuple(kind for kind, _ in modules if kind not in KNOWN_MODULES),
+        unknown_modules=tuple(kind for kind, _ in modules if kind not in _KNOWN_MODULES),
         prompts={key: prompt or "" for key, prompt in (shared.prompts or {}).items()},
         default_prompt_name=shared.default_prompt_name or "",
         truncate_dim=shared.truncate_dim or 0,
     )
 
 
-def read_file(file: Path, kind: type[FileT]) -> FileT:
+def transformer_folder(folder: Path) -> Path:
+    """Return where config.json and the weights are: older folders keep them in a part of their own.
+
+    RAISES (ValueError): if the first module, which reads the texts, is no Transformer.
+    """
+    for module in read_modules(folder)[:1]:
+        kind = module_kind(module["type"])
+        if kind == "Transformer":
+            return inside(folder, module["path"])
+        if kind == _STATIC:
+            raise ValueError(
+                f"The folder {folder} holds a static encoder, a table without a transformer: use "
+                f"spacy-sbert.StaticSentenceEncoder.v1, or python -m spacy sbert import {folder} OUT."
+            )
+        raise foreign_module(folder, module["type"]) or ValueError(
+            f"The file {folder / MODULES_FILE} names the module {module['type']}: expected "
+            "sentence_transformers.models.Transformer. Use another encoder."
+        )
+    return folder
+
+
+def static_module(folder: Path) -> Path | None:
+    """Return the folder of the table of a static encoder; None for another encoder."""
+    paths = [module["path"] for module in read_modules(folder) if module_kind(module["type"]) == _STATIC]
+    return inside(folder, paths[0]) if paths else None
+
+
+class PoolingSettings(NamedTuple):
+    """Settings of a Pooling module.
+
+    name: as make_pooling takes it; None for a pooling that is unknown here. include_prompt: whether the wordpieces of a
+    prompt are pooled, too. width: of the states.
+    """
+
+    name: str | None
+    include_prompt: bool = True
+    width: int | None = None
+
+
+class _Pooling(BaseModel):
+    """config.json of a Pooling module."""
+
+    pooling_mode_cls_token: bool | None = Field(None, description=_FLAG)
+    pooling_mode_max_tokens: bool | None = Field(None, description=_FLAG)
+    pooling_mode_mean_tokens: bool | None = Field(None, description=_FLAG)
+    pooling_mode_mean_sqrt_len_tokens: bool | None = Field(None, description=_FLAG)
+    pooling_mode_weightedmean_tokens: bool | None = Field(None, description=_FLAG)
+    pooling_mode_lasttoken: bool | None = Field(None, description=_FLAG)
+    pooling_mode: str | list[str] | None = Field(None, description="a string, or a list of them")
+    include_prompt: bool | None = Field(None, description=_FLAG)
+    embedding_dimension: PositiveInt | None = Field(None, description=_WHOLE)  # in newer folders
+    word_embedding_dimension: PositiveInt | None = Field(None, description=_WHOLE)
+
+
+def read_pooling(folder: Path, path: str) -> PoolingSettings | None:
+    """Return the settings of the Pooling module in a part of a folder; None if it has no config.json."""
+    file = inside(folder, path) / "config.json"
+    if not file.is_file():
+        return None
+    config = read_file(file, _Pooling)
+    modes = [mode for flag, mode in POOLING_FLAGS.items() if getattr(config, flag)]
+    if config.pooling_mode is not None:
+        named = [config.pooling_mode] if isinstance(config.pooling_mode, str) else config.pooling_mode
+        modes = [POOLING_MODES[mode] for mode in named] if set(named) <= set(POOLING_MODES) else []
+    width = config.embedding_dimension or config.word_embedding_dimension
+    return PoolingSettings("+".join(modes) or None, config.include_prompt is not False, width)
+
+
+def read_modules(folder: Path) -> list[dict[str, str]]:
+    """Return the modules of a sentence encoder, each with its type and path; none for a plain encoder."""
+    file = folder / MODULES_FILE
+    modules = _read_json(file, [])
+    is_list = isinstance(modules, list) and all(isinstance(module, dict) for module in modules)
+    if not is_list or not all(isinstance(module.get(key), str) for module in modules for key in ("type", "path")):
+        raise ValueError(
+            Errors.BAD_FOLDER_FILE.format(file=file, reason="expected a list of objects with 'type' and 'path'")
+        )
+    return modules
+
+
+def read_object(file: Path) -> dict[str, Any]:
+    """Return the object in a JSON file; empty if there is no such file. RAISES (ValueError): if it is not an object."""
+    content = _read_json(file, {})
+    if not isinstance(content, dict):
+        reason = f"expected a JSON object, found {type(content).__name__}"
+        raise ValueError(Errors.BAD_FOLDER_FILE.format(file=file, reason=reason))
+    return content
+
+
+def _read_json(file: Path, missing: object) -> Any:  # noqa: ANN401 (JSON holds any type)
+    if not file.is_file():
+        return missing
+    try:
+        return json.loads(file.read_text(encoding="utf8"))
+    except (ValueError, RecursionError) as error:
+        raise ValueError(Errors.BAD_FOLDER_FILE.format(file=file, reason=error)) from error
+
+
+def read_file(file: Path, kind: type[_FileT]) -> _FileT:
     """Read a JSON file of an encoder's folder as a pydantic model, with its defaults for what is missing.
 
-    RAISES (ValueError): if it holds something else; the description of a field says what is expected.
+    RAISES (ValueError): if a value does not fit; the description of its field is what is expected.
     """
     content = read_object(file)
     try:
@@ -221,135 +307,17 @@ def read_file(file: Path, kind: type[FileT]) -> FileT:
         raise unexpected(file, key, content.get(key), str(expected)) from error
 
 
-def unexpected(file: Path, key: str, given: object, expected: str) -> ValueError:
-    """Return the error that a value in a file of the encoder's folder is not what is expected."""
-    shown = repr(given) if len(repr(given)) <= 60 else f"{repr(given)[:60]}..."
+def unexpected(file: Path, key: str, value: object, expected: str) -> ValueError:
+    """Return the error for a value in a file of an encoder's folder."""
+    shown = repr(value) if len(repr(value)) <= 60 else f"{repr(value)[:60]}..."
     return ValueError(
         f"The file {file}, a part of the encoder's folder, says {key} = {shown}: expected {expected}. Correct "
-        "it, or get the encoder anew."
+        "it, or download the encoder again."
     )
 
 
-def transformer_folder(folder: Path) -> Path:
-    """Where config.json and the weights are: older folders keep them in a part of their own.
-
-    RAISES (ValueError): if the first module, which reads the texts, is no Transformer.
-    """
-    for module in read_modules(folder):
-        kind = module_kind(module["type"])
-        if kind == "Transformer":
-            return inside(folder, module["path"])
-        if kind == STATIC:
-            raise ValueError(
-                f"The folder {folder} holds a static encoder, a table without a transformer: use "
-                f"spacy-sbert.StaticSentenceEncoder.v1, or python -m spacy sbert import {folder} OUT."
-            )
-        other = (
-            f"The file {folder / MODULES_FILE} names the module {module['type']}: expected "
-            "sentence_transformers.models.Transformer. Other classes are not run, and a stock one in its place "
-            "would give other vectors. Use another encoder."
-        )
-        raise foreign_module(folder, module["type"]) or ValueError(other)
-    return folder
-
-
-def static_module(folder: Path) -> Path | None:
-    """Where the table of a static encoder is; None if the folder is that of another encoder."""
-    paths = [module["path"] for module in read_modules(folder) if module_kind(module["type"]) == STATIC]
-    return inside(folder, paths[0]) if paths else None
-
-
-@dataclass(frozen=True)
-class PoolingSettings:
-    """Settings of a Pooling module.
-
-    name: as make_pooling takes it, None if the folder asks for something else. include_prompt: whether the wordpieces
-    of a prompt are pooled, too. width: of the states.
-    """
-
-    name: str | None
-    include_prompt: bool = True
-    width: int | None = None
-
-
-class _PoolingConfig(BaseModel):
-    """config.json of a Pooling module. Its flags stand in the order in which results are concatenated."""
-
-    pooling_mode_cls_token: bool | None = Field(None, description=FLAG)
-    pooling_mode_max_tokens: bool | None = Field(None, description=FLAG)
-    pooling_mode_mean_tokens: bool | None = Field(None, description=FLAG)
-    pooling_mode_mean_sqrt_len_tokens: bool | None = Field(None, description=FLAG)
-    pooling_mode_weightedmean_tokens: bool | None = Field(None, description=FLAG)
-    pooling_mode_lasttoken: bool | None = Field(None, description=FLAG)
-    pooling_mode: str | list[str] | None = Field(None, description="a string, or a list of them")
-    include_prompt: bool | None = Field(None, description=FLAG)
-    embedding_dimension: PositiveInt | None = Field(None, description=WHOLE)  # in newer folders
-    word_embedding_dimension: PositiveInt | None = Field(None, description=WHOLE)
-
-
-def read_pooling(folder: Path, path: str) -> PoolingSettings | None:
-    """Return what the config.json of a Pooling module says, None if there is none.
-
-    folder (Path): of the encoder. path (str): of the module in it.
-    """
-    file = inside(folder, path) / "config.json"
-    if not file.is_file():
-        return None
-    config = read_file(file, _PoolingConfig)
-    modes = [mode for flag, mode in POOLING_FLAGS.items() if getattr(config, flag)]
-    if config.pooling_mode is not None:
-        named = [config.pooling_mode] if isinstance(config.pooling_mode, str) else config.pooling_mode
-        modes = [POOLING_MODES[mode] for mode in named] if set(named) <= set(POOLING_MODES) else []
-    width = config.embedding_dimension or config.word_embedding_dimension
-    return PoolingSettings("+".join(modes) or None, config.include_prompt is not False, width)
-
-
-def read_modules(folder: Path) -> list[dict[str, str]]:
-    """Return the modules of a sentence encoder, each with its type and path; none for a plain encoder.
-
-    RAISES (ValueError): if the file is not of that form.
-    """
-    file = folder / MODULES_FILE
-    modules = read_json(file, [])
-    expected = "a list of objects with 'type' and 'path'"
-    if not isinstance(modules, list):
-        raise ValueError(Errors.BAD_FOLDER_FILE.format(file=file, reason=f"expected {expected}"))
-    for module in modules:
-        if not (isinstance(module, dict) and all(isinstance(module.get(key), str) for key in ("type", "path"))):
-            raise ValueError(Errors.BAD_FOLDER_FILE.format(file=file, reason=f"expected {expected}"))
-    return modules
-
-
-def read_json(file: Path, missing: Any) -> Any:  # noqa: ANN401 (JSON holds any type)
-    """Return the content of a JSON file; `missing` if there is no such file.
-
-    RAISES (ValueError): if it is not JSON.
-    """
-    if not file.is_file():
-        return missing
-    try:
-        return json.loads(file.read_text(encoding="utf8"))
-    except (ValueError, RecursionError) as error:
-        raise ValueError(Errors.BAD_FOLDER_FILE.format(file=file, reason=error)) from error
-
-
-def read_object(file: Path) -> dict[str, Any]:
-    """Return the object in a JSON file; empty if there is no such file.
-
-    RAISES (ValueError): if it is not JSON, or not an object.
-    """
-    content = read_json(file, {})
-    if not isinstance(content, dict):
-        reason = f"expected a JSON object, found {type(content).__name__}"
-        raise ValueError(Errors.BAD_FOLDER_FILE.format(file=file, reason=reason))
-    return content
-
-
 def inside(folder: Path, path: str) -> Path:
-    """Return a part of a folder.
-
-    RAISES (ValueError): if the path leads out of it.
-    """
+    """Return a part of a folder. RAISES (ValueError): if the path leads out of it."""
     inner = (folder / path).resolve()
     if not inner.is_relative_to(folder.resolve()):
         raise ValueError(
@@ -357,3 +325,41 @@ def inside(folder: Path, path: str) -> Path:
             "encoder that you trust."
         )
     return inner
+
+
+_MAX_LAYERS = 1000  # to build more would take until memory is full
+
+
+def check_config(values: Mapping[str, Any], config: Any, unexpected: Callable[[str, Any, str], ValueError]) -> None:  # noqa: ANN401 (of Hugging Face)
+    """Check that values of a transformer's config have the types of the defaults of its class.
+
+    values (dict): by key. config: a PretrainedConfig. unexpected: from key, value and what was expected to the error.
+    RAISES (ValueError): that error.
+    """
+    try:
+        defaults = type(config)()
+    except Exception:  # a class of the folder's own may take arguments
+        return
+    for key, value in values.items():
+        name = config.attribute_map.get(key, key)
+        expected = _expected(value, getattr(defaults, name, None))
+        if expected and not key.endswith("_token_id") and not key.startswith("summary_"):
+            raise unexpected(key, value, expected)
+        if "num_hidden_layers" in (key, name) and value > _MAX_LAYERS:
+            raise unexpected(key, value, f"at most {_MAX_LAYERS}")
+
+
+def _expected(value: object, default: object) -> str | None:
+    """Return what is expected in place of a value; None if its type is that of the default."""
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    for kind, fits, expected in (
+        (bool, value is None or isinstance(value, bool), "true or false"),
+        (int, is_number and (isinstance(value, int) or default in (0, 1)), f"a whole number, such as {default}"),
+        (float, is_number, f"a number, such as {default}"),
+        (str, isinstance(value, str), f"a string, such as '{default}'"),
+        (list | tuple, value is None or isinstance(value, list | tuple), "a list"),
+        (dict, value is None or isinstance(value, dict), "an object"),
+    ):
+        if isinstance(default, kind):
+            return None if fits else expected
+    return None

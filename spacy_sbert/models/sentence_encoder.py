@@ -11,10 +11,10 @@ from thinc.api import Model, chain
 from thinc.types import Ragged
 
 from ..validation import ConfiguredModel
-from . import curated_listener
 from .encoded_docs import DEFAULT_SETTINGS, EncodedDoc, EncodeSettings, WordpieceStates
-from .sentence_pooling import PooledRows, SentencePooling, pool_rows
-from .span_batch import EncodedSpans, SpanEncoder, TokenAlignment
+from .pooling import SentencePooling, pool_rows
+from .private import is_replaced
+from .span_batch import Array, EncodedSpans, SpanBatch
 from .spans import SpanGetter
 from .transformer import SpanTransformer, load
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:  # these load what only their own architectures need
     from .static_embedding import StaticEmbedding
     from .tok2vec_encoder import Tok2VecEncoder
 
-Backprop = Callable[[list[Any]], Any]  # takes the gradient of the vectors of each Doc
+_Backprop = Callable[[list[Any]], Any]  # takes the gradient of the vectors of each Doc
 GET_SPANS = "get_spans_of_whole_docs"  # beside "get_spans", which is that of a transformer
 
 
@@ -54,7 +54,7 @@ def sentence_encoder(
     refs: dict[str, Model | None] = {"reader": reader, "pooling": pooling}
     if isinstance(reader, SpanTransformer):
         # As saved pipelines have it, whose weights go by position: the layer between has none.
-        layers = [chain(reader, Model("split-trf-batch", _is_skipped), pooling)]
+        layers = [chain(reader, Model("split-trf-batch", _identity), pooling)]
         refs["transformer"] = reader
     return SentenceEncoder("sentence_encoder", _forward, init=_init, layers=layers, refs=refs)
 
@@ -65,25 +65,27 @@ def listening_encoder(
     """Pool the rows of Docs as a shared transformer encoded them.
 
     source (Model): the listener to it.
-    get_spans (Callable): the rows of Docs where that encodes whole Docs, as a curated one does; else it has its own.
+    get_spans (Callable): the rows of Docs if that encodes whole Docs, as a curated one does; else it has its own.
     """
-    dims: dict[str, int | None] = {"nO": None}  # saved pipelines have it
     refs: dict[str, Model | None] = {"pooling": pooling}
-    attrs = {GET_SPANS: get_spans}
     layers: list[Model] = [source, pooling]
-    return SentenceEncoder("sentence_encoder", _forward, init=_init, dims=dims, layers=layers, refs=refs, attrs=attrs)
+    attrs = {GET_SPANS: get_spans}
+    return SentenceEncoder(
+        "sentence_encoder", _forward, init=_init, dims={"nO": None}, layers=layers, refs=refs, attrs=attrs
+    )
 
 
-def _is_skipped(model: Model, X: object, is_train: bool) -> tuple[object, Callable]:
+def _identity(model: Model, X: object, is_train: bool) -> tuple[object, Callable]:
     return X, lambda dX: dX
 
 
 def _init(model: SentenceEncoder, X: Any = None, Y: object = None) -> None:  # noqa: ANN401 (Docs)
     for layer in model.layers:  # X: Docs, of which a chain would encode them
-        curated_listener.initialize(layer, X if is_token_encoder(layer) else None)
+        if not is_replaced(layer):  # a copy of a curated transformer has its weights
+            layer.initialize(X=X if is_token_encoder(layer) else None)
 
 
-def _forward(model: SentenceEncoder, docs: list[Doc], is_train: bool) -> tuple[list[EncodedDoc], Backprop]:
+def _forward(model: SentenceEncoder, docs: list[Doc], is_train: bool) -> tuple[list[EncodedDoc], _Backprop]:
     return _encode(model, docs, is_train, DEFAULT_SETTINGS)
 
 
@@ -98,24 +100,25 @@ def predict(model: SentenceEncoder, docs: list[Doc], settings: EncodeSettings) -
 
 def _encode(
     model: SentenceEncoder, docs: list[Doc], is_train: bool, settings: EncodeSettings
-) -> tuple[list[EncodedDoc], Backprop]:
+) -> tuple[list[EncodedDoc], _Backprop]:
     pooling = cast(SentencePooling, model.get_ref("pooling"))
-    with _rows(model, docs, is_train, settings) as batch:
+    with _read(model, docs, is_train, settings) as batch:
         if not len(batch.lengths):
             zero = pooling.ops.alloc2f(0, _width(model, pooling, settings.truncate_dim))
-            encoded = [EncodedDoc.without_rows(zero, pooling.pooling_name) for _ in docs]
+            encoded = [EncodedDoc(SpanBatch.empty(), zero, pooling.pooling_name, False, None) for _ in docs]
             return encoded, lambda d_vectors: batch.backprop([])
-        pooled, backprop = pool_rows(pooling, batch, is_train, settings=settings)
-    return _encoded_docs(pooling, batch, pooled), lambda d_vectors: backprop(pooling.ops.xp.concatenate(d_vectors))
+        (vectors, states), backprop = pool_rows(pooling, batch, is_train, settings=settings)
+    encoded = _encoded_docs(pooling, batch, vectors, states)
+    return encoded, lambda d_vectors: backprop(pooling.ops.xp.concatenate(d_vectors))
 
 
-def _rows(
+def _read(
     model: SentenceEncoder, docs: list[Doc], is_train: bool, settings: EncodeSettings
 ) -> AbstractContextManager[EncodedSpans]:
     """Return the rows and states of Docs, from the encoder of its own or the shared transformer."""
     with_pieces = settings.token_vectors and not is_train
     if model.has_ref("reader"):
-        reader = cast(SpanEncoder, model.get_ref("reader"))
+        reader: Any = model.get_ref("reader")
         return reader.read(docs, prompt=settings.prompt, with_pieces=with_pieces, is_train=is_train)
     if settings.prompt is not None:
         raise ValueError(
@@ -125,9 +128,11 @@ def _rows(
         )
     outputs, backprop = model.layers[0](docs, is_train)
     if outputs and isinstance(outputs[0], Ragged):
+        from .listener import read_pieces  # noqa: PLC0415 (loaded by the listener)
+
         spans = model.attrs[GET_SPANS](docs)
-        return nullcontext(curated_listener.read_pieces(docs, spans, outputs, backprop, with_pieces=with_pieces))
-    from .shared_batch import spans_from_transformer_data  # noqa: PLC0415 (of spacy-transformers)
+        return nullcontext(read_pieces(docs, spans, outputs, backprop, with_pieces=with_pieces))
+    from .shared_transformer import spans_from_transformer_data  # noqa: PLC0415 (of spacy-transformers)
 
     return nullcontext(spans_from_transformer_data(outputs, docs if with_pieces else None, backprop))
 
@@ -142,32 +147,27 @@ def _width(model: SentenceEncoder, pooling: SentencePooling, truncate_dim: int |
     return 0
 
 
-def _encoded_docs(pooling: SentencePooling, batch: EncodedSpans, pooled: PooledRows) -> list[EncodedDoc]:
+def _encoded_docs(
+    pooling: SentencePooling,
+    batch: EncodedSpans,
+    vectors: Array,
+    states: list[numpy.ndarray],
+) -> list[EncodedDoc]:
     """Return each Doc of a batch with its rows and their vectors."""
-    vectors, states = pooled
-    normalize, is_dense = pooling.normalizes(batch.rows.settings), pooling.dense is not None
-    wordpieces = iter(() if batch.pieces is None else _wordpieces(batch, batch.pieces, states))
+    name, normalize, is_dense = pooling.pooling_name, pooling.normalizes(batch.rows.settings), pooling.dense is not None
+    piece_borders = numpy.append(0, numpy.cumsum(batch.lengths))
     encoded = []
-    for row, window in zip(pairwise(batch.borders), pairwise(batch.window_borders), strict=True):
-        here = vectors[slice(*row)]
-        if row[0] == row[1]:
-            encoded.append(EncodedDoc.without_rows(here, pooling.pooling_name))
+    for (start, end), (first, last) in zip(pairwise(batch.borders), pairwise(batch.window_borders), strict=True):
+        here = vectors[start:end]
+        if start == end:
+            encoded.append(EncodedDoc(SpanBatch.empty(), here, name, False, None))
             continue
-        own = batch.rows.part(slice(*row), slice(*window))
-        text = batch.texts[row[0]] if batch.texts else None
-        encoded.append(EncodedDoc(own, here, pooling.pooling_name, normalize, next(wordpieces, None), is_dense, text))
+        pieces = None
+        if batch.kept is not None and batch.characters is not None:
+            own = slice(piece_borders[first], piece_borders[last])
+            joined = states[first] if last - first == 1 else numpy.concatenate(states[first:last])
+            pieces = WordpieceStates(joined, batch.characters[own][batch.kept[own]])
+        rows = batch.rows.part(slice(start, end), slice(first, last))
+        text = batch.texts[start] if batch.texts else None
+        encoded.append(EncodedDoc(rows, here, name, normalize, pieces, is_dense, text))
     return encoded
-
-
-def _wordpieces(
-    batch: EncodedSpans, pieces: TokenAlignment, states: list[numpy.ndarray | None]
-) -> list[WordpieceStates]:
-    """Return the states of wordpieces of each Doc with rows, for other Spans and for Tokens."""
-    piece_borders, found = numpy.append(0, numpy.cumsum(batch.lengths)), []
-    for first, last in pairwise(batch.window_borders):
-        own = [of_window for of_window in states[first:last] if of_window is not None]
-        if own:
-            here = slice(piece_borders[first], piece_borders[last])
-            joined = own[0] if len(own) == 1 else numpy.concatenate(own)
-            found.append(WordpieceStates(joined, pieces.characters[here][pieces.of_text[here]]))
-    return found

@@ -1,22 +1,42 @@
-"""The model of a shared transformer for spacy-transformers, and the listener that its component recognizes."""
+"""The model of a shared transformer for spacy-transformers, and what sentence encoders read of its output."""
 
-from collections.abc import Callable
-from typing import Any, cast
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import pairwise
+from typing import Any, NamedTuple, cast
 
+import numpy
 import torch
-from spacy.tokens import Doc
-from spacy_transformers.data_classes import FullTransformerBatch, WordpieceBatch
+from spacy.tokens import Doc, Span
+from spacy.util import minibatch
+from spacy_transformers.data_classes import FullTransformerBatch, TransformerData, WordpieceBatch
 from spacy_transformers.layers import TransformerModel, split_trf_batch
 from spacy_transformers.layers.listener import TransformerListener
-from thinc.api import Model, chain, xp2torch
-from thinc.types import Floats2d
+from thinc.api import Model, chain, torch2xp, xp2torch
+from thinc.types import Ragged
+from thinc.util import get_array_module, to_numpy
 from transformers.modeling_outputs import BaseModelOutputWithPooling
+from transformers.utils import ModelOutput
 
 from .engine.packed_bert import is_packable
+from .engine.packing import ragged_arange
 from .listener import SentenceListener
-from .options import TransformerConfig
-from .shared_batch import PaddedOutput, SharedBatch, UnpaddedBatch, pad_states
+from .sbert_config import TransformerConfig
+from .span_batch import (
+    Array,
+    Backprop,
+    EncodedSpans,
+    SpanBatch,
+    TokenEmbeddings,
+    align_wordpieces,
+    borders_of,
+    encode_spans,
+    piece_characters,
+    row_characters,
+)
 from .spans import SpanGetter
+from .tokenization import BatchTokenizer, TokenizedBatch
 from .transformer import SpanTransformer, load
 
 
@@ -28,7 +48,7 @@ class SharedTransformer(SpanTransformer, TransformerModel):
 
     def __init__(self, name: str, get_spans: SpanGetter, options: TransformerConfig):
         SpanTransformer.__init__(self, name, get_spans, options)
-        self._func = _shared_forward
+        self._func = _forward
         self.attrs.update(replace_listener=replace_listener, _replace_listener_cfg=_replace_listener_cfg)
 
 
@@ -42,7 +62,7 @@ def replace_listener(model: Model) -> Model:
 
 
 def _replace_listener_cfg(transformer_cfg: dict[str, Any], listener_cfg: dict[str, Any]) -> dict[str, Any]:
-    """Return the config of what stands where the listener stood, so that a saved pipeline is built the same.
+    """Return the config of what replaces a listener, so that a saved pipeline is built the same.
 
     A sentence encoder takes the transformer's own config; a token-level component (ner, textcat), whose listener pools
     wordpieces to tokens, spacy-sbert.Tok2VecTransformer.v1.
@@ -55,38 +75,440 @@ def _replace_listener_cfg(transformer_cfg: dict[str, Any], listener_cfg: dict[st
     return config
 
 
-def _shared_forward(model: Model, docs: list[Doc], is_train: bool) -> tuple[FullTransformerBatch, Callable]:
-    """For the component `transformer`, to which others listen: padded, as they expect."""
+def _forward(model: Model, docs: list[Doc], is_train: bool) -> tuple[FullTransformerBatch, Callable]:
     encoder = cast(SpanTransformer, model)
     shim = load(encoder)
     spans = model.attrs["get_spans"](docs)
     if not any(spans):
         return FullTransformerBatch.empty(len(docs)), lambda d_output: docs
     shared = SharedBatch(encoder.wordpiece_tokenizer, spans, encoder.prompt())
-    nested = shared.nested(spans)
+    output = _SharedOutput(shared, spans)
     if not is_train and is_packable(shim.network):
         with encoder.states(shared.wordpieces, False) as (states, _):
             shared.keep_states(states, shim.device, getattr(shim.network, "pooler", None))
-        return UnpaddedBatch(nested, shared), lambda d_output: docs
-    batch, align = shared.padded()
-    if not is_train:
-        with_types = shared.wordpieces.type_ids is not None  # some models take none, and zeros mean the same
-        output = shim.whole_output(_hugging_face_inputs(batch, shim.device, with_types=with_types))
-        return PaddedOutput(spans=nested, wordpieces=batch, model_output=output, align=align), lambda d_output: docs
-    with encoder.states(shared.wordpieces, True) as (states, backprop_states):
-        padded, backprop_padded = pad_states(shared.wordpieces, states, encoder.get_dim("nO"), shim.device)
-    output = BaseModelOutputWithPooling(last_hidden_state=cast(torch.FloatTensor, padded))
+        output.cached_doc_data = shared.unpadded_docs
+    elif not is_train:
+        shared.model_output = shim.whole_output(shared.hugging_face_inputs(shim.device))
+    else:
+        with encoder.states(shared.wordpieces, True) as (states, backprop_states):
+            padded, backprop_padded = _pad_states(shared.wordpieces, states, encoder.get_dim("nO"), shim.device)
+        shared.model_output = BaseModelOutputWithPooling(last_hidden_state=cast(torch.FloatTensor, padded))
 
     def backprop(d_output: FullTransformerBatch) -> list[Doc]:
-        backprop_states(backprop_padded(next(iter(d_output.model_output.values()))))
+        if is_train:
+            backprop_states(backprop_padded(next(iter(d_output.model_output.values()))))
         return docs
 
-    return PaddedOutput(spans=nested, wordpieces=batch, model_output=output, align=align), backprop
+    return output, backprop
 
 
-def _hugging_face_inputs(batch: WordpieceBatch, device: torch.device, *, with_types: bool) -> dict[str, torch.Tensor]:
-    """Return what a Hugging Face model takes of a padded batch."""
-    inputs = {"input_ids": batch.input_ids, "attention_mask": batch.attention_mask}
-    if with_types and batch.token_type_ids is not None:
-        inputs["token_type_ids"] = batch.token_type_ids
-    return {key: xp2torch(cast(Floats2d, value), device=device) for key, value in inputs.items()}
+# The output of a batch
+
+
+@dataclass
+class PaddedBatch(WordpieceBatch):
+    """A WordpieceBatch that knows its rows; several windows for a Span that was too long.
+
+    rows: of the windows. characters: int32 (windows, wordpieces, 2), of each wordpiece in its Doc.
+    """
+
+    rows: SpanBatch
+    characters: numpy.ndarray
+
+    def __getitem__(self, index: int | slice) -> "PaddedBatch":
+        windows = slice(index, index + 1) if isinstance(index, int) else slice(*index.indices(len(self)))
+        row_of = self.rows.row_of[windows]
+        rows = self.rows.part(slice(row_of[0], row_of[-1] + 1) if len(row_of) else slice(0, 0), windows)
+        return PaddedBatch(**vars(super().__getitem__(windows)), rows=rows, characters=self.characters[windows])
+
+
+class SharedBatch:
+    """A batch of spans of a shared transformer, padded when it is read. It holds no Doc, since Docs hold it.
+
+    tokenizer (BatchTokenizer): of the encoder.
+    spans (list[list[Span]]): the spans of each Doc, in the order of the text; not all empty.
+    prompt (str): put before each span.
+
+    wordpieces: of all windows. encoded: the batch, without states. values: the states of each window, float32
+    (wordpieces, width), for a batch that is not padded yet. model_output: padded, of PyTorch.
+    """
+
+    def __init__(self, tokenizer: BatchTokenizer, spans: list[list[Span]], prompt: str = ""):
+        self._tokenizer = tokenizer
+        self.wordpieces, self.encoded = encode_spans(tokenizer, spans, prompt=prompt, with_pieces=True)
+        self._align = align_wordpieces(tokenizer, self.wordpieces, spans, cast(list[str], self.encoded.texts))
+        self._token_borders = borders_of(len(doc_spans[0].doc) if doc_spans else 0 for doc_spans in spans)
+        self.starts = borders_of(self.wordpieces.lengths.tolist())
+
+    def nested(self, spans: list[list[Span]]) -> list[list[Span]]:
+        """Return the spans of each Doc, one for each of their windows."""
+        counts = iter(numpy.bincount(self.encoded.rows.row_of).tolist())
+        return [[same for span in doc_spans for same in [span] * next(counts)] for doc_spans in spans]
+
+    def keep_states(
+        self, states: Iterable[TokenEmbeddings], device: torch.device, pooler: torch.nn.Module | None
+    ) -> None:
+        """Keep the states of the windows, to be padded when they are read.
+
+        device (torch.device): of the network; the thread that reads the states may use another by default.
+        pooler (Module): of the network, None if it has none. It reads the first state of each window now: the weights
+            may change before its output is read.
+        """
+        self._states, self._device = list(states), device
+        self.values: list[Array] = [None] * len(self.wordpieces.lengths)
+        for part in self._states:
+            borders = pairwise(borders_of(part.lengths.tolist()))
+            for window, (start, end) in zip(part.windows.tolist(), borders, strict=True):
+                self.values[window] = part.values[start:end]
+        self._pooled = None
+        if pooler is not None:
+            firsts = get_array_module(self.values[0]).stack([values[:1] for values in self.values])
+            with torch.no_grad():
+                self._pooled = pooler(xp2torch(firsts, device=device))  # it has no dropout
+
+    def hugging_face_inputs(self, device: torch.device) -> dict[str, torch.Tensor]:
+        """Return what a Hugging Face model takes of the padded batch."""
+        batch, _ = self.padded
+        inputs = {"input_ids": batch.input_ids, "attention_mask": batch.attention_mask}
+        if self.wordpieces.type_ids is not None:  # some models take none, and zeros mean the same
+            inputs["token_type_ids"] = cast(Any, batch.token_type_ids)
+        return {key: xp2torch(cast(Any, value), device=device) for key, value in inputs.items()}
+
+    @cached_property
+    def padded(self) -> tuple[PaddedBatch, Ragged]:
+        """The wordpieces as a padded batch, and the alignment of tokens with it."""
+        tokenizer, wordpieces = self._tokenizer, self.wordpieces
+        lengths = wordpieces.lengths
+        shape = len(lengths), int(lengths.max())
+        places = ragged_arange(numpy.arange(shape[0]) * shape[1], lengths)
+
+        def pad(values: numpy.ndarray | int, padding: int, dtype: str) -> Any:  # noqa: ANN401 (an array for spacy-transformers)
+            padded = numpy.full((*shape, *numpy.shape(values)[1:]), padding, dtype=dtype)
+            padded.reshape(-1, *padded.shape[2:])[places] = values
+            return padded
+
+        ids = pad(wordpieces.ids, tokenizer.pad_id, "int64")
+        type_ids = 0 if wordpieces.type_ids is None else wordpieces.type_ids
+        batch = PaddedBatch(
+            strings=tokenizer.strings[ids].tolist(),
+            input_ids=ids,
+            attention_mask=pad(1, 0, "float32"),
+            lengths=lengths.tolist(),
+            token_type_ids=pad(type_ids, tokenizer.pad_type_id, "int64") if tokenizer.has_type_ids else None,
+            rows=self.encoded.rows,
+            characters=pad(cast(numpy.ndarray, self.encoded.characters), 0, "int32"),
+        )
+        return batch, Ragged(places[self._align.dataXd].astype("int32"), self._align.lengths)
+
+    @cached_property
+    def model_output(self) -> ModelOutput:
+        states, _ = _pad_states(self.wordpieces, self._states, self._states[0].values.shape[1], self._device)
+        return BaseModelOutputWithPooling(cast(Any, states), pooler_output=cast(Any, self._pooled))
+
+    @cached_property
+    def docs(self) -> list[TransformerData]:
+        """The padded output of each Doc.
+
+        The members of a pair may leave out tokens before, between and behind them. The alignment that each Doc gets
+        has all its tokens, as components that work on tokens (ner, textcat) expect.
+        """
+        batch, align = self.padded
+        arrays = {key: _to_arrays(value) for key, value in self.model_output.items() if _is_by_window(value)}
+        pieces = numpy.append(0, numpy.cumsum(align.lengths))[self._token_borders].tolist()
+        bounds = zip(*map(pairwise, (self.encoded.window_borders, self._token_borders, pieces)), strict=True)
+        docs = []
+        for (first, last), tokens, own_pieces in bounds:
+            if first == last:
+                docs.append(TransformerData.empty())
+                continue
+            indices = align.dataXd[slice(*own_pieces)] - first * batch.input_ids.shape[1]
+            model_output = ModelOutput({key: _part(value, slice(first, last)) for key, value in arrays.items()})
+            own = Ragged(indices, align.lengths[slice(*tokens)])
+            docs.append(TransformerData(batch[first:last], model_output, own))
+        return docs
+
+    @property
+    def unpadded_docs(self) -> list[TransformerData]:
+        """The output of each Doc, padded when a field is read."""
+        windows = enumerate(pairwise(self.encoded.window_borders))
+        return [_UnpaddedDoc(self, i) if first < last else TransformerData.empty() for i, (first, last) in windows]
+
+
+def _pad_states(
+    wordpieces: TokenizedBatch, parts: Iterable[TokenEmbeddings], width: int, device: torch.device
+) -> tuple[torch.Tensor, Callable[[torch.Tensor], list[Array]]]:
+    """Return the states of windows in a padded batch, and what takes its gradient to those of the values.
+
+    width (int): of the states.
+    RETURNS (float32 (windows, wordpieces, width), Callable): a row a window, zeros at padding.
+    """
+    shape = (len(wordpieces.lengths), int(wordpieces.lengths.max()))
+    padded = torch.zeros(shape[0] * shape[1], width, device=device)
+    places = []
+    for part in parts:
+        places.append(torch.from_numpy(ragged_arange(part.windows * shape[1], part.lengths)).to(device))
+        padded[places[-1]] = xp2torch(part.values, device=device)
+
+    def backprop(d_padded: torch.Tensor) -> list[Array]:
+        flat = d_padded.reshape(-1, width).to(device)  # a thread that does not know of the GPU makes it on the CPU
+        return [torch2xp(flat[of_part]) for of_part in places]
+
+    return padded.view(*shape, width), backprop
+
+
+def _is_by_window(value: object) -> bool:
+    return torch.is_tensor(value) or (isinstance(value, tuple) and all(map(torch.is_tensor, value)))
+
+
+def _to_arrays(value: Any) -> Array:  # noqa: ANN401 (a tensor, or a tuple of them)
+    return torch2xp(value) if isinstance(value, torch.Tensor) else [torch2xp(part) for part in value]
+
+
+def _part(value: Array, windows: slice) -> Array:
+    return [array[windows] for array in value] if isinstance(value, list) else value[windows]
+
+
+class _SharedOutput(FullTransformerBatch):
+    """A FullTransformerBatch whose fields are those of a SharedBatch."""
+
+    def __init__(self, shared: SharedBatch, spans: list[list[Span]]):
+        self._shared, self.spans = shared, shared.nested(spans)
+        self.cached_doc_data = None
+
+    @property
+    def wordpieces(self) -> PaddedBatch:  # type: ignore[override]
+        return self._shared.padded[0]
+
+    @property
+    def model_output(self) -> ModelOutput:  # type: ignore[override]
+        return self._shared.model_output
+
+    @property
+    def align(self) -> Ragged:  # type: ignore[override]
+        return self._shared.padded[1]
+
+    def split_by_doc(self) -> list[TransformerData]:
+        return self._shared.docs
+
+
+class _UnpaddedDoc(TransformerData):
+    """A TransformerData that is padded when a field is read; fields can be set.
+
+    shared (SharedBatch): its batch. number (int): the index of the Doc in the batch.
+    """
+
+    def __init__(self, shared: SharedBatch, number: int):
+        self.shared, self.number = shared, number
+
+    @property
+    def is_padded(self) -> bool:
+        """True if the padded states were read, or others were set, which then count."""
+        return "model_output" in vars(self)
+
+    @cached_property
+    def wordpieces(self) -> PaddedBatch:  # type: ignore[override]
+        return cast(PaddedBatch, self.shared.docs[self.number].wordpieces)
+
+    @cached_property
+    def model_output(self) -> ModelOutput:  # type: ignore[override]
+        return self.shared.docs[self.number].model_output
+
+    @cached_property
+    def align(self) -> Ragged:  # type: ignore[override]
+        return self.shared.docs[self.number].align
+
+    def __reduce__(self) -> tuple[type, tuple]:
+        return TransformerData, (self.wordpieces, self.model_output, self.align)
+
+
+# What sentence encoders read
+
+_CHUNK = 32  # Docs whose states are copied at a time: they stay in the cache
+
+
+class _DocSpans(NamedTuple):
+    """The windows of one Doc.
+
+    rows: of the Doc. lengths: int64 (windows,), the wordpieces of each, N in all. values: float (N, width) in one or
+    more parts. characters: int32 (N, 2), of each wordpiece in the Doc; None if they are not needed. places: int64 (N,),
+    in the flattened padded batch; None if that was not made.
+    """
+
+    rows: SpanBatch
+    lengths: numpy.ndarray
+    values: list[Array]
+    characters: numpy.ndarray | None
+    places: numpy.ndarray | None = None
+
+
+def spans_from_transformer_data(
+    datas: list[TransformerData], docs: Sequence[Doc] | None, backprop: Backprop
+) -> EncodedSpans:
+    """Return the rows of Docs as a transformer encoded them, and its states without padding.
+
+    datas: of each Doc, from any batch. docs: the Docs, if what other Spans and Tokens need is asked for.
+    backprop: takes the gradient of each TransformerData that has rows.
+    """
+    held = [i for i, data in enumerate(datas) if _is_unpadded(data) or "last_hidden_state" in data.model_output]
+    if not held:
+        return EncodedSpans.empty(len(datas), backprop)
+    read = [_read(datas[i], docs[i] if docs else None) for i in held]
+    kinds = [[i for i, doc in enumerate(read) if doc.rows.foreign == is_stretch] for is_stretch in (False, True)]
+    parts = [chunk for own in kinds for chunk in minibatch(own, _CHUNK)]
+    firsts = borders_of(len(doc.lengths) for doc in read)
+
+    def backprop_states(d_values: list[Array]) -> object:
+        d_datas: dict[int, TransformerData] = {}
+        for own, d_part in zip(parts, d_values, strict=True):
+            borders = pairwise(borders_of(int(read[i].lengths.sum()) for i in own))
+            for i, border in zip(own, borders, strict=True):
+                d_datas[i] = _padded_gradient(datas[held[i]], read[i].places, d_part[slice(*border)])
+        return backprop([d_datas[i] for i in range(len(held))])
+
+    n_rows = dict(zip(held, (len(doc.rows.spans) for doc in read), strict=True))
+    batch = EncodedSpans(
+        _joined([doc.rows for doc in read]),
+        borders_of(n_rows.get(i, 0) for i in range(len(datas))),
+        numpy.concatenate([doc.lengths for doc in read]),
+        (_states_of([read[i] for i in own], [numpy.arange(*firsts[i : i + 2]) for i in own]) for own in parts),
+        backprop_states,
+    )
+    if docs:
+        characters = numpy.concatenate([cast(numpy.ndarray, doc.characters) for doc in read])
+        batch.keep_pieces(characters, characters[:, 1] > characters[:, 0])
+    return batch
+
+
+def _states_of(docs: list[_DocSpans], windows: list[numpy.ndarray]) -> TokenEmbeddings:
+    """Return the states of some Docs. Half precision is for the transformer: sums would lose too much in it."""
+    parts = [values for doc in docs for values in doc.values]
+    xp = get_array_module(parts[0])
+    values = xp.concatenate(parts)
+    values = values.astype(xp.float32) if values.dtype == xp.float16 else values
+    lengths = numpy.concatenate([doc.lengths for doc in docs])
+    return TokenEmbeddings(numpy.concatenate(windows), lengths, values, docs[0].rows.foreign)
+
+
+def _padded_gradient(data: TransformerData, places: numpy.ndarray | None, d_values: Array) -> TransformerData:
+    """Return the gradient of a Doc's states, in the shape and dtype that the transformer gave them."""
+    states = data.model_output["last_hidden_state"]
+    d_states = get_array_module(states).zeros_like(states)
+    d_states.reshape(-1, states.shape[-1])[_all_places(data) if places is None else places] = d_values.astype(
+        states.dtype, copy=False
+    )
+    return TransformerData(data.wordpieces, ModelOutput(last_hidden_state=d_states), data.align)
+
+
+def _joined(rows: list[SpanBatch]) -> SpanBatch:
+    """Return the rows of several Docs as one batch."""
+    firsts = borders_of(len(own.spans) for own in rows)[:-1]
+    characters = [own.characters for own in rows if own.characters is not None]
+    return SpanBatch(
+        numpy.concatenate([own.spans for own in rows]),
+        numpy.concatenate([own.row_of + first for own, first in zip(rows, firsts, strict=True)]),
+        numpy.concatenate([own.window_weights for own in rows]),
+        numpy.concatenate([own.n_cut for own in rows]),
+        rows[0].settings,
+        numpy.concatenate(characters) if len(characters) == len(rows) else None,
+        numpy.concatenate([numpy.full(len(own.spans), own.foreign) for own in rows]),
+    )
+
+
+def _is_unpadded(data: TransformerData) -> bool:
+    return isinstance(data, _UnpaddedDoc) and not data.is_padded
+
+
+def _all_places(data: TransformerData) -> numpy.ndarray:
+    """Return where the wordpieces of a Doc are in its flattened padded rows, int64 (N,)."""
+    return numpy.flatnonzero(to_numpy(data.wordpieces.attention_mask))
+
+
+def _read(data: TransformerData, doc: Doc | None) -> _DocSpans:
+    """Return the rows of a Doc as its encoder recorded them, or else as the alignment shows them."""
+    if _is_unpadded(data):
+        shared, number = cast(_UnpaddedDoc, data).shared, cast(_UnpaddedDoc, data).number
+        encoded = shared.encoded
+        own, windows = (slice(*of[number : number + 2]) for of in (encoded.borders, encoded.window_borders))
+        rows = encoded.rows.part(own, windows)
+        if not _overlap(rows.spans):
+            pieces = slice(shared.starts[windows.start], shared.starts[windows.stop])
+            characters = cast(numpy.ndarray, encoded.characters)[pieces]
+            return _DocSpans(rows, shared.wordpieces.lengths[windows], shared.values[windows], characters)
+    batch, places = data.wordpieces, _all_places(data)
+    lengths = to_numpy(batch.attention_mask).sum(axis=1).astype("int64")
+    if isinstance(batch, PaddedBatch) and not _overlap(batch.rows.spans):
+        return _DocSpans(batch.rows, lengths, _values(data, places), batch.characters.reshape(-1, 2)[places], places)
+    # The alignment of tokens, to wordpieces counted without padding.
+    align = Ragged(numpy.searchsorted(places, to_numpy(data.align.dataXd).reshape(-1)), to_numpy(data.align.lengths))  # type: ignore[arg-type]
+    aligned = None if isinstance(batch, PaddedBatch) else _aligned_rows(data)
+    if aligned is None:
+        aligned, align, chosen = _stretch(batch, align, lengths)
+        lengths, places = numpy.array([len(chosen)]), places[chosen]
+    if doc is None:
+        return _DocSpans(aligned, lengths, _values(data, places), None, places)
+    spans = [doc[start:end] for start, end in aligned.spans.tolist()]
+    aligned = replace(aligned, characters=row_characters(spans, [span.text for span in spans]))
+    return _DocSpans(
+        aligned, lengths, _values(data, places), piece_characters(align, [doc], int(lengths.sum())), places
+    )
+
+
+def _values(data: TransformerData, places: numpy.ndarray) -> list[Array]:
+    states = data.model_output["last_hidden_state"]  # (windows, wordpieces, width)
+    return [states.reshape(-1, states.shape[-1])[get_array_module(states).asarray(places)]]
+
+
+def _overlap(spans: numpy.ndarray) -> bool:
+    """Return whether rows, int64 (n, 2), share tokens; sentences behind the row of their Doc do not count."""
+    if len(spans) == 1:  # as most Docs have it
+        return False
+    apart = spans[1:] if (spans[1:, 1] <= spans[0, 1]).all() else spans
+    return bool((apart[1:, 0] < apart[:-1, 1]).any())
+
+
+def _aligned_rows(data: TransformerData) -> SpanBatch | None:
+    """Return a row for each window of another package's model; None if a token is in two rows."""
+    n_rows, row_width = data.wordpieces.input_ids.shape
+    lengths = to_numpy(data.align.lengths)
+    n_tokens = len(lengths)
+    tokens = numpy.repeat(numpy.arange(n_tokens), lengths)
+    rows = to_numpy(data.align.dataXd).reshape(-1) // row_width
+    shared = numpy.unique(numpy.stack([tokens, rows]), axis=1)
+    if len(numpy.unique(shared[0])) < shared.shape[1]:
+        return None
+    # Tokens without wordpieces (white space, what was cut) go to the row before them.
+    starts = numpy.full(n_rows, n_tokens)
+    numpy.minimum.at(starts, rows, tokens)
+    starts = numpy.minimum.accumulate(starts[::-1])[::-1].copy()
+    starts[0] = 0
+    ends = numpy.append(starts[1:], n_tokens)
+    last = starts - 1
+    numpy.maximum.at(last, rows, tokens)
+    weights = (numpy.bincount(rows, minlength=n_rows) > 0).astype("int64")
+    return SpanBatch(numpy.stack([starts, ends], axis=1), numpy.arange(n_rows), weights, ends - last - 1, None)
+
+
+def _stretch(batch: WordpieceBatch, align: Ragged, lengths: numpy.ndarray) -> tuple[SpanBatch, Ragged, numpy.ndarray]:
+    """Return one row for a Doc whose windows overlap: the wordpieces of each token once, without special tokens.
+
+    RETURNS (SpanBatch, Ragged, int64 (k,)): the row, the alignment of tokens to its k wordpieces, and which they are.
+    """
+    recorded = batch.rows if isinstance(batch, PaddedBatch) else None
+    pieces, align_lengths = to_numpy(align.dataXd), to_numpy(align.lengths)
+    windows = numpy.repeat(numpy.arange(len(lengths)), lengths)[pieces]
+    # A token's wordpieces ascend: its first is in the first of the windows that it is in.
+    starts = numpy.cumsum(align_lengths) - align_lengths
+    tokens = numpy.repeat(numpy.arange(len(align_lengths)), align_lengths)
+    once = windows == windows[starts[tokens]]
+    counts = numpy.bincount(tokens[once], minlength=len(align_lengths))
+    chosen, index = numpy.unique(pieces[once], return_inverse=True)
+    rows = SpanBatch(
+        numpy.array([[0, recorded.spans[:, 1].max() if recorded else len(counts)]]),
+        row_of=numpy.zeros(1, dtype="int64"),
+        window_weights=numpy.array([int(len(chosen) > 0)]),
+        n_cut=numpy.array([recorded.n_cut.sum() if recorded else 0]),
+        settings=recorded.settings if recorded else None,
+        is_stretch=numpy.array([True]),
+    )
+    chosen = chosen if len(chosen) else numpy.zeros(1, dtype="int64")  # a special token stands for no text
+    return rows, Ragged(index, counts), chosen  # type: ignore[arg-type]

@@ -3,7 +3,6 @@
 import json
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
 from typing import cast
@@ -30,35 +29,6 @@ TOKENIZER_FILE, WEIGHTS_FILE = "tokenizer.json", "model.safetensors"
 TABLE_NAMES = ("embedding.weight", "embeddings")  # of sentence-transformers and of model2vec
 
 
-@dataclass(frozen=True)
-class _TableSource:
-    """tokenizer: the JSON of the tokenizers library. table: float32 (wordpieces, width); None where there is none."""
-
-    tokenizer: str
-    table: numpy.ndarray | None
-
-
-def _read_table_source(name: str) -> _TableSource:
-    """Read a static encoder, or the tokenizer of a transformer.
-
-    name (str): see resolve; a folder with a StaticEmbedding module of sentence-transformers, as model2vec writes it,
-        too, or a transformer.
-    RAISES (OSError): if it is not found; (ValueError): if a file is damaged, the tokenizer is a slow one, or a prompt
-        is put before every text.
-    """
-    folder = resolve(name)
-    module = static_module(folder)
-    if module is not None:
-        return _TableSource(*read_static(module, read_settings(folder, name)))
-    tokenizer = load_tokenizer(Source(transformer_folder(folder), name, {}, {}, False))
-    if not tokenizer.is_fast:
-        raise ValueError(Errors.SLOW_TOKENIZER.format(name=name))
-    settings = read_settings(folder, name)
-    return _TableSource(
-        without_special_tokens(tokenizer.backend_tokenizer.to_str(), lowercase=settings.lowercase), None
-    )
-
-
 def read_static(folder: Path, settings: SentenceTransformersConfig) -> tuple[str, numpy.ndarray]:
     """Read a StaticEmbedding module.
 
@@ -68,24 +38,20 @@ def read_static(folder: Path, settings: SentenceTransformersConfig) -> tuple[str
     RAISES (ValueError): if a file is missing or damaged, or has more in it than a table, or the encoder puts a prompt
         before every text.
     """
-    default = settings.default_prompt_name
-    if settings.prompts.get(default, default):
-        given = {"name": settings.name, "given": settings.prompts.get(default, default)}
+    prompt = settings.prompts.get(settings.default_prompt_name, settings.default_prompt_name)
+    if prompt:
         raise ValueError(
-            (
-                "The static encoder {name} puts the prompt '{given}' before every text by default "
-                "(config_sentence_transformers.json), and a table of wordpieces takes no prompts: set "
-                "default_prompt_name to null there, and put the prompt before your texts."
-            ).format(**given)
+            f"The static encoder {settings.name} puts the prompt '{prompt}' before every text by default "
+            "(config_sentence_transformers.json), and a table of wordpieces takes no prompts: set "
+            "default_prompt_name to null there, and put the prompt before your texts."
         )
     files = {name: folder / name for name in (TOKENIZER_FILE, WEIGHTS_FILE)}
     for name, file in files.items():
         if not file.is_file():
             raise ValueError(f"The static encoder in {folder} has no {name}: get it anew, or save it with safetensors.")
     check_safetensors(files[WEIGHTS_FILE])
-    arrays = {
-        key: tensor.float().numpy() for key, tensor in load_file(files[WEIGHTS_FILE]).items()
-    }  # NumPy has no bfloat16
+    tensors = load_file(files[WEIGHTS_FILE])
+    arrays = {key: tensor.float().numpy() for key, tensor in tensors.items()}  # NumPy has no bfloat16
     table = next((arrays[name] for name in TABLE_NAMES if name in arrays), None)
     try:
         tokenizer = Tokenizer.from_file(str(files[TOKENIZER_FILE]))
@@ -96,8 +62,8 @@ def read_static(folder: Path, settings: SentenceTransformersConfig) -> tuple[str
         shapes = {name: array.shape for name, array in arrays.items()}
         raise ValueError(
             f"The file model.safetensors in {folder} holds {shapes}: expected one table of finite numbers, "
-            f"embedding.weight or embeddings, of {f'({n_ids}, width)'}. Get the encoder anew; one that is "
-            "quantised by its vocabulary must be made without that."
+            f"embedding.weight or embeddings, of {f'({n_ids}, width)'}. Download the encoder again; one that is "
+            "quantized by its vocabulary must be made without that."
         )
     return without_special_tokens(tokenizer.to_str()), table
 
@@ -107,12 +73,12 @@ def without_special_tokens(tokenizer: str, *, lowercase: bool = False) -> str:
 
     lowercase (bool): whether it lower-cases first of all.
     """
-    said = json.loads(tokenizer)
-    said.update(truncation=None, padding=None, post_processor=None)
+    state = json.loads(tokenizer)
+    state.update(truncation=None, padding=None, post_processor=None)
     if lowercase:
-        steps = [{"type": "Lowercase"}, *([said["normalizer"]] if said["normalizer"] else [])]
-        said["normalizer"] = {"type": "Sequence", "normalizers": steps}
-    return json.dumps(said, ensure_ascii=False)
+        steps = [{"type": "Lowercase"}, *([state["normalizer"]] if state["normalizer"] else [])]
+        state["normalizer"] = {"type": "Sequence", "normalizers": steps}
+    return json.dumps(state, ensure_ascii=False)
 
 
 CHUNK = 16384  # wordpieces that are looked up at once in use, so that many texts take little more memory than a few
@@ -123,8 +89,9 @@ class StaticEmbedding(ConfiguredModel[TokenizedBatch, Floats2d]):
 
     y_w = E_w
 
-    name (str): what the tokenizer is taken from, and the table, if it is a static encoder (see _read_table_source); it
-        is read when the table is first needed, and no more once the pipeline was saved.
+    name (str): see resolve; a folder with a StaticEmbedding module of sentence-transformers or model2vec, or a
+        transformer, of which only the tokenizer is used. It is read when it is first needed, and not in a saved
+        pipeline.
     width (int): of the vectors. get_spans (Callable): from Docs to the Spans that are its rows.
     """
 
@@ -148,14 +115,20 @@ class StaticEmbedding(ConfiguredModel[TokenizedBatch, Floats2d]):
     def load(self) -> None:
         """Read tokenizer and table, unless they are there.
 
-        RAISES (OSError, ValueError): if the source is not found, or does not fit.
+        RAISES (OSError, ValueError): if the source is not found or damaged, its tokenizer is slow, or it has a prompt.
         """
         if self.attrs["tokenizer"]:
             return
-        source = _read_table_source(self.source)
-        if source.table is not None:
-            self.set_table(source.tokenizer, source.table)
-        self.attrs["tokenizer"] = source.tokenizer
+        folder = resolve(self.source)
+        module, settings = static_module(folder), read_settings(folder, self.source)
+        if module is not None:
+            self.set_table(*read_static(module, settings))
+            return
+        tokenizer = load_tokenizer(Source(transformer_folder(folder), self.source, {}, {}, False))
+        if not tokenizer.is_fast:
+            raise ValueError(Errors.SLOW_TOKENIZER.format(name=self.source))
+        state = tokenizer.backend_tokenizer.to_str()
+        self.attrs["tokenizer"] = without_special_tokens(state, lowercase=settings.lowercase)
 
     def set_table(self, tokenizer: str, table: numpy.ndarray) -> None:
         """Take a tokenizer, the JSON of the tokenizers library, and a table, float32 (wordpieces, width).
@@ -163,12 +136,10 @@ class StaticEmbedding(ConfiguredModel[TokenizedBatch, Floats2d]):
         RAISES (ValueError): if the table is of another width.
         """
         if table.shape[1] != self.get_dim("nO"):
-            given = {"name": self.source, "given": table.shape[1], "expected": self.get_dim("nO")}
             raise ValueError(
-                (
-                    "The table of '{name}' has vectors of {given} numbers, and the static encoder was configured "
-                    "for {expected}: set width = {given} in spacy-sbert.StaticSentenceEncoder.v1."
-                ).format(**given)
+                f"The table of '{self.source}' has vectors of {table.shape[1]} numbers, and the static encoder was "
+                f"configured for {self.get_dim('nO')}: set width = {table.shape[1]} in "
+                "spacy-sbert.StaticSentenceEncoder.v1."
             )
         self.attrs["tokenizer"] = tokenizer
         self.set_param("E", self.ops.asarray2f(table))  # type: ignore[arg-type]
@@ -189,16 +160,12 @@ class StaticEmbedding(ConfiguredModel[TokenizedBatch, Floats2d]):
 
     @contextmanager
     def read(self, docs: list[Doc], *, prompt: str | None, with_pieces: bool, is_train: bool) -> Iterator[EncodedSpans]:
-        """Return the rows of Docs, and what the table has for their wordpieces.
-
-        prompt (str): none can be put before them. with_pieces (bool): whether to say where the wordpieces stand.
-        is_train (bool): whether a gradient will come.
-        """
+        """Yield the rows of Docs, and the vectors of their wordpieces; for the arguments see Tok2VecEncoder.read."""
         if prompt:
             raise ValueError(Errors.TOKEN_PROMPT.format(prompt=prompt))
         spans = self.attrs["get_spans"](docs)
         if not any(spans):
-            yield EncodedSpans.none(len(docs))
+            yield EncodedSpans.empty(len(docs))
             return
         wordpieces, batch = encode_spans(self.wordpiece_tokenizer, spans, prompt="", with_pieces=with_pieces)
         batch.states, batch.backprop = self.states(wordpieces, is_train)

@@ -1,30 +1,37 @@
-"""Encode texts into a matrix without Docs."""
+"""Encode texts into a matrix without Docs, in this process or in several."""
 
+import multiprocessing
+import os
 from collections.abc import Iterable, Iterator, Sequence, Sized
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
 from itertools import chain, islice
+from multiprocessing.queues import SimpleQueue
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from threading import Thread
 from typing import TYPE_CHECKING, Any
 
 import numpy
 import torch
-from spacy.tokens import Doc, Span
+from spacy.tokens import Doc
 from spacy.util import minibatch
-from thinc.api import CupyOps, Model
+from srsly import cloudpickle
+from thinc.api import CupyOps, Model, require_gpu
 from thinc.util import to_numpy
 
 from ..errors import Errors
 from ..progress import progress_bar
 from ..validation import Positive, Processes, Text, check, checked_texts
-from .curated_listener import annotate, read_pieces
-from .digests import PipelineTokenizer, encoder_digest, layers_digest
+from .digests import encoder_digest, layers_digest
 from .encoded_docs import DEFAULT_SETTINGS, Encoded, EncodeSettings, ProgressCallback, TruncationCounter
-from .engine.backends import resolve_precision, warn_of_slow
+from .engine.backends import GPU_BUDGET, resolve_precision, warn_of_slow
 from .engine.concurrency import map_ahead
 from .engine.packed_bert import is_packable
-from .engine.runner import CPU_BUDGET, GPU_BUDGET
-from .options import INT8, REFERENCE
+from .engine.packing import CPU_BUDGET
+from .pooling import SentencePooling, pool_rows
+from .sbert_config import INT8, REFERENCE
 from .sentence_encoder import is_token_encoder
-from .sentence_pooling import SentencePooling, pool_rows
 from .span_batch import EncodedSpans, TokenEmbeddings, batch_texts
 from .tokenization import TokenizedBatch
 from .transformer import SpanTransformer, load
@@ -44,8 +51,6 @@ class TextEncoder:
     settings (EncodeSettings): in place of those of the config.
     """
 
-    max_length: int | None = None  # the most wordpieces of a text; None for no limit
-
     def __init__(self, model: Any, pooling: SentencePooling, settings: EncodeSettings = DEFAULT_SETTINGS):  # noqa: ANN401 (a Model of any kind)
         self.model = model
         self.pooling = pooling
@@ -57,16 +62,22 @@ class TextEncoder:
     @property
     def name(self) -> str:
         """The name of the encoder, for messages."""
-        raise NotImplementedError
+        return self.model.name
 
     @property
     def width(self) -> int:
-        """The number of dimensions of the vectors."""
+        """The number of dimensions of the vectors; loads the encoder."""
         return self.pooling.width(self.model.get_dim("nO"), truncate_dim=self.settings.truncate_dim)
+
+    @property
+    def max_length(self) -> int | None:
+        """The most wordpieces of a text; None for no limit."""
+        return None
 
     def digest(self) -> str:
         """Return a SHA-256 of everything that the vectors depend on, see encoder_digest."""
-        raise NotImplementedError
+        self.load()
+        return layers_digest([self.model], self.model.get_dim("nO"), self.pooling)
 
     def load(self) -> None:
         """Load the weights, unless they are loaded."""
@@ -78,7 +89,7 @@ class TextEncoder:
     def encode(self, units: Any, moved: ProgressCallback = _no_progress) -> Encoded:  # noqa: ANN401 (see tokenize)
         """Return the vectors of texts, on the CPU, and how many were longer than the limit.
 
-        moved (Callable): is told of all texts by the end, and of some on the way where it takes long.
+        moved (Callable): takes how many more texts are done.
         """
         raise NotImplementedError
 
@@ -90,6 +101,10 @@ class TextEncoder:
         self.model.to_gpu(gpu_id)
         self.pooling.to_gpu(gpu_id)
 
+    def _pooled(self, batch: EncodedSpans) -> numpy.ndarray:
+        (vectors, _), _ = pool_rows(self.pooling, batch, False, settings=self.settings)
+        return to_numpy(vectors)
+
 
 class TransformerTextEncoder(TextEncoder):
     """From texts to vectors by a transformer of this package."""
@@ -98,59 +113,49 @@ class TransformerTextEncoder(TextEncoder):
 
     @property
     def name(self) -> str:
-        """The name of the encoder, for messages."""
         return self.model.shim.load().name
 
     @property
     def width(self) -> int:
-        """The number of dimensions of the vectors; loads the encoder."""
-        folder = load(self.model).settings
+        folder = load(self.model).load()
         return self.pooling.width(self.model.get_dim("nO"), folder, truncate_dim=self.settings.truncate_dim)
 
     @property
-    def max_length(self) -> int | None:  # type: ignore[override]
-        """The most wordpieces of a text; loads the encoder."""
-        folder = load(self.model).settings
-        return folder.max_length if folder else None
+    def max_length(self) -> int | None:
+        return load(self.model).load().max_length
 
     def digest(self) -> str:
-        """Return a SHA-256 of everything that the vectors depend on."""
         return encoder_digest(self.model, self.pooling)
 
     def load(self) -> None:
-        """Load the weights, unless they are loaded."""
         load(self.model)
 
     def calibrate(self, texts: Iterable[Text]) -> None:
         """Find the ranges by which "int8" rounds, see SentenceBert.calibrate."""
         checked = list(checked_texts(texts))
         if not checked:
-            raise ValueError("There are no texts to calibrate on. Give some hundred like those that will be encoded.")
+            raise ValueError("There are no texts to calibrate on. Give a few hundred representative texts.")
         self.model.shim.calibrate(self.tokenize(checked))
 
     def check_calibrated(self) -> None:
-        """Check that "int8" would not take its ranges from the first texts. RAISES (ValueError): if it would."""
         shim = load(self.model)
         if shim.precision == INT8 and shim.calibration is None and is_packable(shim.network):
             raise ValueError(
                 "precision = 'int8' rounds by ranges that were not found yet, and vectors would depend on "
-                "which texts come first. Find them beforehand, on some hundred texts, with "
+                "which texts come first. Find them beforehand, on a few hundred texts, with "
                 "sbert.calibrate(texts) and nlp.to_disk, or choose another precision."
             )
 
     def tokenize(self, texts: list[str]) -> TokenizedBatch:
-        """Return the wordpieces of texts."""
         prompt = self.model.prompt(self.settings.prompt)
         return self.model.wordpiece_tokenizer(texts, offsets=False, prompt=prompt)
 
     def encode(self, units: TokenizedBatch, moved: ProgressCallback = _no_progress) -> Encoded:
-        """Return the vectors of texts, on the CPU, and how many were longer than the encoder's limit."""
         rows = batch_texts(units, self.model.shim.load())
         batch = EncodedSpans(rows, [], units.lengths, n_lead=units.n_lead)
         with self.model.states(units, False) as (states, batch.backprop):
             batch.states = _counted(states, rows.row_of, moved)
-            (vectors, _), _ = pool_rows(self.pooling, batch, False, settings=self.settings)
-            return to_numpy(vectors), int((rows.n_cut > 0).sum())
+            return self._pooled(batch), int((rows.n_cut > 0).sum())
 
 
 def _counted(
@@ -171,48 +176,33 @@ class StaticTextEncoder(TextEncoder):
 
     model: "StaticEmbedding"
 
-    @property
-    def name(self) -> str:
-        """The name of the encoder, for messages."""
-        return self.model.name
-
-    def digest(self) -> str:
-        """Return a SHA-256 of everything that the vectors depend on."""
-        self.load()
-        return layers_digest([self.model], self.model.get_dim("nO"), self.pooling)
-
     def load(self) -> None:
-        """Read the table, unless it is there."""
         self.model.load()
 
     def tokenize(self, texts: list[str]) -> TokenizedBatch:
-        """Return the wordpieces of texts."""
         return self.model.wordpiece_tokenizer(texts, offsets=False)
 
     def encode(self, units: TokenizedBatch, moved: ProgressCallback = _no_progress) -> Encoded:
-        """Return the vectors of texts, on the CPU, and how many were cut: none."""
-        rows = batch_texts(units, self.model.wordpiece_tokenizer.settings)
-        batch = EncodedSpans(rows, [], units.lengths)
+        batch = EncodedSpans(batch_texts(units, self.model.wordpiece_tokenizer.settings), [], units.lengths)
         batch.states, batch.backprop = self.model.states(units, False)
-        (vectors, _), _ = pool_rows(self.pooling, batch, False, settings=self.settings)
+        vectors = self._pooled(batch)
         moved(len(vectors))
-        return to_numpy(vectors), 0
+        return vectors, 0
 
 
 class Tok2VecTextEncoder(TextEncoder):
     """From texts to vectors by a model of tokens, or of the wordpieces of a curated transformer, which cuts no text.
 
-    tokenizer: of the pipeline. upstream: the model of the component that the encoder listens to; None if to none.
+    tokenizer: of the pipeline, nlp.tokenizer. upstream: the model of the component that the encoder listens to; None
+    if to none.
     """
-
-    model: Model
 
     def __init__(
         self,
         model: Model,
         pooling: SentencePooling,
         settings: EncodeSettings,
-        tokenizer: PipelineTokenizer,
+        tokenizer: Any,  # noqa: ANN401 (of spaCy)
         upstream: Model | None,
     ):
         super().__init__(model, pooling, settings)
@@ -221,12 +211,10 @@ class Tok2VecTextEncoder(TextEncoder):
 
     @property
     def name(self) -> str:
-        """The name of the encoder, for messages."""
         return next(node.name for node in (*self.model.layers, self.upstream) if node is not None)
 
     @property
     def width(self) -> int:
-        """The number of dimensions of the vectors."""
         return self.pooling.width(self._hidden, truncate_dim=self.settings.truncate_dim)
 
     @property
@@ -236,37 +224,33 @@ class Tok2VecTextEncoder(TextEncoder):
         return next(node.get_dim("nO") for node in nodes if node.has_dim("nO"))
 
     def digest(self) -> str:
-        """Return a SHA-256 of everything that the vectors depend on."""
         models = [model for model in (self.model, self.upstream) if model is not None]
         return layers_digest(models, self._hidden, self.pooling, self.tokenizer)
 
     def tokenize(self, texts: list[str]) -> list[Doc]:
-        """Return the tokens of texts."""
         return [self.tokenizer(text) for text in texts]
 
     def encode(self, units: list[Doc], moved: ProgressCallback = _no_progress) -> Encoded:
-        """Return the vectors of texts, on the CPU, and how many were cut: none."""
         vectors = numpy.zeros((len(units), self.width), dtype="float32")
         with_tokens = [number for number, doc in enumerate(units) if len(doc)]
         with_tokens.sort(key=lambda number: len(units[number]))  # a curated transformer pads batches
         if with_tokens:
-            docs = [units[number] for number in with_tokens]
-            if self.upstream is not None:
-                annotate(self.upstream, docs)
-            batch = self._read(docs, [[doc[:]] for doc in docs])
-            (pooled, _), _ = pool_rows(self.pooling, batch, False, settings=self.settings)
-            vectors[with_tokens] = to_numpy(pooled)
+            vectors[with_tokens] = self._pooled(self._read([units[number] for number in with_tokens]))
         moved(len(units))
         return vectors, 0
 
-    def _read(self, docs: list[Doc], spans: list[list[Span]]) -> EncodedSpans:
+    def _read(self, docs: list[Doc]) -> EncodedSpans:
+        from .listener import annotate, read_pieces  # noqa: PLC0415 (of this encoder)
+
+        if self.upstream is not None:
+            annotate(self.upstream, docs)
+        spans = [[doc[:]] for doc in docs]
         if is_token_encoder(self.model):
             return self.model.read_spans(docs, spans, with_pieces=False, is_train=False)
         outputs, backprop = self.model(docs, False)
         return read_pieces(docs, spans, outputs, backprop, with_pieces=False)
 
     def to_gpu(self, gpu_id: int) -> None:
-        """Move the encoder to a GPU, with the component that it listens to."""
         super().to_gpu(gpu_id)
         if self.upstream is not None:
             self.upstream.to_gpu(gpu_id)
@@ -319,7 +303,7 @@ def encode_windows(
 ) -> Iterator[Encoded]:
     """Return an iterator over the vectors of texts, window by window, in order.
 
-    moved (Callable): is told how many more texts are done, pass by pass; of other processes, window by window.
+    moved (Callable): takes how many more texts are done, pass by pass; of other processes, window by window.
     The other arguments, and errors: see SentenceBert.encode.
     """
     texts = checked_texts(texts)
@@ -331,9 +315,7 @@ def encode_windows(
     n_workers = max(n_process, len(gpu_ids))
     if n_workers == 1 and not gpu_ids:
         return _encode(encoder, windows, moved)
-    from .multi_process import encode_in_processes  # noqa: PLC0415 (with several processes only)
-
-    return encode_in_processes(encoder, windows, n_workers, gpu_ids, moved)
+    return _encode_in_processes(encoder, windows, n_workers, gpu_ids, moved)
 
 
 def _encode(encoder: TextEncoder, windows: Iterable[list[str]], moved: ProgressCallback) -> Iterator[Encoded]:
@@ -346,6 +328,69 @@ def _encode(encoder: TextEncoder, windows: Iterable[list[str]], moved: ProgressC
     with ThreadPoolExecutor(1) as tokenizing:
         for units in map_ahead(tokenizing, encoder.tokenize, chain(ahead, windows), 1):
             yield encoder.encode(units, moved)
+
+
+def _encode_in_processes(
+    encoder: TextEncoder,
+    windows: Iterable[list[str]],
+    n_workers: int,
+    gpu_ids: Sequence[int],
+    moved: ProgressCallback,
+) -> Iterator[Encoded]:
+    """Encode windows in worker processes, a few ahead of the reader of the vectors.
+
+    RAISES (RuntimeError): if a process ends by itself.
+    """
+    encoder.check_calibrated()
+    context = multiprocessing.get_context("spawn")  # PyTorch's threads and CUDA do not survive a fork
+    devices = context.SimpleQueue()
+    for worker in range(n_workers):
+        devices.put(gpu_ids[worker % len(gpu_ids)] if gpu_ids else None)
+    n_threads = max(1, torch.get_num_threads() // n_workers)
+    with TemporaryDirectory() as folder:
+        # In a file: a pipe to a process that ends before it has read everything would block for ever.
+        file = Path(folder) / "encoder"
+        file.write_bytes(cloudpickle.dumps(encoder))
+        settings = (file, devices, n_threads)
+        with ProcessPoolExecutor(n_workers, mp_context=context, initializer=_start, initargs=settings) as pool:
+            try:
+                for vectors, n_cut in map_ahead(pool, _encode_window, windows, 2 * n_workers):
+                    moved(len(vectors))
+                    yield vectors, n_cut
+            except BrokenProcessPool as error:
+                raise RuntimeError(
+                    f"One of {n_workers} processes that encode ended by itself: see its output above. "
+                    "Each imports the main module: that must be a file or a notebook, not standard input, and "
+                    'guarded by if __name__ == "__main__". It may also have run out of memory: take fewer, or '
+                    "a smaller window."
+                ) from error
+
+
+_worker: Any  # the TextEncoder of a worker process
+
+
+def _start(encoder: Path, devices: "SimpleQueue[int | None]", n_threads: int) -> None:
+    global _worker
+    Thread(target=_end_with_parent, daemon=True).start()
+    torch.set_num_threads(n_threads)
+    os.environ.setdefault("TOKENIZERS_PARALLELISM", "false" if n_threads == 1 else "true")
+    _worker = cloudpickle.loads(encoder.read_bytes())
+    gpu_id = devices.get()
+    if gpu_id is not None:
+        require_gpu(gpu_id)
+        _worker.to_gpu(gpu_id)
+
+
+def _end_with_parent() -> None:
+    """End this worker when its parent is killed, which cannot end it."""
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        parent.join()
+        os._exit(1)
+
+
+def _encode_window(texts: list[str]) -> Encoded:
+    return _worker.encode(_worker.tokenize(texts))
 
 
 def set_precision(encoder: TextEncoder, precision: str, gpu_ids: Sequence[int]) -> None:
@@ -368,26 +413,19 @@ def set_precision(encoder: TextEncoder, precision: str, gpu_ids: Sequence[int]) 
     shim.precision = resolved
 
 
-def _budget_of(transformer: SpanTransformer, given: int, gpu_ids: Sequence[int]) -> int:
+def texts_budget(encoder: TextEncoder, given: int, gpu_ids: Sequence[int]) -> int:
     """Return the most wordpieces in a forward pass, whatever the number of threads: passes must hold the same texts.
 
     given (int): as the user set it; 0 for the setting of the encoder, or a number that suits the device.
-    RAISES (ValueError): for a number beside precision = "reference", whose batches are counted in texts.
-    """
-    asked = given or transformer.max_batch_items
-    if asked and load(transformer).precision == REFERENCE:
-        raise ValueError(Errors.REFERENCE_BATCH.format(given=asked))
-    on_gpu = bool(gpu_ids) or load(transformer).device.type != "cpu"
-    return asked or (GPU_BUDGET if on_gpu else CPU_BUDGET)
-
-
-def texts_budget(encoder: TextEncoder, given: int, gpu_ids: Sequence[int]) -> int:
-    """Return the budget of any encoder; 0 for a tok2vec, which takes a window of texts at once.
-
-    RAISES (ValueError): as _budget_of, and for a number beside a tok2vec.
+    RETURNS (int): 0 for a tok2vec, which takes a window of texts at once.
+    RAISES (ValueError): for a number beside precision = "reference", whose batches are counted in texts, or a tok2vec.
     """
     if isinstance(encoder, TransformerTextEncoder):
-        return _budget_of(encoder.model, given, gpu_ids)
+        shim = load(encoder.model)
+        asked = given or shim.max_batch_items
+        if asked and shim.precision == REFERENCE:
+            raise ValueError(Errors.REFERENCE_BATCH.format(given=asked))
+        return asked or (GPU_BUDGET if gpu_ids or shim.device.type != "cpu" else CPU_BUDGET)
     if given:
         raise ValueError(
             f"max_batch_items = {given} has no meaning for a token-to-vector model, a table of wordpieces or a "

@@ -9,8 +9,8 @@ from typing import Any
 import numpy
 from tokenizers import Tokenizer
 
+from .hub_loading import Tokenizer as HuggingFaceTokenizer
 from .sbert_config import SentenceTransformersConfig
-from .versions import Tokenizer as HuggingFaceTokenizer
 
 
 @dataclass
@@ -53,7 +53,7 @@ class TokenizedBatch:
 class BatchTokenizer:
     """The tokenizer of an encoder, for many texts at a time.
 
-    A fast tokenizer is copied, so that its cutting and padding are nobody else's.
+    A fast tokenizer is copied, so that its truncation and padding are its own.
 
     tokenizer: of Hugging Face.
     settings (SentenceTransformersConfig): of the encoder; max_length limits a window.
@@ -91,10 +91,9 @@ class BatchTokenizer:
         return numpy.array(self._given.convert_ids_to_tokens(list(range(n_ids))), dtype=object)
 
     def __call__(self, texts: Sequence[str], *, offsets: bool, prompt: str = "") -> TokenizedBatch:
-        """Tokenise texts.
+        """Tokenize texts, one at least.
 
-        texts: n strings, not none.
-        offsets (bool): whether to say what characters the wordpieces cover.
+        offsets (bool): whether to return the characters that wordpieces cover.
         prompt (str): what is put before each text; its wordpieces count as special tokens do.
         """
         if self.settings.lowercase:
@@ -214,8 +213,7 @@ class Prompts:
                 raise ValueError(
                     f"Cannot save the prompt {name!r} = {prompt!r} in a config: expected a name without ':', "
                     "'=' and line breaks, nor '#', ';', '[' or white space at its ends, and a text without "
-                    "'${', which begins a variable. Give such a prompt with each call, encode(texts, "
-                    "prompt=...)."
+                    "'${'. Give such a prompt with each call, encode(texts, prompt=...)."
                 )
         if "${" in (self.default_name or ""):
             raise ValueError(
@@ -236,20 +234,13 @@ class Prompts:
         if name is None and not wanted:
             return ""
         if wanted not in known:
-            message = (
-                (
-                    "The encoder's folder (config_sentence_transformers.json) says default_prompt_name = "
-                    "'{given}', but has no such prompt; those it has are {expected}. Name it in the encoder's "
-                    'config, prompts = {{"{given}": "..."}}, or set default_prompt_name there, "" for none.'
-                )
-                if by_folder
-                else (
-                    "The encoder has no prompt '{given}', those it has are {expected}. Name it in the encoder's "
-                    'config, prompts = {{"{given}": "..."}}, or give the text itself as prompt in place of '
-                    "prompt_name."
-                )
+            asked = "config_sentence_transformers.json names" if by_folder else "Asked for"
+            remedy = 'set default_prompt_name there, "" for none' if by_folder else "give the text itself as prompt"
+            names = ", ".join(f"'{each}'" for each in known) or "none"
+            raise ValueError(
+                f"{asked} the prompt '{wanted}': the encoder has no prompt '{wanted}', those it has are {names}. Name "
+                f'it in the config of the encoder, prompts = {{"{wanted}": "..."}}, or {remedy}.'
             )
-            raise ValueError(message.format(given=wanted, expected=", ".join(f"'{one}'" for one in known) or "none"))
         return known[wanted]
 
 

@@ -10,23 +10,23 @@ from thinc.api import Model
 
 from ..files.serialization import ChecksummedModel
 from ..validation import ConfiguredModel
+from .engine.backends import run
 from .engine.concurrency import prepare_forks
 from .engine.packed_bert import is_packable
-from .engine.runner import run
-from .options import REFERENCE, TransformerConfig
+from .hub_loading import Network, Tokenizer
+from .private import is_a
+from .sbert_config import REFERENCE, TransformerConfig
 from .shim import TransformerShim
-from .spacy_transformers import is_a
 from .span_batch import Backprop, EncodedSpans, TokenEmbeddings, encode_spans, no_gradient
 from .spans import SpanGetter
 from .tokenization import BatchTokenizer, Prompts, TokenizedBatch
-from .versions import Network, Tokenizer
 
 
 class SpanTransformer(ConfiguredModel, ChecksummedModel, Model):
     """Encode the rows of Docs with a Hugging Face encoder that is loaded on first use.
 
-    It looks a name up in installed packages too, knows the length limit that the encoder was trained for, and cuts a
-    row that is too long so that it keeps its final special token.
+    Names of installed packages are known, rows are as long as the encoder was trained for, and a row that is cut keeps
+    its final special token.
 
     name (str): a folder or a name, see resolve.
     get_spans (Callable): from Docs to the Spans that are its rows.
@@ -45,30 +45,18 @@ class SpanTransformer(ConfiguredModel, ChecksummedModel, Model):
         prompts: Prompts | None = None,
     ):
         prepare_forks()
-        self.options = options
-        self.prompts = prompts or Prompts(default_name="")
+        self.options, self.prompts = options, prompts or Prompts(default_name="")
         if options.overflow == "windows" and not self.prompts.include:
             raise ValueError(
                 'include_prompt = false and overflow = "windows" do not go together: only the first window of '
                 'a text begins with the prompt. Set overflow = "truncate".'
             )
         self._tokenizer: tuple[Tokenizer, BatchTokenizer] | None = None
-        # Of the name and in the place that spacy-transformers gives it, as saved pipelines have it.
+        # The names and places are those of spacy-transformers, and of saved pipelines.
         shim = TransformerShim(name, options, max_batch_items=max_batch_items)
-        holder: Model = Model("hf-pytorch", _is_held, shims=[shim], dims={"nI": None, "nO": None})
-        Model.__init__(
-            self,
-            "transformer",
-            _is_held,
-            init=_init,
-            layers=[holder],
-            dims={"nO": None},
-            attrs={
-                "get_spans": get_spans,
-                "name": name,
-                "has_transformer": False,
-            },
-        )
+        holder: Model = Model("hf-pytorch", _refuse, shims=[shim], dims={"nI": None, "nO": None})
+        attrs = {"get_spans": get_spans, "name": name, "has_transformer": False}
+        Model.__init__(self, "transformer", _refuse, init=_init, layers=[holder], dims={"nO": None}, attrs=attrs)
 
     @property
     def shim(self) -> TransformerShim:
@@ -84,11 +72,45 @@ class SpanTransformer(ConfiguredModel, ChecksummedModel, Model):
         """The Hugging Face model, None until it is loaded."""
         return self.shim.network
 
+    @property
+    def overflow(self) -> str:
+        """What happens to rows longer than the limit."""
+        return self.options.overflow
+
+    @property
+    def max_batch_items(self) -> int:
+        """The most wordpieces in a forward pass in use; 0 for what suits the device."""
+        return self.shim.max_batch_items
+
+    @max_batch_items.setter
+    def max_batch_items(self, most: int) -> None:
+        self.shim.max_batch_items = most
+
+    @property
+    def in_parallel(self) -> bool:
+        """True if it is loaded, and several threads may encode with it on the CPU at a time: on packed rows."""
+        shim = self.shim
+        on_cpu = shim.is_loaded and shim.device.type == "cpu"
+        return on_cpu and shim.precision != REFERENCE and is_packable(shim.network)
+
+    @property
+    def wordpiece_tokenizer(self) -> BatchTokenizer:
+        """The encoder's tokenizer, for whole batches."""
+        settings, tokenizer = self.shim.load(), self.shim.tokenizer
+        if self._tokenizer is None or self._tokenizer[0] is not tokenizer:
+            batched = BatchTokenizer(tokenizer, settings, self.overflow, include_prompt=self.prompts.include)
+            self._tokenizer = tokenizer, batched
+        return self._tokenizer[1]
+
+    def prompt(self, prompt: str | None = None) -> str:
+        """Return the prompt of a call, or else the default one of the config or the folder."""
+        return self.prompts.find(self.shim.load()) if prompt is None else prompt
+
     @contextmanager
     def states(
         self, wordpieces: TokenizedBatch, is_train: bool
     ) -> Iterator[tuple[Iterable[TokenEmbeddings], Backprop]]:
-        """Return the states of windows, and what takes their gradients to the parameters.
+        """Yield the states of windows, and what takes their gradients to the parameters.
 
         Within the block the weights stay as they are, in use: another thread that changes them waits.
         """
@@ -101,59 +123,23 @@ class SpanTransformer(ConfiguredModel, ChecksummedModel, Model):
 
     @contextmanager
     def read(self, docs: list[Doc], *, prompt: str | None, with_pieces: bool, is_train: bool) -> Iterator[EncodedSpans]:
-        """Return the rows of Docs, and their states, see `states`; for the arguments see read_spans."""
+        """Yield the rows of Docs and their states, see `states`; for the arguments see encode_spans."""
         spans = self.attrs["get_spans"](docs)
         if not any(spans):
-            yield EncodedSpans.none(len(docs))
+            yield EncodedSpans.empty(len(docs))
             return
         prompt = self.prompt(prompt)
         wordpieces, batch = encode_spans(self.wordpiece_tokenizer, spans, prompt=prompt, with_pieces=with_pieces)
         with self.states(wordpieces, is_train) as (batch.states, batch.backprop):
             yield batch
 
-    @property
-    def overflow(self) -> str:
-        """What happens to rows longer than the limit."""
-        return self.options.overflow
-
-    @property
-    def max_batch_items(self) -> int:
-        """The most wordpieces in a forward pass in use; 0 for what suits the device."""
-        return self.shim.max_batch_items
-
-    @max_batch_items.setter
-    def max_batch_items(self, given: int) -> None:
-        self.shim.max_batch_items = given
-
-    @property
-    def in_parallel(self) -> bool:
-        """Whether it is loaded, and several threads may encode with it on the CPU at a time: on packed rows."""
-        shim = self.shim
-        if not shim.is_loaded or shim.device.type != "cpu" or shim.precision == REFERENCE:
-            return False
-        return is_packable(shim.network)
-
-    @property
-    def wordpiece_tokenizer(self) -> BatchTokenizer:
-        """The encoder's tokenizer, for whole batches."""
-        settings, tokenizer = self.shim.load(), self.shim.tokenizer
-        if self._tokenizer is None or self._tokenizer[0] is not tokenizer:
-            include = self.prompts.include
-            own = BatchTokenizer(tokenizer, settings, self.overflow, include_prompt=include)
-            self._tokenizer = tokenizer, own
-        return self._tokenizer[1]
-
-    def prompt(self, prompt: str | None = None) -> str:
-        """Return the prompt that is given, or else the default one of the config or the folder."""
-        return self.prompts.find(self.shim.load()) if prompt is None else prompt
-
     def from_bytes(self, bytes_data: bytes) -> "SpanTransformer":
-        """Load what to_bytes gave, in a pipe that has no other model. RAISES (ValueError): if the name is another's."""
+        """Load what to_bytes returned. RAISES (ValueError): if the encoder has another name."""
         super().from_bytes(bytes_data)
-        saved, given = self.attrs["name"], self.shim.name
-        if re.sub(r"\$+", "$", saved) != re.sub(r"\$+", "$", given):  # spaCy reads each "$" doubled
+        saved, name = self.attrs["name"], self.shim.name
+        if re.sub(r"\$+", "$", saved) != re.sub(r"\$+", "$", name):  # spaCy reads each "$" doubled
             raise ValueError(
-                f"The saved transformer is '{saved}', and its config names '{given}', which would be ignored. "
+                f"The saved transformer is '{saved}', and its config names '{name}', which would be ignored. "
                 "Leave the name as it was saved; to use another encoder, make a new pipe with nlp.add_pipe."
             )
         return self
@@ -169,11 +155,8 @@ def is_transformer(node: Model) -> bool:
     return isinstance(node, SpanTransformer) or is_a(node, "TransformerModel")
 
 
-def _is_held(model: Model, X: object, is_train: bool) -> tuple[object, Callable]:
-    """Return the encoder is asked itself, see SpanTransformer.read."""
-    raise NotImplementedError(
-        "The node 'hf-pytorch' holds the weights of a transformer. Call the transformer, which it is part of."
-    )
+def _refuse(model: Model, X: object, is_train: bool) -> tuple[object, Callable]:
+    raise NotImplementedError("Call SpanTransformer.read, or the sentence encoder that the transformer is part of.")
 
 
 def _init(model: Model, X: object = None, Y: object = None) -> None:
@@ -181,7 +164,7 @@ def _init(model: Model, X: object = None, Y: object = None) -> None:
 
 
 def load(model: Model) -> TransformerShim:
-    """Load the weights, unless they are."""
+    """Load the weights of a transformer, unless they are loaded, and return its shim."""
     shim = cast(TransformerShim, model.layers[0].shims[0])
     shim.load()
     if not model.has_dim("nO"):

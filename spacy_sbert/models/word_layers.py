@@ -1,28 +1,36 @@
-"""Token-to-vector layers: word vectors, hashed n-grams, BiLSTM, smooth inverse frequency."""
+"""Token-to-vector layers: word vectors, hashed n-grams, BiLSTM, smooth inverse frequency (SIF)."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import lru_cache, partial
 from pathlib import Path
-from typing import Annotated, Any, TypeAlias, cast
+from typing import Annotated, Any, cast
 
 import numpy
 import torch
 from pydantic import Field
 from spacy.attrs import LOWER
 from spacy.strings import get_string_id
-from spacy.tokens import Doc
+from spacy.tokens import Doc, Span
 from spacy.util import registry
-from spacy.vocab import Vocab
 from thinc.api import ArgsKwargs, HashEmbed, Model, PyTorchShim, torch2xp, xp2torch
 from thinc.types import Floats2d
+from thinc.util import to_numpy
 from torch.nn.utils.rnn import pack_sequence, unpack_sequence
 
-from ..validation import Positive, PositiveFloat, Seed, Width, check_weights, invalid_value_message, validated
-from .static_vectors import SMOOTHING, sif_weights
+from ..validation import (
+    Positive,
+    PositiveFloat,
+    Seed,
+    Width,
+    check,
+    check_weights,
+    invalid_value_message,
+    validated,
+)
 
 Tok2Vec = Model[list[Doc], list[Floats2d]]
-Array: TypeAlias = Any  # of NumPy or CuPy
-FLORET = "floret"  # the mode of vectors that are made of those of subwords
+_Backprop = Callable[[list[Floats2d]], object]
+_FLORET = "floret"  # the mode of vectors that are made of those of subwords
 
 
 @registry.architectures("spacy-sbert.WordVectors.v1")
@@ -35,25 +43,24 @@ def word_vectors(trainable: bool = False) -> Tok2Vec:
     trainable (bool): whether V is a copy of the vocab's vectors that learns, and is saved with the encoder; otherwise
         it is the vocab's own.
     Input: Docs. Output: y, float (tokens, width) each.
-    RAISES (ValueError): on initialisation, if the vocab has no vectors; if trainable, for floret vectors, which have no
-        rows by words; in use, if it has others than it was initialised with.
+    RAISES (ValueError): on initialization, if the vocab has no vectors; if trainable, for floret vectors, which have no
+        rows by words; in use, if it has others than it was initialized with.
     """
     params: dict[str, Any] = {"E": None} if trainable else {}
-    return Model(
-        "word_vectors",
-        partial(_word_vectors, trainable=trainable),
-        init=_init_word_vectors,
-        dims={"nO": None},
-        params=params,
-    )
+    return Model("word_vectors", _word_vectors, init=_init_word_vectors, dims={"nO": None}, params=params)
 
 
-def _word_vectors(
-    model: Tok2Vec, docs: list[Doc], is_train: bool, *, trainable: bool
-) -> tuple[list[Floats2d], Callable[[list[Floats2d]], list[Doc]]]:
-    if not trainable:
-        return [_vectors(model, doc) for doc in docs], lambda d_tokens: docs
-    rows = [_rows(doc, model.get_dim("nO")) for doc in docs]
+def _word_vectors(model: Tok2Vec, docs: list[Doc], is_train: bool) -> tuple[list[Floats2d], _Backprop]:
+    for doc in docs:
+        width, expected = doc.vocab.vectors_length, model.get_dim("nO")
+        if width != expected:
+            raise ValueError(
+                f"The pipeline's vocab has static vectors of {width or 'no'} numbers, and the encoder was made "
+                f"with vectors of {expected}. Load the pipeline with the vectors that it was saved with."
+            )
+    if "E" not in model.param_names:
+        return [_static_vectors(model, doc) for doc in docs], lambda d_tokens: docs
+    rows = [_rows(doc) for doc in docs]
     table: Any = model.get_param("E")
 
     def backprop(d_tokens: list[Floats2d]) -> list[Doc]:
@@ -64,21 +71,21 @@ def _word_vectors(
         model.inc_grad("E", d_table)
         return docs
 
-    return [_known(table, own) for own in rows], backprop
+    return [_look_up(table, own) for own in rows], backprop
 
 
 def _init_word_vectors(model: Tok2Vec, X: list[Doc] | None = None, Y: object = None) -> None:
-    """Learn of the vocab's vectors, unless they are loaded."""
+    """Set the width, and copy the vocab's vectors, unless there is a table."""
     if X is None:
         return
     vectors = X[0].vocab.vectors
     if not vectors.size:
         raise ValueError(
-            "spacy-sbert.WordVectors.v1 looks up static vectors, and the pipeline's vocab has none. Set "
-            "vectors of [initialize] to a pipeline that has them (en_core_web_md, or what python -m spacy init "
-            "vectors writes), or embed hashes: spacy-sbert.NgramHashEmbed.v1."
+            "spacy-sbert.WordVectors.v1 looks up static vectors, and the pipeline's vocab has none. Set vectors of "
+            "[initialize] to a pipeline that has them (en_core_web_md, or one of python -m spacy init vectors), or "
+            "embed hashes: spacy-sbert.NgramHashEmbed.v1."
         )
-    if "E" in model.param_names and vectors.mode == FLORET:
+    if "E" in model.param_names and vectors.mode == _FLORET:
         raise ValueError(
             "trainable = true of spacy-sbert.WordVectors.v1 needs a vector for each word, and floret vectors "
             "are made of those of subwords. Set trainable = false."
@@ -88,40 +95,25 @@ def _init_word_vectors(model: Tok2Vec, X: list[Doc] | None = None, Y: object = N
         model.set_param("E", model.ops.asarray2f(vectors.data, dtype="float32").copy())  # optimizers write in place
 
 
-def _rows(doc: Doc, width: int) -> numpy.ndarray:
-    """Return the row of each token's vector, int64 (tokens,), -1 if it has none.
-
-    It is on the host; spaCy's own look-up leaves it on the device.
-    """
-    _check(doc.vocab, width)
+def _rows(doc: Doc) -> numpy.ndarray:
+    """Return the row of each token's vector, -1 if it has none: int64 (tokens,), on the host, unlike spaCy's own."""
     row_of = doc.vocab.vectors.key2row
     return numpy.array([row_of.get(token.orth, -1) for token in doc], dtype="int64")
 
 
-def _vectors(model: Tok2Vec, doc: Doc) -> Floats2d:
-    vectors, width = doc.vocab.vectors, model.get_dim("nO")
-    rows = None if vectors.mode == FLORET else _rows(doc, width)
-    if rows is not None:
-        return _known(model.ops.asarray2f(vectors.data), rows)
-    _check(doc.vocab, width)
+def _static_vectors(model: Tok2Vec, doc: Doc) -> Floats2d:
+    vectors = doc.vocab.vectors
+    if vectors.mode != _FLORET:
+        return _look_up(model.ops.asarray2f(vectors.data), _rows(doc))
     if not len(doc):
-        return model.ops.alloc2f(0, width)
+        return model.ops.alloc2f(0, model.get_dim("nO"))
     return model.ops.asarray2f(vectors.get_batch([token.text for token in doc]))
 
 
-def _known(table: Array, rows: numpy.ndarray) -> Floats2d:
+def _look_up(table: Any, rows: numpy.ndarray) -> Floats2d:  # noqa: ANN401 (an array of NumPy or CuPy)
     found = table[rows]
     found[numpy.flatnonzero(rows < 0)] = 0
     return found
-
-
-def _check(vocab: Vocab, width: int) -> None:
-    given = vocab.vectors_length
-    if given != width:
-        raise ValueError(
-            f"The pipeline's vocab has static vectors of {given or 'no'} numbers, and the encoder was made "
-            f"with vectors of {width}. Load the pipeline with the vectors that it was saved with."
-        )
 
 
 NgramSize = Annotated[int, Field(ge=0, le=20)]
@@ -150,13 +142,13 @@ def ngram_hash_embed(
         )
     check_weights("rows", rows, rows, width)
     layers: list[Model] = [HashEmbed(width, rows, seed=seed + i) for i in range(bool(words) + bool(ngram_size))]
-    settings = partial(_ngram_hash_embed, words=words, ngram_size=ngram_size)
-    return Model("ngram_hash_embed", settings, init=_init_ngram_hash_embed, layers=layers, dims={"nO": width})
+    forward = partial(_ngram_hash_embed, words=words, ngram_size=ngram_size)
+    return Model("ngram_hash_embed", forward, init=_init_layers, layers=layers, dims={"nO": width})
 
 
 def _ngram_hash_embed(
     model: Tok2Vec, docs: list[Doc], is_train: bool, *, words: bool, ngram_size: int
-) -> tuple[list[Floats2d], Callable[[list[Floats2d]], list[Doc]]]:
+) -> tuple[list[Floats2d], _Backprop]:
     counts = [len(doc) for doc in docs]
     states: Any = model.ops.alloc2f(sum(counts), model.get_dim("nO"))
     if not len(states):
@@ -164,13 +156,12 @@ def _ngram_hash_embed(
     callbacks: list[Callable[[Floats2d], object]] = []
     if words:
         keys = numpy.concatenate([doc.to_array([LOWER]).reshape(-1) for doc in docs if len(doc)])
-        of_words, backprop_words = model.layers[0](model.ops.xp.asarray(keys), is_train)
-        states = of_words
+        states, backprop_words = model.layers[0](model.ops.xp.asarray(keys), is_train)
         callbacks.append(backprop_words)
     if ngram_size:
-        found = [_ngram_keys(token.lower_, ngram_size) for doc in docs for token in doc]
-        lengths = model.ops.asarray1i(cast(Any, [len(own) for own in found]))
-        of_ngrams, backprop_ngrams = model.layers[-1](model.ops.xp.asarray(numpy.concatenate(found)), is_train)
+        of_tokens = [_ngram_keys(token.lower_, ngram_size) for doc in docs for token in doc]
+        lengths = model.ops.asarray1i(cast(Any, [len(own) for own in of_tokens]))
+        of_ngrams, backprop_ngrams = model.layers[-1](model.ops.xp.asarray(numpy.concatenate(of_tokens)), is_train)
         states = states + model.ops.reduce_mean(of_ngrams, lengths)
         callbacks.append(lambda d_states: backprop_ngrams(model.ops.backprop_reduce_mean(d_states, lengths)))
 
@@ -183,14 +174,14 @@ def _ngram_hash_embed(
     return model.ops.xp.split(states, numpy.cumsum(counts)[:-1].tolist()), backprop
 
 
-def _init_ngram_hash_embed(model: Tok2Vec, X: object = None, Y: object = None) -> None:
+def _init_layers(model: Tok2Vec, X: object = None, Y: object = None) -> None:
     for layer in model.layers:
         layer.initialize()
 
 
 @lru_cache(maxsize=100_000)
 def _ngram_keys(word: str, size: int) -> numpy.ndarray:
-    """uint64 (n,): the hash of each n-gram of a word between blanks; of the whole if it is shorter."""
+    """Return the hash of each n-gram of a word between blanks, or of the whole if it is shorter: uint64 (n,)."""
     padded = f" {word} "
     ngrams = [padded[i : i + size] for i in range(max(1, len(padded) - size + 1))]
     return numpy.array([get_string_id(ngram) for ngram in ngrams], dtype="uint64")
@@ -223,31 +214,32 @@ def bilstm_encoder(width: Width = 256, depth: Depth = 1) -> Encode:
 
 
 class _PackedLSTM(torch.nn.LSTM):
-    """An LSTM over sequences that stand one after another: tokens, float (tokens, width), and the length of each."""
+    """An LSTM over sequences one after another: tokens, float (tokens, width), and the length of each."""
 
     def forward(self, tokens: torch.Tensor, lengths: list[int]) -> torch.Tensor:  # type: ignore[override]
         states, _ = super().forward(pack_sequence(tokens.split(lengths), enforce_sorted=False))
         return torch.cat(unpack_sequence(states))
 
 
-def _bilstm(
-    model: Encode, inputs: list[Floats2d], is_train: bool
-) -> tuple[list[Floats2d], Callable[[list[Floats2d]], list[Floats2d]]]:
+def _bilstm(model: Encode, inputs: list[Floats2d], is_train: bool) -> tuple[list[Floats2d], _Backprop]:
     xp, lengths = model.ops.xp, [len(tokens) for tokens in inputs]
     if not any(lengths):
         return inputs, lambda d_states: d_states
     borders = numpy.cumsum(lengths)[:-1].tolist()
     shim = cast(PyTorchShim, model.shims[0])
     tokens = xp2torch(xp.concatenate(inputs), requires_grad=is_train, device=shim.device)
-    given = ArgsKwargs((tokens, [length for length in lengths if length]), {})  # an empty sequence cannot be packed
-    states, backprop = shim(given, is_train)
+    args = tokens, [length for length in lengths if length]  # an empty sequence cannot be packed
+    states, backprop = shim(ArgsKwargs(args, {}), is_train)
 
     def backprop_tokens(d_states: list[Floats2d]) -> list[Floats2d]:
         gradient = xp2torch(xp.concatenate(d_states), device=shim.device)
-        d_given = backprop(ArgsKwargs((states,), {"grad_tensors": gradient}))
-        return xp.split(torch2xp(d_given.args[0]), borders)
+        d_tokens = backprop(ArgsKwargs((states,), {"grad_tensors": gradient})).args[0]
+        return xp.split(torch2xp(d_tokens), borders)
 
     return xp.split(torch2xp(states), borders), backprop_tokens
+
+
+SMOOTHING = 1e-3  # a, of Arora et al. 2017
 
 
 @registry.architectures("spacy-sbert.SmoothInverseFrequencyTok2Vec.v1")
@@ -262,18 +254,16 @@ def smooth_inverse_frequency(tok2vec: Model, counts: str | Path | None = None, a
         weights are saved with the encoder.
     a (float): the smoothing.
     Output: y, float (tokens, width) each. Pooled by "mean" it is the average of the paper; its common component stays.
-    RAISES (ValueError): on initialisation, if there is no file of counts, it is not what it should be, or it counts
+    RAISES (ValueError): on initialization, if there is no file of counts, it is damaged, or it counts
         none of the words of the examples; in use, before that.
     SOURCE: Arora et al. 2017, A Simple but Tough-to-Beat Baseline for Sentence Embeddings, algorithm 1.
     """
+    init, attrs = partial(_init_sif, counts=counts, a=a), {"weights": {}}
     dims: dict[str, int | None] = {"nO": None}
-    settings = partial(_init_sif, counts=counts, a=a)
-    return Model(
-        "smooth_inverse_frequency", _weighted_by_sif, init=settings, layers=[tok2vec], dims=dims, attrs={"weights": {}}
-    )
+    return Model("smooth_inverse_frequency", _weigh, init=init, layers=[tok2vec], dims=dims, attrs=attrs)
 
 
-def _weighted_by_sif(model: Tok2Vec, docs: list[Doc], is_train: bool) -> tuple[list[Floats2d], Callable]:
+def _weigh(model: Tok2Vec, docs: list[Doc], is_train: bool) -> tuple[list[Floats2d], _Backprop]:
     known: dict[str, float] = model.attrs["weights"]
     if not known:
         raise ValueError(
@@ -281,21 +271,19 @@ def _weighted_by_sif(model: Tok2Vec, docs: list[Doc], is_train: bool) -> tuple[l
             "which reads the file of counts, or load a pipeline that has them."
         )
     states, backprop = model.layers[0](docs, is_train)
-    weights = [_column(model, known, doc, of_doc) for doc, of_doc in zip(docs, states, strict=True)]
+    columns = []  # (tokens, 1) of each Doc: words that are not counted weigh 1
+    for doc, of_doc in zip(docs, states, strict=True):
+        weights = numpy.array([known.get(token.lower_, 1.0) for token in doc], dtype=of_doc.dtype)
+        columns.append(model.ops.xp.asarray(weights)[:, None])
 
     def backprop_states(d_tokens: list[Floats2d]) -> object:
-        return backprop([d_doc * of_doc for d_doc, of_doc in zip(d_tokens, weights, strict=True)])
+        return backprop([d_doc * column for d_doc, column in zip(d_tokens, columns, strict=True)])
 
-    return [of_doc * own for of_doc, own in zip(states, weights, strict=True)], backprop_states
+    return [of_doc * column for of_doc, column in zip(states, columns, strict=True)], backprop_states
 
 
 def _init_sif(
-    model: Tok2Vec,
-    X: list[Doc] | None = None,
-    Y: object = None,
-    *,
-    counts: str | Path | None,
-    a: float,
+    model: Tok2Vec, X: list[Doc] | None = None, Y: object = None, *, counts: str | Path | None, a: float
 ) -> None:
     tok2vec = model.layers[0]
     tok2vec.initialize(X=X)
@@ -321,7 +309,53 @@ def _init_sif(
     model.attrs["weights"] = sif_weights(counted, a)
 
 
-def _column(model: Tok2Vec, known: dict[str, float], doc: Doc, states: Floats2d) -> Floats2d:
-    """(tokens, 1): the weight of each token; words that are not counted weigh 1."""
-    found = numpy.array([known.get(token.lower_, 1.0) for token in doc], dtype=states.dtype)
-    return model.ops.xp.asarray(found)[:, None]
+# Static vectors without layers
+
+
+def token_vectors(stretch: Doc | Span) -> tuple[list[str], numpy.ndarray]:
+    """Return the static vectors of the tokens of a Doc or Span, whatever its hooks do.
+
+    RETURNS (n str, float32 (n, width)): the lower-cased tokens that have a vector, and those.
+    """
+    vocab = stretch.vocab
+    kept = [token for token in stretch if vocab.has_vector(token.orth) and not token.is_space]
+    rows = [to_numpy(vocab.get_vector(token.orth)) for token in kept]
+    matrix = numpy.stack(rows) if rows else numpy.zeros((0, vocab.vectors_length))
+    return [token.lower_ for token in kept], matrix.astype("float32", copy=False)
+
+
+def sif_weights(counts: Mapping[str, int], a: float = SMOOTHING) -> dict[str, float]:
+    """Return a / (a + p(w)) of each word, p being its share of all counts; words that are not counted weigh 1.
+
+    counts (Mapping): by lower-cased word. a (float): the smoothing.
+    RAISES (ValueError): if a is not above 0.
+    SOURCE: Arora et al. 2017, A Simple but Tough-to-Beat Baseline for Sentence Embeddings, algorithm 1.
+    """
+    check("a", a, PositiveFloat)
+    total = sum(counts.values())
+    return {word: a / (a + count / total) for word, count in counts.items()}
+
+
+def weighted_mean(stretch: Doc | Span, weights: Mapping[str, float]) -> numpy.ndarray:
+    """1 / |s| sum_{w in s} weight(w) v_w over the tokens of s that have a vector, and 0 where none has.
+
+    weights (Mapping): by lower-cased word; others weigh 1.
+    RETURNS (float64 (width,)).
+    """
+    words, vectors = token_vectors(stretch)
+    if not words:
+        return numpy.zeros(vectors.shape[1])
+    return numpy.array([weights.get(word, 1.0) for word in words]) @ vectors / len(words)
+
+
+def first_component(rows: numpy.ndarray) -> numpy.ndarray:
+    """Return the first right singular vector of rows that are not centred; 0 if all rows are.
+
+    rows (float64 (n, width)). RETURNS (float64 (width,)): of length 1; its sign does not matter.
+    """
+    return first_component_of(rows.T @ rows)
+
+
+def first_component_of(squares: numpy.ndarray) -> numpy.ndarray:
+    """Return first_component of rows by their squares X' X, float64 (width, width)."""
+    return numpy.linalg.eigh(squares)[1][:, -1] if squares.any() else numpy.zeros(len(squares))

@@ -20,12 +20,19 @@ from thinc.util import to_numpy
 
 from ..errors import Errors, Warnings, WarnOnce, warn
 from ..files.serialization import ChecksummedPipe
-from ..models.encode_arguments import EncodeOptions, check_device, check_form, unit_vectors
-from ..models.encoded_docs import EncodedDoc, EncodeSettings, TruncationCounter
+from ..models.encoded_docs import (
+    EncodedDoc,
+    EncodeOptions,
+    EncodeSettings,
+    TruncationCounter,
+    check_device,
+    check_form,
+    unit_vectors,
+)
 from ..models.fingerprint import Fingerprint
 from ..models.hub import warn_if_missing
+from ..models.pooling import SentencePooling
 from ..models.sentence_encoder import SentenceEncoder, is_static_embedding, predict
-from ..models.sentence_pooling import SentencePooling
 from ..models.shim import TransformerShim
 from ..models.spans import SPANS_KEY, members
 from ..models.transformer import SpanTransformer

@@ -21,8 +21,7 @@ from thinc.util import get_array_module, to_numpy
 from ..errors import Errors, Warnings, WarnOnce
 from ..files.serialization import ChecksummedPipe
 from ..losses._common import cross_entropy, mean_square, softmax
-from ..models.encode_arguments import ScoreOptions, check_device, check_form
-from ..models.encoded_docs import TruncationCounter
+from ..models.encoded_docs import ScoreOptions, TruncationCounter, check_device, check_form
 from ..models.heads import sigmoid
 from ..models.hub import warn_if_missing
 from ..models.spans import SPANS_KEY, members

@@ -17,14 +17,13 @@ from transformers import AutoModelForSequenceClassification, PretrainedConfig, P
 from ..errors import Errors
 from ..files.serialization import ChecksummedModel
 from ..losses._common import softmax
+from ..models.engine.backends import GPU_BUDGET
 from ..models.engine.concurrency import prepare_forks
-from ..models.engine.packing import Batch, padded_batches, padded_inputs
-from ..models.engine.runner import CPU_BUDGET, GPU_BUDGET
+from ..models.engine.packing import CPU_BUDGET, Batch, padded_batches, padded_inputs
 from ..models.engine.training import autocast
 from ..models.heads import sigmoid
 from ..models.hub_loading import Source, check_architecture, check_weights, load_weights, position_limit
-from ..models.options import TransformerConfig
-from ..models.sbert_config import TEXT, SentenceTransformersConfig, read_file
+from ..models.sbert_config import TEXT, SentenceTransformersConfig, TransformerConfig, read_file
 from ..models.shim import SETTINGS_FILE, TransformerShim
 from ..models.tokenization import BatchTokenizer, TokenizedBatch, flat, lower_case
 from ..validation import MAX_OUTPUTS, ConfiguredModel, Name, NonNegative, NonNegativeFloat, validated

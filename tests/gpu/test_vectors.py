@@ -62,8 +62,8 @@ def test_packed_rows_are_those_of_the_cpu(use_gpu, gpu_id, kind, precision):
     """Of each family, by the very passes that are rehearsed on meta tensors."""
     from gpu_rehearsal.test_meta_encoder import KINDS, N, make_wordpieces
 
+    from spacy_sbert.models.engine.backends import run
     from spacy_sbert.models.engine.packed_bert import PackedBert
-    from spacy_sbert.models.engine.runner import run
 
     def states(device, precision):
         engine = PackedBert(model.to(device), getattr(torch, precision))

@@ -16,8 +16,9 @@ import numpy
 from gpu_rehearsal.looks import look
 
 _LINES = (Path(__file__).parent / "cupy_names.txt").read_text(encoding="utf8").splitlines()
-NAMES = {line for line in _LINES if line and line[0] not in "#."}
-NDARRAY_NAMES = {line[1:] for line in _LINES if line.startswith(".")}
+_WORDS = {word for line in _LINES if not line.startswith("#") for word in line.split()}
+NAMES = {word for word in _WORDS if not word.startswith(".")}
+NDARRAY_NAMES = {word[1:] for word in _WORDS if word.startswith(".")}
 FROM_HOST = {"array", "asarray", "asanyarray"}  # take what NumPy has
 TAKE_INDICES = {"split", "array_split", "vsplit", "hsplit", "take", "repeat"}  # second argument: may be NumPy's
 BY_SHAPE = {"zeros", "ones", "empty", "eye", "identity", "arange", "linspace"}  # take numbers of the host alone

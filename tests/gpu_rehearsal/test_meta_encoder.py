@@ -8,6 +8,7 @@ import numpy
 import pytest
 import torch
 from gpu_rehearsal.strict_meta import META, StrictCalls, strict_gpu
+from small_models import batch_of
 from thinc.api import Adam
 from transformers import (
     BertConfig,
@@ -23,19 +24,15 @@ from transformers import (
 )
 
 import spacy_sbert
-from spacy_sbert.models.engine import packed_training as cpu_training
-from spacy_sbert.models.engine import runner
-from spacy_sbert.models.engine import training as forward
-from spacy_sbert.models.engine import training as fused_adam
+from spacy_sbert.models.engine import backends, training
 from spacy_sbert.models.engine.packed_bert import PackedBert, is_packable
 from spacy_sbert.models.engine.training import cached_forward, plain_forward
-from spacy_sbert.models.spacy_transformers import is_installed
+from spacy_sbert.models.private import is_installed
 from spacy_sbert.models.span_batch import TokenEmbeddings
-from spacy_sbert.models.tokenization import TokenizedBatch
 from spacy_sbert.reranker.cross_encoder import ClassifierShim
 
 if is_installed():
-    from spacy_sbert.models import shared_batch as padded
+    from spacy_sbert.models import shared_transformer
 
 SIZES = {"vocab_size": 50, "hidden_size": 16, "num_hidden_layers": 2, "num_attention_heads": 2}
 BERT = {**SIZES, "intermediate_size": 24, "max_position_embeddings": 210}
@@ -66,12 +63,12 @@ def precision(request):
 @pytest.fixture(autouse=True)
 def as_on_a_gpu(monkeypatch):
     """Arrays stay what they are, where CuPy would share their memory; autocast is that of StrictCalls."""
-    for module in (forward, runner):
+    for module in (training, backends):
         monkeypatch.setattr(module, "torch2xp", lambda tensor: tensor)
     if is_installed():
-        monkeypatch.setattr(padded, "torch2xp", lambda tensor: tensor)
-        monkeypatch.setattr(padded, "xp2torch", lambda array, device: array.to(device))
-    monkeypatch.setattr(forward, "autocast", lambda device, precision: strict_autocast(precision))
+        monkeypatch.setattr(shared_transformer, "torch2xp", lambda tensor: tensor)
+        monkeypatch.setattr(shared_transformer, "xp2torch", lambda array, device: array.to(device))
+    monkeypatch.setattr(training, "autocast", lambda device, precision: strict_autocast(precision))
 
 
 def strict_autocast(precision):
@@ -88,9 +85,7 @@ def make_model(kind):
 
 def make_wordpieces(with_types=False):
     ids = numpy.random.default_rng(4).integers(0, 50, N)  # padding is spelled, too
-    types = numpy.arange(N) % 2 if with_types else None
-    nothing, special = numpy.zeros(len(LENGTHS), dtype="int64"), numpy.zeros(N, dtype=bool)
-    return TokenizedBatch(numpy.arange(len(LENGTHS)), numpy.array(LENGTHS), ids, types, special, None, nothing)
+    return batch_of(LENGTHS, ids, numpy.arange(N) % 2 if with_types else None)
 
 
 @pytest.mark.parametrize("with_types", [False, True])
@@ -110,11 +105,10 @@ def test_a_run(kind, precision, monkeypatch):
     engine, wordpieces, budgets = PackedBert(make_model(kind), DTYPES[precision]), make_wordpieces(), []
     stock = engine.passes
     engine.passes = lambda *given: budgets.append(given[2]) or stock(*given)
-    for name in ("parallel_map", "_cpu_budget"):
-        monkeypatch.setattr(runner, name, None)  # would be noticed
+    monkeypatch.setattr(backends, "parallel_map", None)  # would be noticed
     with strict_gpu() as gpu:
-        found = list(runner.run(engine, wordpieces))
-    assert budgets == [runner.GPU_BUDGET]
+        found = list(backends.run(engine, wordpieces))
+    assert budgets == [backends.GPU_BUDGET]
     assert sorted(window for part in found for window in part.windows) == list(range(len(LENGTHS)))
     for part in found:
         assert part.values.shape == (part.lengths.sum(), 16)
@@ -126,7 +120,7 @@ def test_a_run(kind, precision, monkeypatch):
 def test_training(kind, precision, mini_batch_size, monkeypatch):
     """With dropout, forwards and backwards; gradients are float32, as the weights are."""
     for name in ("_Linear", "_kept"):
-        monkeypatch.setattr(cpu_training, name, None)  # would be noticed
+        monkeypatch.setattr(training, name, None)  # would be noticed
     model, wordpieces = make_model(kind), make_wordpieces()
     encode = partial(cached_forward, mini_batch_size=mini_batch_size) if mini_batch_size else plain_forward
     with strict_gpu() as gpu:
@@ -150,13 +144,13 @@ def test_the_update():
     for parameter in parameters.values():
         parameter.grad = torch.ones_like(parameter)
     with strict_gpu() as gpu:
-        assert not fused_adam.can_fuse(Adam(0.01, use_averages=False), parameters)
+        assert not training.can_fuse(Adam(0.01, use_averages=False), parameters)
         norm = torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
         model.zero_grad(set_to_none=False)
     assert (norm.shape, norm.device, gpu.uploads) == ((), META, 0)
     here = torch.nn.Parameter(torch.ones(2))
     here.grad = torch.ones(2)
-    assert fused_adam.can_fuse(Adam(0.01, use_averages=False), {(1, "w"): here})
+    assert training.can_fuse(Adam(0.01, use_averages=False), {(1, "w"): here})
 
 
 @pytest.mark.spacy_transformers
@@ -169,7 +163,7 @@ def test_padded_states():
         own = lengths[windows]
         parts.append(TokenEmbeddings(numpy.array(windows), own, torch.ones(int(own.sum()), 16, device=META)))
     with strict_gpu() as gpu:
-        states, backprop = padded.pad_states(wordpieces, parts, 16, META)
+        states, backprop = shared_transformer._pad_states(wordpieces, parts, 16, META)
         d_values = backprop(torch.ones(3, 4, 16))  # as spacy-transformers makes it in another thread
     assert (states.shape, states.dtype, states.device) == ((3, 4, 16), torch.float32, META)
     assert [(each.shape, each.device) for each in d_values] == [((7, 16), META), ((2, 16), META)]
@@ -225,10 +219,9 @@ def test_branches_on_the_device():
         ("models/engine/backends.py", "device == 'cuda'"),  # what "auto" stands for
     }
     assert {file for file, _ in branches() - of_cuda} >= {
-        "models/engine/packed_training.py",
         "models/engine/training.py",
         "models/engine/packed_bert.py",
         "models/private.py",
-        "models/engine/runner.py",
+        "models/engine/backends.py",
         "reranker/shim.py",
     }

@@ -10,8 +10,7 @@ from thinc.api import Ragged, get_current_ops
 from thinc.util import to_numpy
 
 from spacy_sbert.models.heads import ACTIVATIONS, Dense, truncation, unit_length
-from spacy_sbert.models.pooling import POOLING, make_pooling
-from spacy_sbert.models.sentence_pooling import _without_leading
+from spacy_sbert.models.pooling import POOLING, _without_leading, make_pooling
 from spacy_sbert.models.span_batch import in_places
 from spacy_sbert.models.word_layers import bilstm_encoder, ngram_hash_embed, word_vectors
 from spacy_sbert.similarity import cosine, euclidean, manhattan

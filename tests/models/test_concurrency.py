@@ -143,7 +143,7 @@ def test_one_of_two_that_begin_at_once():
     interval = sys.getswitchinterval()
     sys.setswitchinterval(1e-6)
     try:
-        for _ in range(300):
+        for _ in range(100):
             use, barrier, held = EncoderUse(), threading.Barrier(2), []
 
             def begin(use=use, barrier=barrier, held=held):

@@ -5,8 +5,8 @@ import pytest
 import torch
 from torch.nn import functional
 
-from spacy_sbert.models.engine import packed_training as cpu_training
-from spacy_sbert.models.engine.packed_training import attention, dense_gradient, dropout, embedding, linear
+from spacy_sbert.models.engine import training as cpu_training
+from spacy_sbert.models.engine.training import attention, dense_gradient, dropout, embedding, linear
 
 
 @pytest.fixture

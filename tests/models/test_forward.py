@@ -4,12 +4,12 @@ import numpy
 import pytest
 import torch
 from pipelines import HOLDER, TRANSFORMERS, gradients, weights
+from small_models import batch_of
 from thinc.api import SGD, Adam
 from transformers import AutoModel
 
 from spacy_sbert.models.engine import training as forwards
 from spacy_sbert.models.engine.training import cached_forward, plain_forward
-from spacy_sbert.models.tokenization import TokenizedBatch
 
 
 @pytest.fixture
@@ -27,10 +27,7 @@ def make_inputs(n_rows=21):
 def wordpieces_of(inputs):
     """The same without padding."""
     mask = inputs["attention_mask"].bool()
-    lengths, ids = mask.sum(1).numpy(), inputs["input_ids"][mask].numpy()
-    n = len(lengths)
-    special, nothing_cut = numpy.zeros(len(ids), dtype=bool), numpy.zeros(n, dtype="int64")
-    return TokenizedBatch(numpy.arange(n), lengths, ids, None, special, None, nothing_cut)
+    return batch_of(mask.sum(1).numpy(), inputs["input_ids"][mask].numpy())
 
 
 def in_rows(found, inputs):

@@ -7,7 +7,7 @@ import numpy
 import pytest
 import spacy
 import torch
-from small_models import FAMILIES, by_window, make_model, make_rows, make_window
+from small_models import FAMILIES, batch_of, by_window, make_model, make_rows, make_window
 from srsly import cloudpickle
 from thinc.api import Adam
 
@@ -19,23 +19,13 @@ from spacy_sbert.models.engine.int8 import MIN_COSINE, calibrate, int8_bert, rea
 from spacy_sbert.models.engine.packed_bert import LINEARS, PackedBert, layers_of
 from spacy_sbert.models.private import has_int8_product
 from spacy_sbert.models.shim import CALIBRATION_FILE
-from spacy_sbert.models.tokenization import TokenizedBatch
 
 needs_int8 = pytest.mark.skipif(not has_int8_product(), reason="needs PyTorch's int8 products, and AVX-512 VNNI")
 TEXTS = ["A man is eating food.", "the dog cannot", "a b c d e f", "man.", "the food, a dog"] * 3
 
 
 def windows_of(lengths, seed=0):
-    found = [numpy.array(make_window(n, 1, seed + i)[0], dtype="int64") for i, n in enumerate(lengths)]
-    return TokenizedBatch(
-        text_of=numpy.arange(len(found)),
-        lengths=numpy.array(lengths, dtype="int64"),
-        ids=numpy.concatenate(found),
-        type_ids=None,
-        special=numpy.zeros(sum(lengths), dtype=bool),
-        offsets=None,
-        n_cut=numpy.zeros(len(found), dtype="int64"),
-    )
+    return batch_of(lengths, [each for i, n in enumerate(lengths) for each in make_window(n, 1, seed + i)[0]])
 
 
 @pytest.fixture

@@ -6,14 +6,13 @@ from operator import attrgetter
 import numpy
 import pytest
 import torch
-from small_models import FAMILIES, MODELS, SIZES, by_window, make_model, make_rows, make_window
+from small_models import FAMILIES, MODELS, SIZES, batch_of, by_window, make_model, make_rows, make_window
 from transformers import AlbertConfig, AlbertModel, BertConfig, BertModel, DistilBertModel, MPNetModel
 
 from spacy_sbert.models import private as private_torch
 from spacy_sbert.models.engine import packed_bert as families
 from spacy_sbert.models.engine.packed_bert import PackedBert, is_packable
 from spacy_sbert.models.engine.packing import lay_out, on_device
-from spacy_sbert.models.tokenization import TokenizedBatch
 
 WITHOUT_TYPES = (MPNetModel, DistilBertModel)
 
@@ -162,9 +161,8 @@ def test_others_are_not_packable(make):
 @pytest.mark.parametrize(("length", "places"), [(9, 16), (17, 32), (33, 48)])
 def test_a_window_alone_takes_few_places(length, places):
     """Products leave the rest of its row out."""
-    engine, seen, one = PackedBert(make_model("bert"), torch.float32), [], numpy.zeros(1, "int64")
-    ids = numpy.random.default_rng(0).integers(8, 50, length)
-    pieces = TokenizedBatch(one, one + length, ids, None, numpy.zeros(length, bool), None, one)
+    engine, seen = PackedBert(make_model("bert"), torch.float32), []
+    pieces = batch_of([length], numpy.random.default_rng(0).integers(8, 50, length))
     (rows,) = engine.passes(pieces, numpy.arange(1), 2048)
     ids, columns, _, owners = on_device(lay_out(pieces, rows), engine.device)
     expected = engine(ids, columns, None, owners)

@@ -3,6 +3,7 @@
 import numpy
 import pytest
 import torch
+from small_models import batch_of
 from torch.nn import functional
 from transformers import (
     BertConfig,
@@ -17,11 +18,10 @@ from transformers import (
     RobertaModel,
 )
 
-from spacy_sbert.models.engine import packed_training
+from spacy_sbert.models.engine import training
 from spacy_sbert.models.engine.packed_bert import is_packable, layers_of
 from spacy_sbert.models.engine.packing import PLACES_APART
 from spacy_sbert.models.engine.training import plain_forward
-from spacy_sbert.models.tokenization import TokenizedBatch
 
 SIZES = {"vocab_size": 50, "hidden_size": 16, "num_hidden_layers": 2, "num_attention_heads": 2}
 BERT = {**SIZES, "intermediate_size": 24, "max_position_embeddings": 210}
@@ -54,10 +54,7 @@ def make_model(request):
 
 
 def make_wordpieces(lengths):
-    ids = numpy.random.default_rng(4).integers(3, 50, sum(lengths))
-    nothing_cut = numpy.zeros(len(lengths), dtype="int64")
-    special = numpy.zeros(len(ids), dtype=bool)
-    return TokenizedBatch(numpy.arange(len(lengths)), numpy.array(lengths), ids, None, special, None, nothing_cut)
+    return batch_of(lengths, numpy.random.default_rng(4).integers(3, 50, sum(lengths)))
 
 
 def gradients(model):
@@ -113,8 +110,8 @@ def test_dropout_is_where_hugging_face_has_it(make_model, monkeypatch):
     """Where each window fills a row, both draw the same with PyTorch's dropout."""
     model = make_model(0.3)
     with monkeypatch.context() as patched:
-        patched.setattr(packed_training, "dropout", lambda module, x: module(x))
-        patched.setattr(packed_training, "attention", attention_of_pytorch)
+        patched.setattr(training, "dropout", lambda module, x: module(x))
+        patched.setattr(training, "attention", attention_of_pytorch)
         assert_alike(ours(model, ALONE), of_hugging_face(model, ALONE))
     given = ours(model, ALONE)
     assert not torch.allclose(given[0], ours(model.eval(), ALONE)[0], atol=0.1)
@@ -149,14 +146,14 @@ def test_frozen_parts_have_no_gradient(make_model):
 def test_products_are_of_few_shapes(make_model, monkeypatch):
     """Each new one costs memory for good, see passes."""
     model, seen = make_model(0.0), set()
-    linear, of_layers = packed_training.linear, [module for parts in layers_of(model) for module in parts.linear]
+    linear, of_layers = training.linear, [module for parts in layers_of(model) for module in parts.linear]
 
     def watch(module, x):
         if module in of_layers:
             seen.add(x.shape[:-1])
         return linear(module, x)
 
-    monkeypatch.setattr(packed_training, "linear", watch)
+    monkeypatch.setattr(training, "linear", watch)
     draw = numpy.random.default_rng(0)
     for _ in range(8):
         ours(model, draw.integers(1, 110, 8).tolist(), "bfloat16")

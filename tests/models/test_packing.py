@@ -89,14 +89,6 @@ def test_places_come_in_few_numbers():
     assert [places_for(n) for n in (1, 16, 17, 24, 64, 65, 120, 128)] == [16, 16, 32, 32, 64, 128, 128, 128]
 
 
-def test_no_pass_is_beyond_the_budget():
-    lengths = sentence_lengths()
-    longest = WIDTHS_APART * math.ceil(lengths.max() / WIDTHS_APART)
-    for budget, n_threads in ((64, 1), (500, 2), (2048, 3), (10**6, 4)):
-        passes = packed_batches(lengths, numpy.arange(len(lengths)), budget, at_a_time=n_threads)
-        assert max(n_rows * width for n_rows, width in (one.shape for one in passes)) <= max(budget, longest)
-
-
 def test_passes_of_many_batches_are_of_few_shapes():
     """Each new shape costs memory for good: kernels of oneDNN."""
     draw = numpy.random.default_rng(0)

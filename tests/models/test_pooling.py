@@ -1,9 +1,35 @@
+"""Pooling: wordpieces to windows, windows to rows, by hand and by finite differences; empty rows, half precision."""
+
 import numpy
 import pytest
+import torch
 from gradients import finite_differences, relative_error
-from thinc.api import Ragged
+from thinc.api import Model, NumpyOps, Ragged, chain
+from transformers.file_utils import ModelOutput
 
-from spacy_sbert.models.pooling import POOLING, make_pooling
+from spacy_sbert.models.encoded_docs import EncodeSettings
+from spacy_sbert.models.heads import Dense, truncation, unit_length
+from spacy_sbert.models.pooling import (
+    POOLING,
+    SentencePooling,
+    _row_sums,
+    _row_vectors,
+    _without_leading,
+    make_pooling,
+)
+from spacy_sbert.models.private import is_installed
+from spacy_sbert.models.sbert_config import SentenceTransformersConfig
+from spacy_sbert.models.sentence_encoder import listening_encoder, predict
+from spacy_sbert.models.span_batch import SpanBatch
+
+if is_installed():
+    from spacy_transformers.data_classes import TransformerData
+
+    from spacy_sbert.models.shared_transformer import PaddedBatch
+
+OPS, RNG = NumpyOps(), numpy.random.default_rng(0)
+
+# Wordpieces to windows
 
 STATES = numpy.array([[1.0, -2.0], [3.0, -4.0], [5.0, 6.0], [7.0, 0.0], [-9.0, 1.0]])
 LENGTHS = numpy.array([2, 3], dtype="i")
@@ -28,8 +54,7 @@ def test_pooling_by_hand(name):
 
 @pytest.mark.parametrize("name", BY_HAND)
 def test_pooling_gradient(name):
-    rng = numpy.random.default_rng(0)
-    states, upstream = rng.normal(size=(44, 4)), rng.normal(size=(3, 4 * len(name.split("+"))))
+    states, upstream = RNG.normal(size=(44, 4)), RNG.normal(size=(3, 4 * len(name.split("+"))))
     lengths = numpy.array([3, 40, 1], dtype="i")  # sums are made of stretches of 16
     layer = make_pooling(name)
     _, backprop = layer.begin_update(Ragged(states, lengths))
@@ -43,3 +68,177 @@ def test_the_gradient_of_a_maximum_goes_to_the_first():
     states = numpy.array([[1.0], [2.0], [2.0]])
     _, backprop = make_pooling("max").begin_update(Ragged(states, numpy.array([3], dtype="i")))
     assert backprop(numpy.ones((1, 1))).dataXd.tolist() == [[0.0], [1.0], [0.0]]
+
+
+def make_rows(lengths, width=384):
+    rng = numpy.random.default_rng(5)
+    return (rng.normal(size=(sum(lengths), width)) + rng.normal(size=width)).astype("float32")
+
+
+def sums(states, lengths):
+    return _row_sums(OPS, states, numpy.array(lengths, dtype="int32"))
+
+
+@pytest.mark.parametrize("lengths", [[5, 16, 1], [17], [3, 40, 0, 16, 32, 33, 0], [130, 7], [256]])
+def test_sums_have_the_bits_of_a_padded_batch_of_pytorch(lengths):
+    states = make_rows(lengths)
+    rows = torch.from_numpy(states).split(lengths)
+    padded = torch.nn.utils.rnn.pad_sequence(rows, batch_first=True)
+    assert numpy.array_equal(sums(states, lengths), padded.sum(dim=1).numpy())
+
+
+def test_sums_of_long_rows_are_close_to_exact():
+    states, lengths = make_rows([512]), numpy.array([512], dtype="int32")
+    exact = states.astype("float64").sum(axis=0)
+    one_by_one = abs(OPS.reduce_sum(states, lengths)[0] - exact).max()
+    assert abs(sums(states, [512])[0] - exact).max() < 0.5 * one_by_one
+
+
+@pytest.mark.parametrize("name", ["mean", "mean_sqrt_len", "weightedmean"])
+def test_a_row_of_nothing_is_zero(name):
+    states, lengths = make_rows([20, 0, 3], width=4), numpy.array([20, 0, 3], dtype="int32")
+    pooled = make_pooling(name).predict(Ragged(states, lengths))
+    assert not pooled[1].any() and numpy.isfinite(pooled).all() and pooled[[0, 2]].any()
+
+
+def test_leading_wordpieces_are_left_out():
+    states = numpy.arange(14.0).reshape(7, 2)
+    kept, lengths, backprop = _without_leading(states, numpy.array([4, 1, 2]), 2)
+    assert kept.tolist() == [states[2].tolist(), states[3].tolist(), states[4].tolist(), states[6].tolist()]
+    assert lengths.tolist() == [2, 1, 1]  # never none
+    assert backprop(numpy.ones((4, 2)))[:, 0].tolist() == [0, 0, 1, 1, 1, 0, 1]
+
+
+# Windows to rows
+
+ROW_OF = numpy.array([0, 0, 0, 1, 2, 3, 3, 4])  # three windows, one, one, two, one
+WEIGHTS = numpy.array([22, 22, 6, 3, 0, 5, 0, 1])  # the third row has no text, nor has the last window of the fourth
+
+
+def vectors_of(windows, row_of=ROW_OF, weights=WEIGHTS, normalize=False, is_train=False):
+    return _row_vectors(OPS, [unit_length()] if normalize else [], windows, row_of, weights, is_train=is_train)
+
+
+@pytest.mark.parametrize("normalize", [False, True])
+def test_each_row_is_the_average_of_its_windows(normalize):
+    windows = RNG.normal(size=(8, 5)).astype("float32")
+    given, _ = vectors_of(windows, normalize=normalize)
+    assert given.shape == (5, 5) and given.dtype == numpy.float32
+    for row in range(5):
+        own = row == ROW_OF
+        expected = numpy.zeros(5)
+        if WEIGHTS[own].any():
+            expected = numpy.average(windows[own], axis=0, weights=WEIGHTS[own])
+            expected = expected / numpy.linalg.norm(expected) if normalize else expected
+        assert given[row] == pytest.approx(expected, abs=1e-6)
+
+
+@pytest.mark.parametrize("normalize", [False, True])
+@pytest.mark.parametrize("n_rows", [8, 5])
+def test_gradient_of_windows(n_rows, normalize):
+    """With a row for each window, too, which takes another way."""
+    row_of = ROW_OF if n_rows == 5 else numpy.arange(8)
+    windows, upstream = RNG.normal(size=(8, 3)), RNG.normal(size=(n_rows, 3))
+
+    def value(x):
+        return float((vectors_of(x, row_of, normalize=normalize)[0] * upstream).sum())
+
+    _, backprop = vectors_of(windows, row_of, normalize=normalize, is_train=True)
+    given = backprop(upstream)
+    assert given.dtype == numpy.float64
+    assert relative_error(given, finite_differences(value, windows)) < 1e-6
+    assert not given[WEIGHTS == 0].any() and given[WEIGHTS > 0].all()
+
+
+def test_rows_through_layers():
+    """Windows averaged, two dense layers, truncation; a row without text stays zero in spite of the bias."""
+    layers = [chain(Dense(3, 4), Dense(4, 4, activation="identity")), truncation(2)]
+    layers[0].initialize()
+    for node in layers[0].walk():
+        for name in node.param_names:
+            node.set_param(name, RNG.normal(size=node.get_param(name).shape))
+    windows, row_of, weights = RNG.normal(size=(4, 3)), numpy.array([0, 0, 1, 2]), numpy.array([1, 3, 0, 2])
+    upstream = RNG.normal(size=(3, 2))
+
+    def vectors(of):
+        return _row_vectors(OPS, layers, of, row_of, weights, is_train=True)
+
+    given, backprop = vectors(windows)
+    average = (windows[:1] + 3 * windows[1:2]) / 4
+    assert numpy.allclose(given[0], layers[0].predict(average)[0, :2])
+    assert not given[1].any()
+    expected = finite_differences(lambda of: float((vectors(of)[0] * upstream).sum()), windows)
+    assert relative_error(backprop(upstream), expected) < 1e-6
+
+
+# The whole way, from the output of a shared transformer
+
+MASK = numpy.array([[1, 1, 1, 1], [1, 1, 1, 0], [1, 1, 0, 0], [1, 1, 0, 0]], dtype="float32")
+ROWS = SpanBatch(
+    spans=numpy.array([[0, 3], [3, 5], [5, 6]]),
+    row_of=numpy.array([0, 0, 1, 2]),  # the first Span has two windows
+    window_weights=numpy.array([2, 1, 1, 0]),  # the last row has special tokens alone
+    n_cut=numpy.zeros(3, dtype="int64"),
+    settings=SentenceTransformersConfig("x"),
+    characters=numpy.zeros((3, 2), dtype="int64"),
+)
+
+
+def data(states):
+    n, width, _ = states.shape
+    ids = numpy.zeros((n, width), dtype="i")
+    characters = numpy.zeros((n, width, 2), dtype="int32")
+    batch = PaddedBatch([["x"] * width] * n, ids, MASK, [], None, rows=ROWS, characters=characters)
+    align = Ragged(numpy.array([1, 5, 9], dtype="i"), numpy.array([1, 1, 0, 1, 0, 0], dtype="i"))
+    return TransformerData(batch, ModelOutput(last_hidden_state=states), align)
+
+
+def listening(pooling, normalize):
+    """An encoder that gets TransformerData in place of Docs."""
+    source = Model("given", lambda model, datas, is_train: (datas, lambda d_datas: d_datas))
+    return listening_encoder(source, SentencePooling(pooling, normalize))
+
+
+@pytest.mark.spacy_transformers
+@pytest.mark.parametrize("normalize", [False, True])
+@pytest.mark.parametrize("pooling", POOLING)
+def test_gradient_of_states(pooling, normalize):
+    states, upstream = RNG.normal(size=(4, 4, 3)), RNG.normal(size=(3, 3))
+    layer = listening(pooling, normalize)
+    (encoded, empty), backprop = layer.begin_update([data(states), TransformerData.empty()])
+    assert encoded.vectors.shape == (3, 3) and empty.vectors.shape == (0, 3)
+
+    def value(x):
+        return float((layer.begin_update([data(x)])[0][0].vectors * upstream).sum())
+
+    (given,) = backprop([upstream, numpy.zeros((0, 3))])  # none for the empty Doc
+    gradient = given.model_output["last_hidden_state"]
+    assert relative_error(gradient, finite_differences(value, states)) < 1e-6
+    assert not gradient[3].any(), "a row without text learns nothing"
+    assert not gradient[MASK == 0].any(), "nor does padding"
+
+
+@pytest.mark.spacy_transformers
+def test_padding_on_the_left():
+    states = numpy.arange(12, dtype="float32").reshape(1, 4, 3)
+    given = data(numpy.zeros((4, 4, 3)))
+    given.wordpieces = given.wordpieces[3:]
+    given.wordpieces.attention_mask = numpy.array([[0, 0, 1, 1]], dtype="float32")
+    given.wordpieces.rows.window_weights = numpy.array([1])
+    given.model_output["last_hidden_state"] = states
+    given.align = Ragged(numpy.array([2, 3], dtype="i"), numpy.array([1, 1], dtype="i"))
+    (encoded,) = predict(listening("cls", False), [given], EncodeSettings(token_vectors=False))
+    assert encoded.vectors.tolist() == [[6.0, 7.0, 8.0]]
+
+
+@pytest.mark.spacy_transformers
+@pytest.mark.parametrize("pooling", POOLING)
+def test_half_precision_states(pooling):
+    half = RNG.normal(size=(4, 4, 3)).astype("float16")
+    layer = listening(pooling, True)
+    (expected,) = predict(layer, [data(half.astype("float32"))], EncodeSettings(token_vectors=False))
+    (encoded,), backprop = layer.begin_update([data(half)])
+    assert encoded.vectors.dtype == numpy.float32
+    assert numpy.array_equal(encoded.vectors, expected.vectors)
+    (given,) = backprop([encoded.vectors])
+    assert given.model_output["last_hidden_state"].dtype == numpy.float16, "PyTorch wants the dtype of its output"

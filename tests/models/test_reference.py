@@ -8,8 +8,7 @@ from sentence_transformers import SentenceTransformer
 from sentence_transformers.sentence_transformer.modules import Pooling, Transformer
 from transformers import BertTokenizerFast, DistilBertConfig, DistilBertModel
 
-from spacy_sbert.models.text_encoders import _budget_of
-from spacy_sbert.pipeline.listeners import find_transformer
+from spacy_sbert.models.text_encoders import texts_budget
 
 WORDS = ["a", "man", "is", "eating", "food", "the", "cat", "sat", "on", "the", "mat", "and", "he", "ran", "fast"]
 
@@ -87,11 +86,10 @@ def test_training_is_that_of_float32(make_nlp, examples, encoder):
 def test_no_budget_beside_it(make_nlp):
     with pytest.raises(ValueError, match='max_batch_items = 100 and precision = "reference" do not go together'):
         make_pipeline(make_nlp, max_batch_items=100)
-    pipe = make_pipeline(make_nlp).get_pipe("sbert")
-    transformer = find_transformer(pipe.name, pipe.model)
+    encoder = make_pipeline(make_nlp).get_pipe("sbert").text_encoder()
     with pytest.raises(ValueError, match='max_batch_items = 64 and precision = "reference"'):
-        _budget_of(transformer, 64, [])
-    assert _budget_of(transformer, 0, []) > 0
+        texts_budget(encoder, 64, [])
+    assert texts_budget(encoder, 0, []) > 0
 
 
 def test_not_for_pairs(make_nlp, tiny_bert):

@@ -81,14 +81,17 @@ def reranker(folder, trust):
 NEEDS = pytest.mark.spacy_transformers
 
 
-@pytest.mark.parametrize("load", [own, pytest.param(shared, marks=NEEDS), pytest.param(tok2vec, marks=NEEDS), reranker])
 @pytest.mark.parametrize(
-    ("trust", "file", "changes"),
+    ("load", "trust", "file", "changes"),
     [
-        (True, "config.json", {}),
-        (False, "tokenizer_config.json", {}),
-        (True, "tokenizer_config.json", {"model_type": "own_bert"}),
-        (False, "config.json", {"model_type": "own_bert"}),
+        (own, True, "config.json", {}),
+        (own, False, "tokenizer_config.json", {}),
+        (own, True, "tokenizer_config.json", {"model_type": "own_bert"}),
+        (own, False, "config.json", {"model_type": "own_bert"}),
+        pytest.param(shared, True, "config.json", {}, marks=NEEDS),
+        pytest.param(tok2vec, False, "tokenizer_config.json", {}, marks=NEEDS),
+        (reranker, True, "tokenizer_config.json", {"model_type": "own_bert"}),
+        (reranker, False, "config.json", {}),
     ],
 )
 def test_code_of_a_folder_is_not_run(coded, marker, load, trust, file, changes):

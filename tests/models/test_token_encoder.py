@@ -9,9 +9,8 @@ from spacy.tokens import Doc
 from thinc.api import Model, fix_random_seed
 from thinc.types import Ragged
 
-from spacy_sbert.models.pooling import POOLING, make_pooling
+from spacy_sbert.models.pooling import POOLING, SentencePooling, make_pooling
 from spacy_sbert.models.sentence_encoder import sentence_encoder
-from spacy_sbert.models.sentence_pooling import SentencePooling
 from spacy_sbert.models.spans import sentence_spans
 from spacy_sbert.models.tok2vec_encoder import Tok2VecEncoder
 

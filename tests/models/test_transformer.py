@@ -9,7 +9,7 @@ import spacy
 import srsly
 from transformers import BertTokenizer
 
-from spacy_sbert.models.options import TransformerConfig
+from spacy_sbert.models.sbert_config import TransformerConfig
 from spacy_sbert.models.shim import SETTINGS_FILE, TransformerShim
 from spacy_sbert.models.transformer import SpanTransformer
 

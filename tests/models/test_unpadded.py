@@ -8,12 +8,12 @@ import numpy
 import pytest
 import srsly
 
-from spacy_sbert.models.spacy_transformers import is_installed
+from spacy_sbert.models.private import is_installed
 
 if is_installed():
     from spacy_transformers.data_classes import TransformerData
 
-    from spacy_sbert.models import shared_batch as unpadded
+    from spacy_sbert.models import shared_transformer as unpadded
 
 pytestmark = pytest.mark.spacy_transformers
 
@@ -24,8 +24,8 @@ TEXTS = ["A man is eating food. He cannot go.", "", "The cat sat on the mat.", "
 def paddings(monkeypatch):
     """Counts how often a batch is padded."""
     calls = []
-    pad = unpadded.pad_states
-    monkeypatch.setattr(unpadded, "pad_states", lambda *args: calls.append(1) or pad(*args))
+    pad = unpadded._pad_states
+    monkeypatch.setattr(unpadded, "_pad_states", lambda *args: calls.append(1) or pad(*args))
     return calls
 
 

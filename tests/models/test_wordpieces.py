@@ -9,13 +9,13 @@ from pipelines import MAX_LENGTH, MINILM, TRANSFORMERS, make_example
 from transformers import AutoModel, AutoTokenizer, BertTokenizer
 
 from spacy_sbert.models.hub import resolve
+from spacy_sbert.models.private import is_installed
 from spacy_sbert.models.sbert_config import SentenceTransformersConfig
-from spacy_sbert.models.spacy_transformers import is_installed
 from spacy_sbert.models.spans import _get_sentence_spans
 from spacy_sbert.models.tokenization import BatchTokenizer, TokenizedBatch
 
 if is_installed():
-    from spacy_sbert.models.shared_batch import SharedBatch
+    from spacy_sbert.models.shared_transformer import SharedBatch
 
 LONG = "the cat sat on a mat he is eating food " * 6  # 60 wordpieces
 
@@ -29,7 +29,7 @@ def rows(nlp, tokenizer, texts, overflow="truncate", max_length=MAX_LENGTH):
     spans = _get_sentence_spans(docs, unit="doc", spans_key="sbert")
     own = BatchTokenizer(tokenizer, SentenceTransformersConfig("x", max_length), overflow)
     shared = SharedBatch(own, spans)
-    return shared.nested(spans), *shared.padded()
+    return shared.nested(spans), *shared.padded
 
 
 @pytest.fixture(params=["fast", "slow"])
@@ -42,7 +42,7 @@ def test_a_cut_row_keeps_its_final_sep(make_nlp, tokenizer):
     spans, batch, _ = rows(make_nlp(), tokenizer, [LONG, "dog"])
     assert batch.input_ids.shape == (2, MAX_LENGTH)
     assert batch.strings[0][0] == "[CLS]" and batch.strings[0][-1] == "[SEP]"
-    assert batch.n_text.tolist() == [22, 1] and batch.n_cut.tolist() == [60 - 22, 0]
+    assert batch.rows.window_weights.tolist() == [22, 1] and batch.rows.n_cut.tolist() == [60 - 22, 0]
     assert batch.lengths == [24, 3]
     assert [len(doc_spans) for doc_spans in spans] == [1, 1]
 
@@ -62,7 +62,7 @@ def test_lower_case_keeps_characters_in_place(make_nlp, tiny_bert):
     settings = SentenceTransformersConfig("x", MAX_LENGTH, lowercase=True)
     spans = _get_sentence_spans(docs, unit="doc", spans_key="sbert")
     tokenizer = BatchTokenizer(AutoTokenizer.from_pretrained(tiny_bert), settings, "truncate")
-    batch, align = SharedBatch(tokenizer, spans).padded()
+    batch, align = SharedBatch(tokenizer, spans).padded
     pieces = [piece for row in batch.strings for piece in row]
     starts = numpy.cumsum(align.lengths) - align.lengths
     assert [pieces[align.dataXd[starts[i]]] for i in (1, 2, 3, 4)] == ["a", "man", "the", "dog"]
@@ -72,8 +72,8 @@ def test_lower_case_keeps_characters_in_place(make_nlp, tiny_bert):
 def test_windows_hold_every_wordpiece_once(make_nlp, tokenizer):
     spans, batch, _ = rows(make_nlp(), tokenizer, ["dog", LONG], "windows")
     assert [len(doc_spans) for doc_spans in spans] == [1, 3]
-    assert batch.n_text.tolist() == [1, 22, 22, 16] and not batch.n_cut.any()
-    assert batch.spans[:, 0].tolist() == [0, 1, 1, 1]
+    assert batch.rows.window_weights.tolist() == [1, 22, 22, 16] and not batch.rows.n_cut.any()
+    assert batch.rows.row_of.tolist() == [0, 1, 1, 1]
     pieces = [p for row in batch.strings[1:] for p in row if p not in ("[CLS]", "[SEP]", "[PAD]")]
     assert pieces == tokenizer.tokenize(LONG)
     assert all(row[0] == "[CLS]" and "[SEP]" in row for row in batch.strings)
@@ -270,7 +270,10 @@ def test_fast_and_slow_tokenizers_agree(make_nlp, tiny_bert):
             for cls in (AutoTokenizer, BertTokenizer)
         )
         assert numpy.array_equal(fast.input_ids, slow.input_ids)
-        assert numpy.array_equal(fast.n_text, slow.n_text) and numpy.array_equal(fast.spans, slow.spans)
+        assert all(
+            numpy.array_equal(getattr(fast.rows, name), getattr(slow.rows, name))
+            for name in ("window_weights", "spans")
+        )
         assert numpy.array_equal(fast_align.lengths, slow_align.lengths)
         assert numpy.array_equal(fast_align.dataXd, slow_align.dataXd)
 

@@ -5,7 +5,7 @@ import pytest
 import torch
 from thinc.api import NumpyOps
 
-from spacy_sbert.models.encode_arguments import check_device
+from spacy_sbert.models.encoded_docs import check_device
 from spacy_sbert.models.text_encoders import TransformerTextEncoder
 from spacy_sbert.similarity import unit_length
 

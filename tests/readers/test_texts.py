@@ -2,7 +2,8 @@
 
 import pytest
 
-from spacy_sbert.cli.visualize import _read_document, read_texts
+from spacy_sbert.cli.visualize import read_texts
+from spacy_sbert.files.text_lines import read_lines
 
 
 def test_files_without_columns(tmp_path):
@@ -15,4 +16,4 @@ def test_files_without_columns(tmp_path):
     assert read_texts(tmp_path / "table.txt", column="text", label="kind") == (["One.", "Two."], ["x", "y"])
     (tmp_path / "bad.txt").write_bytes(b"One.\n\xff\n")
     with pytest.raises(ValueError, match=r"bad\.txt, line 2: not UTF-8"):
-        _read_document(tmp_path / "bad.txt")
+        list(read_lines(tmp_path / "bad.txt"))

@@ -14,11 +14,11 @@ from made_data import HashedSource, write_benchmark
 from writers import in_time
 
 from spacy_sbert.bulk import encode_file
-from spacy_sbert.cli.visualize import _read_document, read_texts
+from spacy_sbert.cli.visualize import read_texts
 from spacy_sbert.evaluation import Settings, evaluate, evaluate_suites
 from spacy_sbert.evaluation.results import read_results
 from spacy_sbert.files.serialization import read_arrays
-from spacy_sbert.files.text_lines import read_counts
+from spacy_sbert.files.text_lines import read_counts, read_lines
 from spacy_sbert.meta.fit import read_sentences
 from spacy_sbert.readers import PairCorpus, convert
 from spacy_sbert.readers.datasets import read_arguments
@@ -67,7 +67,7 @@ def readers(nlp, folder):
     yield "mine", LINES, lambda path: mine_texts(sbert, path)
     yield "cluster", LINES, lambda path: cluster_texts(sbert, path)
     yield "visualize", LINES, lambda path: read_texts(path)
-    yield "visualize --sentences", ("a.txt",), _read_document
+    yield "visualize --sentences", ("a.txt",), lambda path: list(read_lines(path))
     yield "fit-meta", ("a.txt", "a.jsonl"), lambda path: next(read_sentences(path))
     yield "word counts", ("a.txt",), read_counts
     yield "arguments", ("ArgPairs_GC.csv",), lambda path: read_arguments(path, "afs")

@@ -1,39 +1,41 @@
-"""The encoder as it is when nobody trains: packed or in half precision, and made anew when its weights change."""
+"""Inference backends (packed, padded, half precision, int8): batches of a budget, rebuilt when weights change."""
 
+import math
 import warnings
+from collections.abc import Iterator
 from copy import deepcopy
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from functools import partial
+from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 import numpy
 import torch
+from thinc.api import torch2xp
+from thinc.types import Floats2d
 
 from ...errors import Warnings
-from ..options import INT8, REFERENCE
+from ..hub_loading import Network
 from ..private import has_bfloat16_arithmetic, has_int8_product, lacks_bfloat16_arithmetic, uses_amx, version_of
+from ..sbert_config import INT8, REFERENCE
+from ..span_batch import TokenEmbeddings
 from ..tokenization import TokenizedBatch
-from ..versions import Network
-from .concurrency import LOADING
+from .concurrency import LOADING, parallel_map
 from .packed_bert import PackedBert, is_packable
-from .packing import Batch, padded_batches, padded_inputs, reference_batches
-from .runner import Backend
+from .packing import CPU_BUDGET, Batch, padded_batches, padded_inputs, ragged_arange, reference_batches
 
 if TYPE_CHECKING:
     from .int8 import Calibration
 
 ENOUGH = 2048  # wordpieces that a calibration by itself wants
+_SMALLEST_BUDGET = 512  # less is not worth a thread
+GPU_BUDGET = 32768
 
 
 def resolve_precision(precision: str, device: str) -> str:
-    """Resolve the precision "auto" or "int8" for a device.
+    """Resolve the precision "auto" or "int8" for a device, "cpu" or "cuda"; others are returned as they are.
 
-    "auto" is half precision if the device has its own arithmetic for it. "int8" stays on CPUs where it is the fastest:
-    with AVX-512 VNNI but without AMX, whose products take less time than rounding. Elsewhere it is "auto".
-
-    precision (str): what was asked for.
-    device (str): "cpu" or "cuda".
-    RETURNS (str): bfloat16 on a CPU with AVX-512 BF16 or AMX and on GPUs since Ampere, float16 on other GPUs, else
-        float32; int8 as said; what was given, if it is neither.
+    "auto" is half precision if the device has its own arithmetic for it: bfloat16 on a CPU with AVX-512 BF16 or AMX and
+    on GPUs since Ampere, float16 on other GPUs, else float32. "int8" stays on CPUs where it is the fastest: with
+    AVX-512 VNNI but without AMX, whose products take less time than rounding. Elsewhere it is "auto".
     """
     if precision == INT8 and device == "cpu" and has_int8_product() and not uses_amx():
         return INT8
@@ -50,31 +52,35 @@ def warn_of_slow(precision: str, device: str) -> None:
         warnings.warn(Warnings.SLOW_BFLOAT16, stacklevel=2)
 
 
-@dataclass(frozen=True)
 class HFBackend:
-    """A Hugging Face model, of whatever kind, on rows of similar length.
+    """A Hugging Face model of any kind, in evaluation mode, on rows of similar length.
 
-    model: in evaluation mode where it is used.
+    merges_equal: whether equal windows are encoded once. in_parallel: whether several threads may encode at a time:
+    some models keep things of a pass that another thread would change.
     """
 
-    model: Network
     merges_equal = True
-    in_parallel = False  # some models keep things of a pass that another thread would change
+    in_parallel = False
+
+    def __init__(self, model: Network):
+        self.model = model
 
     @property
     def device(self) -> torch.device:
         return self.model.device
 
     def passes(self, wordpieces: TokenizedBatch, windows: numpy.ndarray, budget: int) -> list[Batch]:
+        """Return the passes that encode some windows, int64 (k,), each of at most so many wordpieces."""
         return padded_batches(wordpieces.lengths, windows, budget)
 
-    @torch.no_grad()  # what some models keep of a pass would be of no use to training in inference mode
+    @torch.no_grad()  # in inference mode training could not use what some models keep of a pass
     def encode(self, wordpieces: TokenizedBatch, rows: Batch) -> torch.Tensor:
+        """Return the states of a pass, float (rows * width, hidden)."""
         inputs = padded_inputs(self.model, wordpieces, self.device, rows)
         return self.model(**inputs).last_hidden_state.flatten(0, 1)
 
 
-class _Reference(HFBackend):
+class _ReferenceBackend(HFBackend):
     """A Hugging Face model in the batches of sentence-transformers: to the last bit as it encodes."""
 
     merges_equal = False
@@ -83,10 +89,49 @@ class _Reference(HFBackend):
         return reference_batches(wordpieces)
 
 
+Backend: TypeAlias = HFBackend | PackedBert
+
+
+def run(engine: Backend, wordpieces: TokenizedBatch, *, budget: int = 0) -> Iterator[TokenEmbeddings]:
+    """Encode windows, each once, in whatever order is quick.
+
+    budget (int): the most wordpieces in a forward pass, padding included, but a row at least; 0 for what suits the
+        device. It has no effect on "reference", which has batches of its own.
+    """
+    on_cpu = engine.device.type == "cpu"
+    if not budget:  # on a CPU a pass for each thread, as far as it is worth it: more and smaller ones take longer
+        share = max(_SMALLEST_BUDGET, math.ceil(len(wordpieces.ids) / torch.get_num_threads()))
+        budget = min(CPU_BUDGET, share) if on_cpu else GPU_BUDGET
+    equal = _equal_windows(wordpieces) if engine.merges_equal else {i: [i] for i in range(len(wordpieces.lengths))}
+    passes = engine.passes(wordpieces, numpy.fromiter(equal, dtype="int64"), budget)
+    map_passes = parallel_map if engine.in_parallel and on_cpu and len(passes) > 1 else map
+    for done, states in zip(passes, map_passes(partial(engine.encode, wordpieces), passes), strict=True):
+        same = [equal[window] for window in done.windows.tolist()]
+        windows = numpy.concatenate(same)
+        lengths = wordpieces.lengths[windows]
+        places = ragged_arange(numpy.repeat(done.starts, [len(each) for each in same]), lengths)
+        values = states[torch.from_numpy(places).to(engine.device)].float()
+        yield TokenEmbeddings(windows, lengths, cast(Floats2d, torch2xp(values)))
+
+
+def _equal_windows(wordpieces: TokenizedBatch) -> dict[int, list[int]]:
+    """Return for the first of equal windows all that are equal to it."""
+    starts, ids = wordpieces.starts.tolist(), wordpieces.ids
+    if wordpieces.type_ids is not None:
+        ids = numpy.column_stack([ids, wordpieces.type_ids])
+    first_of: dict[bytes, int] = {}
+    equal: dict[int, list[int]] = {}
+    for window, (start, length) in enumerate(zip(starts, wordpieces.lengths.tolist(), strict=True)):
+        first = first_of.setdefault(ids[start : start + length].tobytes(), window)
+        equal.setdefault(first, []).append(window)
+    return equal
+
+
 class BackendCache:
     """Keeps what was made of a model's weights for encoding, for as long as they stay the same.
 
-    Updates and loading drop it; changes of the weights behind its back are noticed where PyTorch counts them.
+    Updates and loading drop it; changes of the weights in place are noticed where PyTorch counts them. A copy has the
+    calibration only.
     """
 
     def __init__(self, calibration: "Calibration | None" = None) -> None:
@@ -95,15 +140,15 @@ class BackendCache:
         self._seen: list[int] | None = None
         self._calibrated: tuple[list[int] | None, Calibration | None] = None, calibration
 
+    def __reduce__(self) -> "tuple[type, tuple[Calibration | None]]":
+        return BackendCache, (self._calibrated[1],)
+
     def engine_of(self, model: Network, precision: str, wordpieces: TokenizedBatch | None = None) -> Backend:
         """Return what encodes in a precision.
 
-        model: of Hugging Face.
         precision (str): "float32", "bfloat16", "float16", "int8" or "reference".
         wordpieces (TokenizedBatch): the first windows, on which "int8" is calibrated, if it is not, and they
             are ENOUGH; until then, and for a model that is not packable, it is "auto".
-        RETURNS (Engine): a _Reference if that is asked for, a PackedBert if it can stand for the model, else the model
-            itself, Padded; a copy of it for half precision.
         """
         calibration = self._of_int8(model, wordpieces) if precision == INT8 else None
         if precision == INT8 and calibration is None:
@@ -131,25 +176,22 @@ class BackendCache:
         if not is_packable(model) or model.device.type != "cpu":
             return None
         with LOADING:
-            found = self.calibration(model)
-            if found is None and wordpieces is not None and len(wordpieces.ids) >= ENOUGH:
-                found = self.calibrate(model, wordpieces, enough=ENOUGH)
-            return found
+            ranges = self.calibration(model)
+            if ranges is None and wordpieces is not None and len(wordpieces.ids) >= ENOUGH:
+                ranges = self.calibrate(model, wordpieces, enough=ENOUGH)
+            return ranges
 
     def calibration(self, model: Network) -> "Calibration | None":
         """Return the ranges that were found with a model's weights as they are; None if there are none."""
-        versions, found = self._calibrated
-        if versions is None and found is not None:  # loaded or copied with them
-            self._calibrated = _versions(model), found
+        versions, ranges = self._calibrated
+        if versions is None and ranges is not None:  # loaded or copied with them
+            self._calibrated = _versions(model), ranges
         elif versions != _versions(model):
             return None
-        return found
+        return ranges
 
     def calibrate(self, model: Network, wordpieces: TokenizedBatch, *, enough: int = 0) -> "Calibration":
-        """Find and keep the ranges; for the arguments see calibrate.calibrate.
-
-        RAISES (ValueError): for a model that is not packable.
-        """
+        """Find and keep the ranges; see int8.calibrate. RAISES (ValueError): for a model that is not packable."""
         if not is_packable(model):
             raise ValueError(
                 f"An encoder of class {type(model).__name__} is not calibrated: int8 is for the linear layers "
@@ -158,17 +200,13 @@ class BackendCache:
             )
         from .int8 import calibrate  # noqa: PLC0415 (only int8 needs it)
 
-        found = calibrate(model, wordpieces, enough=enough)
-        self._calibrated = _versions(model), found
-        return found
+        ranges = calibrate(model, wordpieces, enough=enough)
+        self._calibrated = _versions(model), ranges
+        return ranges
 
     def drop(self, calibration: "Calibration | None" = None) -> None:
-        """Forget what was made: the weights are about to change, or did; calibration (Calibration): of the new ones."""
+        """Drop what was made: the weights are about to change, or did; calibration (Calibration): of the new ones."""
         self._made, self._calibrated, self._generation = None, (None, calibration), object()
-
-    def __reduce__(self) -> "tuple[type, tuple[Calibration | None]]":
-        """Nothing else of it is pickled or copied."""
-        return BackendCache, (self._calibrated[1],)
 
 
 def _versions(model: Network) -> list[int]:
@@ -178,7 +216,7 @@ def _versions(model: Network) -> list[int]:
 @torch.no_grad()
 def _make(model: Network, precision: str, calibration: "Calibration | None") -> Backend:
     if precision == REFERENCE:
-        return _Reference(model)
+        return _ReferenceBackend(model)
     if calibration is not None:
         from .int8 import int8_bert  # noqa: PLC0415 (only int8 needs it)
 

@@ -12,14 +12,14 @@ from typing import TypeVar
 
 import torch
 
-Task = TypeVar("Task")
-Result = TypeVar("Result")
-AHEAD = 2  # passes a thread may be ahead of who takes the results
-TOKENIZERS = "TOKENIZERS_PARALLELISM"
-OFF_IN_FORKS = "off"  # one of the values that tokenizers reads as no, and that hardly anyone sets by hand
+_Task = TypeVar("_Task")
+_Result = TypeVar("_Result")
+_AHEAD = 2  # passes a thread may be ahead of the reader of the results
+_TOKENIZERS = "TOKENIZERS_PARALLELISM"
+_OFF_IN_FORKS = "off"  # one of the values that tokenizers reads as no, and that hardly anyone sets by hand
 
 LOADING = threading.RLock()  # held while an encoder is loaded or built: from_pretrained is not made for several threads
-_STATE = threading.Condition()  # guards what every EncoderUse notes, and _CHANGING
+_STATE = threading.Condition()  # guards the lists of every EncoderUse, and _CHANGING
 _CHANGING: list[threading.Thread] = []  # those that change the weights of an encoder
 
 
@@ -35,10 +35,10 @@ class TrainingStep:
 
 
 class EncoderUse:
-    """Notes which threads use an encoder, and refuses those that come while another one trains it.
+    """The threads that use an encoder. While one trains it, the others are refused.
 
-    A pass of training waits until other threads have encoded what they are at. A copy, a pickle and a forked process
-    have notes of their own.
+    A pass of training waits until other threads have finished encoding. A copy, a pickle and a forked process begin
+    without users.
     """
 
     def __init__(self) -> None:
@@ -53,14 +53,14 @@ class EncoderUse:
     def encoding(self, *, alone: bool = False) -> Iterator[None]:
         """Read the weights in a with block.
 
-        alone (bool): whether to wait until no other thread encodes, as Hugging Face's modules are not made for several.
+        alone (bool): whether to wait until no other thread encodes.
         RAISES (TrainedElsewhereError): if another thread computes or applies gradients at the moment.
         """
         me = threading.current_thread()
         with _STATE:
             if alone:
                 _STATE.wait_for(lambda: not _others(self._encoding))
-            if me not in self._encoding:  # what has begun goes on
+            if me not in self._encoding:  # what has begun continues
                 _refuse(self._changing)
             self._encoding.append(me)
         try:
@@ -92,7 +92,7 @@ class EncoderUse:
                 _STATE.notify_all()
 
     def begin_step(self) -> TrainingStep:
-        """Keep other threads from training until end_step, or until nothing holds what is returned.
+        """Keep other threads from training until end_step, or until nothing holds the returned step.
 
         RAISES (TrainedElsewhereError): if another thread trains the encoder.
         """
@@ -103,7 +103,7 @@ class EncoderUse:
             return step
 
     def end_step(self, step: TrainingStep) -> None:
-        """End it, unless another one has begun since."""
+        """End a step, unless another one has begun since."""
         if self.step is step:
             self._step = None
 
@@ -114,7 +114,6 @@ class EncoderUse:
 
     @property
     def is_trained_elsewhere(self) -> bool:
-        """Whether another thread trains the encoder."""
         return bool(_others(self._trainers))
 
     def check_trainer(self) -> None:
@@ -136,14 +135,14 @@ def _refuse(trainers: list[threading.Thread]) -> None:
 
 
 def _others(threads: list[threading.Thread]) -> list[threading.Thread]:
-    """Those but this one; in a forked process the threads of its parent do not live."""
+    """Return the other threads that are alive; in a forked process those of its parent are not."""
     me = threading.current_thread()
     return [thread for thread in threads if thread is not me and thread.is_alive()]
 
 
 @cache
 def prepare_forks() -> None:
-    """Let processes that are forked from now on encode: on one thread, and with weights that are whole.
+    """Let processes that are forked from now on encode: on one thread, and with weights that are complete.
 
     The thread pool of PyTorch does not survive a fork: once this process has run a forward pass on several threads, a
     child that asks for more than one waits for ever. A fork waits until no other thread loads an encoder or changes
@@ -157,13 +156,13 @@ def _before_fork() -> None:
     _STATE.acquire()
     _STATE.wait_for(lambda: not _others(_CHANGING))
     LOADING.acquire()
-    # Tokenizers' own pool does not survive either: it stops by itself in a child, and says so unless told before.
-    os.environ.setdefault(TOKENIZERS, OFF_IN_FORKS)
+    # Tokenizers' own pool does not survive either: it stops by itself in a child, with a warning unless it is set.
+    os.environ.setdefault(_TOKENIZERS, _OFF_IN_FORKS)
 
 
 def _after_fork_in_parent() -> None:
-    if os.environ.get(TOKENIZERS) == OFF_IN_FORKS:
-        del os.environ[TOKENIZERS]
+    if os.environ.get(_TOKENIZERS) == _OFF_IN_FORKS:
+        del os.environ[_TOKENIZERS]
     LOADING.release()
     _STATE.release()
 
@@ -174,20 +173,20 @@ def _after_fork() -> None:
     torch.set_num_threads(1)
 
 
-def parallel_map(function: Callable[[Task], Result], tasks: Iterable[Task]) -> Iterator[Result]:
+def parallel_map(function: Callable[[_Task], _Result], tasks: Iterable[_Task]) -> Iterator[_Result]:
     """Map tasks in order, as many at a time as PyTorch has threads, each on one: none waits for the slowest of all."""
     n_threads = torch.get_num_threads()
     if n_threads == 1:
         yield from map(function, tasks)
         return
-    yield from map_ahead(_threads(os.getpid(), n_threads), function, tasks, AHEAD * n_threads)
+    yield from map_ahead(_threads(os.getpid(), n_threads), function, tasks, _AHEAD * n_threads)
 
 
 def map_ahead(
-    pool: Executor, function: Callable[[Task], Result], tasks: Iterable[Task], ahead: int
-) -> Iterator[Result]:
-    """Map tasks in order; the pool is given no more than so many ahead of who takes the results."""
-    waiting: deque[Future[Result]] = deque()
+    pool: Executor, function: Callable[[_Task], _Result], tasks: Iterable[_Task], ahead: int
+) -> Iterator[_Result]:
+    """Map tasks in order; the pool has no more than so many ahead of the reader of the results."""
+    waiting: deque[Future[_Result]] = deque()
     try:
         for task in tasks:
             waiting.append(pool.submit(function, task))
@@ -202,7 +201,7 @@ def map_ahead(
 
 @cache
 def _threads(process: int, n_threads: int) -> ThreadPoolExecutor:
-    """Threads of a process (they do not survive a fork) on each of which PyTorch computes on one thread."""
+    """Return threads of a process (they do not survive a fork) on each of which PyTorch computes on one thread."""
     started = threading.Barrier(n_threads + 1)
 
     def start() -> None:
@@ -214,5 +213,5 @@ def _threads(process: int, n_threads: int) -> ThreadPoolExecutor:
     for _ in range(n_threads):
         pool.submit(start)
     started.wait()
-    torch.set_num_threads(n_threads)  # PyTorch hands the latest number to threads that are yet to come
+    torch.set_num_threads(n_threads)  # PyTorch gives the latest number to threads that start later
     return pool

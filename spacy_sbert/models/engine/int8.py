@@ -1,11 +1,10 @@
 """int8 inference: calibration and quantized linear layers."""
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property, partial
 from pathlib import Path
-from typing import Protocol
 
 import numpy
 import torch
@@ -13,9 +12,9 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file, save
 
 from ...errors import Errors
+from ..hub_loading import Network
 from ..private import Int8Product, Linear, int8_product, linear
 from ..tokenization import TokenizedBatch
-from ..versions import Network
 from .packed_bert import (
     LINEARS,
     SMOOTHED,
@@ -27,10 +26,9 @@ from .packed_bert import (
     layers_of,
     weights_of,
 )
-from .packing import ragged_arange
-from .runner import CPU_BUDGET
+from .packing import CPU_BUDGET, ragged_arange
 
-COUNT, ROUNDED, COSINE = "n_wordpieces", "is_rounded", "lowest_cosine"
+_COUNT, _ROUNDED, _COSINE = "n_wordpieces", "is_rounded", "lowest_cosine"
 
 
 @dataclass(frozen=True)
@@ -50,8 +48,8 @@ class Calibration:
 
     def to_bytes(self) -> bytes:
         """As safetensors."""
-        numbers = {COUNT: torch.tensor(self.n_wordpieces), COSINE: torch.tensor(self.lowest_cosine)}
-        return save({**self.ranges, ROUNDED: self.is_rounded, **numbers})
+        numbers = {_COUNT: torch.tensor(self.n_wordpieces), _COSINE: torch.tensor(self.lowest_cosine)}
+        return save({**self.ranges, _ROUNDED: self.is_rounded, **numbers})
 
     def digest(self) -> str:
         """Return the SHA-256 of it."""
@@ -67,24 +65,22 @@ def read_calibration(path: Path, model: Network) -> Calibration:
         found = load_file(path)
     except SafetensorError as error:
         raise ValueError(Errors.BAD_STATE.format(reason=f"{path.name}: {error}")) from error
-    expected = _shapes(model) if is_packable(model) else {}
+    expected: dict[str, tuple[int, ...]] = {}
+    if is_packable(model):
+        layers = layers_of(model)
+        inputs = zip(LINEARS, (layers[0].query, layers[0].mix, layers[0].widen, layers[0].narrow), strict=True)
+        expected = {name: (len(layers), 2, part.in_features) for name, part in inputs}
+        expected |= {_ROUNDED: (len(layers), len(LINEARS)), _COUNT: (), _COSINE: ()}
     given = {name: tuple(value.shape) for name, value in found.items()}
     if given != expected or not all(value.isfinite().all() for value in found.values()):
         raise ValueError(Errors.BAD_STATE.format(reason=f"{path.name} is not of this encoder"))
-    n_wordpieces, cosine = int(found.pop(COUNT)), float(found.pop(COSINE))
-    is_rounded = found.pop(ROUNDED).bool()
+    n_wordpieces, cosine = int(found.pop(_COUNT)), float(found.pop(_COSINE))
+    is_rounded = found.pop(_ROUNDED).bool()
     return Calibration(n_wordpieces, {name: value.float() for name, value in found.items()}, is_rounded, cosine)
 
 
-def _shapes(model: Network) -> dict[str, tuple[int, ...]]:
-    layers = layers_of(model)
-    widths = [layers[0].query, layers[0].mix, layers[0].widen, layers[0].narrow]
-    ranges = {name: (len(layers), 2, part.in_features) for name, part in zip(LINEARS, widths, strict=True)}
-    return {**ranges, ROUNDED: (len(layers), len(LINEARS)), COUNT: (), COSINE: ()}
-
-
-SMOOTHING = 0.5
-SMALLEST = 1e-5  # of channels that are zero on all texts
+_SMOOTHING = 0.5
+_SMALLEST = 1e-5  # of channels that are zero on all texts
 
 
 class _Quantizer:
@@ -100,7 +96,7 @@ class _Quantizer:
 
     def __init__(self, ranges: torch.Tensor, factors: torch.Tensor | None = None):
         least, greatest = ranges if factors is None else ranges / factors
-        low, high = min(0.0, float(least.min())), max(SMALLEST, float(greatest.max()))
+        low, high = min(0.0, float(least.min())), max(_SMALLEST, float(greatest.max()))
         self.scale = (high - low) / 255
         self.zero = round(-low / self.scale)
         self._steps = torch.full_like(least, self.scale) if factors is None else factors * self.scale
@@ -135,10 +131,10 @@ class _Int8Linear:
 
     x W' = (x / f) (W f)',    f_j = max |x_j|^a / max_i |W_ij|^(1 - a),    a = 1/2
 
-    weight: (out, in); bias: (out,); ranges: see Rounding; activation: see ACTIVATIONS, None for none.
+    weight: (out, in); bias: (out,); ranges: see _Quantizer; activation: see ACTIVATIONS, None for none.
     smooth (bool): whether it does; what is rounded by the layer before has no factors.
     dtype (torch.dtype): of what it returns.
-    then (Rounding): of the layer that takes what this one gives, which is then given in 8 bits; None for a number.
+    then (_Quantizer): of the layer that takes what this one gives, which is then given in 8 bits; None for a number.
     SOURCE: Xiao et al. 2023, SmoothQuant, section 4.
     """
 
@@ -166,7 +162,7 @@ class _Int8Linear:
 def _fake_quantized(
     weight: torch.Tensor, bias: torch.Tensor, ranges: torch.Tensor, activation: str | None = None, *, smooth: bool
 ) -> Linear:
-    """Return what _Int8Linear gives, by products in float32, which every device has; for the arguments see there."""
+    """Return the same as _Int8Linear by products in float32, which every device has."""
     shared, rounding, factors = _shared_out(weight, ranges, smooth=smooth)
     rounded, scales = _round_weight(shared)
     product = linear(rounded * scales[:, None] / factors, bias, torch.float32, activation)
@@ -176,28 +172,20 @@ def _fake_quantized(
 def _shared_out(
     weight: torch.Tensor, ranges: torch.Tensor, *, smooth: bool
 ) -> tuple[torch.Tensor, _Quantizer, torch.Tensor]:
-    """float32 (out, in), W f; how x / f is rounded; float32 (in,), f."""
+    """Return W f, float32 (out, in), how x / f is rounded, and f, float32 (in,)."""
     weight, ranges = weight.detach().float(), ranges.to(weight.device)
-    factors = _factors(weight, ranges) if smooth else torch.ones_like(ranges[0])
+    factors = torch.ones_like(ranges[0])
+    if smooth:
+        of_states = ranges.abs().amax(0).clamp(min=_SMALLEST) ** _SMOOTHING
+        of_weight = weight.abs().amax(0).clamp(min=_SMALLEST) ** (1 - _SMOOTHING)
+        factors = (of_states / of_weight).clamp(min=_SMALLEST)
     return weight * factors, _Quantizer(ranges, factors), factors
 
 
-def _factors(weight: torch.Tensor, ranges: torch.Tensor) -> torch.Tensor:
-    """float32 (in,): f."""
-    of_states = ranges.abs().amax(0).clamp(min=SMALLEST) ** SMOOTHING
-    of_weight = weight.abs().amax(0).clamp(min=SMALLEST) ** (1 - SMOOTHING)
-    return (of_states / of_weight).clamp(min=SMALLEST)
-
-
-Place = tuple[int, str]  # a layer, and one of LINEARS
-MAX_NOISE = 0.05  # what is noisier (a ratio of signal to noise of 13 dB) is left out without a trial
+_Place = tuple[int, str]  # a layer, and one of LINEARS
+_Observer = Callable[[torch.Tensor, torch.Tensor], None]  # takes the input (n, in) and output (n, out) of a product
+_MAX_NOISE = 0.05  # what is noisier (a ratio of signal to noise of 13 dB) is left out without a trial
 MIN_COSINE = 0.99  # of a window's mean state with 8 bits to that without
-
-
-class _Observer(Protocol):
-    """Sees what a linear layer is given, and what it makes of it: (n, in) and (n, out)."""
-
-    def __call__(self, given: torch.Tensor, made: torch.Tensor) -> None: ...
 
 
 @torch.no_grad()
@@ -218,10 +206,10 @@ def calibrate(model: Network, wordpieces: TokenizedBatch, *, enough: int = 0) ->
     seen = {place: _Range() for place in exact}
     expected = encoding(exact, seen)
     rounded = _rounded(model, {place: watch.found for place, watch in seen.items()})
-    heard = {place: _Noise(rounded[place]) for place in exact}
-    encoding(exact, heard)
-    noisiest = sorted(exact, key=lambda place: heard[place].found, reverse=True)
-    n_too_noisy = sum(watch.found > MAX_NOISE for watch in heard.values())
+    noises = {place: _Noise(rounded[place]) for place in exact}
+    encoding(exact, noises)
+    noisiest = sorted(exact, key=lambda place: noises[place].found, reverse=True)
+    n_too_noisy = sum(watch.found > _MAX_NOISE for watch in noises.values())
     for n_more in (0, *(2**k for k in range(1 + len(exact).bit_length()))):  # at the last all of them
         left_out = noisiest[: n_too_noisy + n_more]
         found = encoding({**rounded, **{place: exact[place] for place in left_out}})
@@ -237,7 +225,7 @@ def calibrate(model: Network, wordpieces: TokenizedBatch, *, enough: int = 0) ->
     )
 
 
-def _rounded(model: Network, ranges: Mapping[Place, torch.Tensor]) -> dict[Place, Linear]:
+def _rounded(model: Network, ranges: Mapping[_Place, torch.Tensor]) -> dict[_Place, Linear]:
     """Return the products as 8 bits give them."""
     weights, activations = [weights_of(parts) for parts in layers_of(model)], {"widen": activation_of(model)}
     return {
@@ -258,7 +246,7 @@ class _Encoding:
         self.products = {(i, name): layer.linears[name] for i, layer in layers for name in LINEARS}
 
     def __call__(
-        self, products: Mapping[Place, Linear], watches: Mapping[Place, _Observer] | None = None
+        self, products: Mapping[_Place, Linear], watches: Mapping[_Place, _Observer] | None = None
     ) -> torch.Tensor:
         """float32 (n, hidden): the sum of each window's states.
 

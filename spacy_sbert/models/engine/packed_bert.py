@@ -3,14 +3,15 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from operator import attrgetter
+from typing import Any, TypeAlias
 
 import numpy
 import torch
 from torch.nn import Identity, functional
 
+from ..hub_loading import Network
 from ..private import ACTIVATIONS, Linear, linear
 from ..tokenization import TokenizedBatch
-from ..versions import Module, Network
 from .packing import (
     Batch,
     attention,
@@ -23,6 +24,7 @@ from .packing import (
     with_places,
 )
 
+Module: TypeAlias = Any  # a part of a model
 Names = dict[str, str]
 BERT: Names = {
     "n_heads": "attention.self.num_attention_heads",
@@ -99,11 +101,6 @@ class LayerModules:
         return [self.query, self.key, self.value, self.mix, self.widen, self.narrow]
 
 
-def _is_of_family(model: Network) -> bool:
-    """Whether a model is of a class of FAMILIES itself, not of one derived from it."""
-    return _class_of(model) in FAMILIES
-
-
 def layers_of(model: Network) -> list[LayerModules]:
     """Return the parts of each layer of a model of FAMILIES."""
     layers, names = FAMILIES[_class_of(model)]
@@ -131,7 +128,7 @@ def distance_bias(model: Network) -> torch.Tensor | None:
 def attention_bias(windows: torch.Tensor, by_distance: torch.Tensor | None, dtype: torch.dtype) -> torch.Tensor:
     """Return the attention bias: minus infinity between windows, and within them that of the distance.
 
-    windows: int64 (rows, width), see attend_within. by_distance: see scores_by_distance.
+    windows: int64 (rows, width), see block_diagonal_mask. by_distance: see distance_bias.
     RETURNS (dtype (rows, heads or 1, width, width)).
     SOURCE: Raffel et al. 2020, Exploring the Limits of Transfer Learning, section 2.1; in MPNet: Song et al. 2020.
     """
@@ -155,8 +152,8 @@ SMOOTHED = ("heads", "widen")  # those that read what layer norm gives, whose ch
 
 
 def is_packable(model: Network) -> bool:
-    """Whether PackedBert computes the same as a Hugging Face model: an encoder of FAMILIES, without extras."""
-    if not _is_of_family(model):
+    """Return whether PackedBert computes the same as a model: of a class of FAMILIES itself, without extras."""
+    if _class_of(model) not in FAMILIES:
         return False
     config, layers = model.config, layers_of(model)
     # Adapters (LoRA) put modules of their own in the place of linear layers.
@@ -243,10 +240,7 @@ class PackedBert:
 
 
 class Layer:
-    """A layer of a BERT-like encoder: self-attention and feed-forward, each with a residual and layer norm.
-
-    parts (Parts): of the model. linears (Mapping[str, Linear]): for each of LINEARS the product and what belongs to it.
-    """
+    """A layer of a BERT-like encoder; linears (Mapping[str, Linear]): its products, by the names of LINEARS."""
 
     def __init__(self, parts: LayerModules, linears: Mapping[str, Linear]):
         self.n_heads, self.linears = parts.n_heads, linears
@@ -260,10 +254,10 @@ class Layer:
 
 
 def weights_of(parts: LayerModules) -> dict[str, tuple[torch.Tensor, torch.Tensor]]:
-    """For each of LINEARS weight (out, in) and bias (out,)."""
+    """Return weight (out, in) and bias (out,) for each of LINEARS."""
     heads = (parts.query, parts.key, parts.value)
-    found = {name: (part.weight, part.bias) for name, part in zip(LINEARS[1:], parts.linear[3:], strict=True)}
-    return {"heads": (torch.cat([part.weight for part in heads]), torch.cat([part.bias for part in heads])), **found}
+    others = {name: (part.weight, part.bias) for name, part in zip(LINEARS[1:], parts.linear[3:], strict=True)}
+    return {"heads": (torch.cat([part.weight for part in heads]), torch.cat([part.bias for part in heads])), **others}
 
 
 def _linears(parts: LayerModules, activation: str, dtype: torch.dtype) -> dict[str, Linear]:

@@ -1,7 +1,6 @@
 """Pack sequences into batches without padding: batching, positions and attention masks."""
 
 import math
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -9,20 +8,20 @@ import numpy
 import torch
 from torch.nn import functional
 
+from ..hub_loading import Network
 from ..private import uses_amx
 from ..tokenization import TokenizedBatch
-from ..versions import Network
 
 WIDTHS = (64, 128)  # of the narrowest rows; both are tried
+CPU_BUDGET = 2048  # wordpieces in a pass, whose states stay in the cache
 ATTENTION_SHARE = 0.15  # of the time for a wordpiece in a row of 64, where it attends to 64; grows with the width
 
 
 @dataclass(frozen=True)
 class Packing:
-    """Where n windows stand in rows.
+    """The places of n windows in rows.
 
-    row_of, column_of: int64 (n,), the row of each window and where it begins in it.
-    widths: int64 (rows,), ascending: rows of similar width stand together.
+    row_of, column_of: int64 (n,), the row of each window and where it begins in it. widths: int64 (rows,), ascending.
     """
 
     row_of: numpy.ndarray
@@ -37,14 +36,13 @@ class Packing:
 
 
 def pack(lengths: numpy.ndarray, *, one_width: bool = False) -> Packing:
-    """Put windows into as few rows as a quick rule finds: the longest first, each into the fullest row it fits in.
+    """Put windows into few rows: the longest first, each into the fullest row it fits in.
 
     A window that fits nowhere opens a row of 64 or of 128, whichever costs less in all; one that is longer has a row of
     its own, since attention costs more the wider a row is.
 
     lengths (int64 (n,)): the wordpieces in each window.
-    one_width (bool): whether all rows are to be as wide as the longest window, for those that are encoded as one batch.
-    RETURNS (Packing): the cheaper of those found.
+    one_width (bool): whether all rows must be as wide as the longest window, for those that are encoded as one batch.
     SOURCE: Johnson 1973, Near-Optimal Bin Packing Algorithms (best fit decreasing); packing of sequences with a
         block-diagonal mask as in Krell et al. 2021, Efficient Sequence Packing without Cross-contamination, section 3.
     """
@@ -138,9 +136,11 @@ class Batch:
 
 
 def packed_batches(lengths: numpy.ndarray, windows: numpy.ndarray, budget: int, *, at_a_time: int = 1) -> list[Batch]:
-    """Several windows in a row; at_a_time (int): how many threads share the passes."""
+    """Return passes with several windows in a row; at_a_time (int): how many threads share the passes."""
     packing = pack(lengths[windows])
-    n_left = _n_passes(int(packing.widths.sum()), budget, at_a_time)
+    n_left = math.ceil(int(packing.widths.sum()) / budget)
+    if n_left > at_a_time:  # as many for each thread, so that none waits for the others' last one
+        n_left = at_a_time * math.ceil(n_left / at_a_time)
     by_row = numpy.argsort(packing.row_of, kind="stable")
     rows = packing.row_of[by_row]
     passes, last = [], len(packing.widths)
@@ -148,7 +148,10 @@ def packed_batches(lengths: numpy.ndarray, windows: numpy.ndarray, budget: int, 
         width = width_for(packing.widths[last - 1])  # the widest row that is left
         similar = int(numpy.searchsorted(packing.widths, SIMILAR * width))
         share = int(packing.widths[:last].sum()) / max(1, n_left)  # of those that are left
-        first = max(similar, last - _n_rows(budget // width, math.ceil(share / width)))
+        most = budget // width
+        n_rows = min(most, math.ceil(share / width))
+        n_rows += n_rows % 2 if n_rows < most else 0  # even numbers are fewer shapes
+        first = max(similar, last - max(1, n_rows))
         chosen = by_row[numpy.searchsorted(rows, first) : numpy.searchsorted(rows, last)]
         starts = (packing.row_of[chosen] - first) * width + packing.column_of[chosen]
         passes.append(Batch(windows[chosen], starts, (last - first, width)))
@@ -157,34 +160,18 @@ def packed_batches(lengths: numpy.ndarray, windows: numpy.ndarray, budget: int, 
 
 
 def width_for(longest: numpy.integer) -> int:
-    """Return the width of the rows of a pass, of which the longest has so many wordpieces."""
+    """Return the width of the rows of a pass by its longest."""
     return WIDTHS_APART * math.ceil(longest / WIDTHS_APART)
 
 
 def places_for(n_used: int) -> int:
-    """How many places products are made of, where so many are used."""
+    """Return how many places products are made of, by how many are used."""
     apart = PLACES_APART if n_used > PLACES_APART else FEW_PLACES_APART
     return apart * math.ceil(n_used / apart)
 
 
-def _n_rows(most: int, wanted: int) -> int:
-    """Return an even number, if it is within the most."""
-    n_rows = min(most, wanted)
-    return max(1, n_rows + n_rows % 2 if n_rows < most else n_rows)
-
-
-def _n_passes(total: int, budget: int, at_a_time: int) -> int:
-    """As many for each thread, so that none waits for the others' last one.
-
-    total (int): the places in all of them. budget (int): the most in one. at_a_time (int): the threads.
-    """
-    n_passes = math.ceil(total / budget)
-    # Of fewer, each has a thread to itself.
-    return n_passes if n_passes <= at_a_time else at_a_time * math.ceil(n_passes / at_a_time)
-
-
 def padded_batches(lengths: numpy.ndarray, windows: numpy.ndarray, budget: int) -> list[Batch]:
-    """Windows of similar length, each a row of its own, of at most so many wordpieces a pass."""
+    """Return passes with a row a window, of similar length, of at most so many wordpieces a pass."""
     windows = windows[numpy.argsort(-lengths[windows], kind="stable")]
     passes, first = [], 0
     while first < len(windows):
@@ -203,12 +190,12 @@ def reference_batches(wordpieces: TokenizedBatch) -> list[Batch]:
 
 
 def single_batch(lengths: numpy.ndarray, windows: numpy.ndarray) -> Batch:
-    """Each window a row of its own."""
+    """Return one pass with a row a window."""
     width = max(1, int(lengths[windows].max()))
     return Batch(windows, numpy.arange(len(windows)) * width, (len(windows), width))
 
 
-Layout = tuple[numpy.ndarray, numpy.ndarray, numpy.ndarray, numpy.ndarray]
+_Layout = tuple[numpy.ndarray, numpy.ndarray, numpy.ndarray, numpy.ndarray]
 
 
 def padded_inputs(
@@ -220,15 +207,12 @@ def padded_inputs(
     return inputs if wordpieces.type_ids is None else {**inputs, "token_type_ids": types}
 
 
-def lay_out(wordpieces: TokenizedBatch, rows: Batch, padding: int = 0) -> Layout:
-    """ids, columns, types and windows of the places in a pass, int64 (rows, width); see PackedBert.
-
-    padding (int): the id where no window is.
-    """
+def lay_out(wordpieces: TokenizedBatch, rows: Batch, padding: int = 0) -> _Layout:
+    """Return ids, columns, types and windows of the places in a pass, int64 (rows, width); see PackedBert."""
     lengths = wordpieces.lengths[rows.windows]
     to, of = ragged_arange(rows.starts, lengths), ragged_arange(wordpieces.starts[rows.windows], lengths)
     ids = numpy.full(rows.shape, padding, dtype="int64")
-    columns, types = (numpy.zeros(rows.shape, dtype="int64") for _ in range(2))
+    columns, types = numpy.zeros(rows.shape, dtype="int64"), numpy.zeros(rows.shape, dtype="int64")
     owners = numpy.full(rows.shape, -1, dtype="int64")
     ids.reshape(-1)[to] = wordpieces.ids[of]
     columns.reshape(-1)[to] = ragged_arange(numpy.zeros_like(lengths), lengths)
@@ -238,13 +222,13 @@ def lay_out(wordpieces: TokenizedBatch, rows: Batch, padding: int = 0) -> Layout
     return ids, columns, types, owners
 
 
-def on_device(layout: Layout, device: torch.device) -> tuple[torch.Tensor, ...]:
+def on_device(layout: _Layout, device: torch.device) -> tuple[torch.Tensor, ...]:
     """Return the same as tensors."""
     return tuple(torch.from_numpy(values).to(device) for values in layout)
 
 
 def with_places(states: torch.Tensor, n_places: int) -> torch.Tensor:
-    """(n_places, ...): the first places, or all and zeros behind them, for products of few shapes, see passes."""
+    """Return the first n_places, or all and zeros behind them, for products of few shapes."""
     n_more = n_places - len(states)
     return functional.pad(states, (0, 0) * (states.dim() - 1) + (0, n_more)) if n_more > 0 else states[:n_places]
 
@@ -280,19 +264,13 @@ def _by_products(
     """(rows, width, heads, size), of what is (rows, heads, width, size)."""
     n_rows, n_heads, width, size = query.shape
     attended = query.new_empty(n_rows, width, n_heads, size)
-    for block in _blocks(n_rows, BLOCK // (n_heads * width**2)):
+    first, most = 0, BLOCK // (n_heads * width**2)
+    while first < n_rows:  # in blocks of powers of two, the largest first: products of few shapes
+        block = slice(first, first + 2 ** (max(1, min(n_rows - first, most)).bit_length() - 1))
+        first = block.stop
         q, k, v = (part[block].reshape(-1, width, size) for part in (query, key, value))
         scores = torch.bmm(q, k.transpose(1, 2)).view(-1, n_heads, width, width)
         torch.add(added_scores[block], scores, alpha=size**-0.5, out=scores)
         mixed = torch.bmm(scores.softmax(-1).view(-1, width, width), v)
         attended[block] = mixed.view(-1, n_heads, width, size).transpose(1, 2)
     return attended
-
-
-def _blocks(n_rows: int, most: int) -> Iterator[slice]:
-    """Rows in blocks of powers of two, the largest first: products of few shapes, see passes."""
-    first = 0
-    while first < n_rows:
-        size = 2 ** (max(1, min(n_rows - first, most)).bit_length() - 1)
-        yield slice(first, first + size)
-        first += size
