@@ -1,14 +1,13 @@
 """Shared parts of losses: the base layer, checks, distances and cross-entropy."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence, Sized
+from collections.abc import Callable, Mapping, Sequence, Sized
 from functools import partial
 from numbers import Real
-from types import ModuleType
 from typing import Any, Literal, TypeVar, cast
 
 import numpy
 from thinc.api import Model
-from thinc.types import Floats1d, Floats2d, Ints1d, Ints2d
+from thinc.types import Floats1d, Floats2d, Ints1d
 from thinc.util import get_array_module
 
 from ..models.heads import unit_length
@@ -217,39 +216,3 @@ DISTANCES: Mapping[str, PairedFunction] = {
     "cosine": cosine_distance,
     "manhattan": _manhattan_distance,
 }
-
-
-def triplet_hinge(
-    anchor: Floats2d, positive: Floats2d, negative: Floats2d, *, measure: PairedFunction, margin: float
-) -> tuple[float, Backprop]:
-    """Return 1/n sum_i max(d(a_i, p_i) - d(a_i, n_i) + margin, 0) of paired rows, and its backprop to the three."""
-    near, back_from_near = measure(anchor, positive)
-    far, back_from_far = measure(anchor, negative)
-    short = near - far + margin  # (n,)
-
-    def backprop(d_loss: float = 1.0) -> Members:
-        d_short = (short > 0).astype(anchor.dtype) * (d_loss / len(anchor))
-        d_anchor, d_positive = back_from_near(d_short)
-        d_anchor_from_far, d_negative = back_from_far(-d_short)
-        return [d_anchor + d_anchor_from_far, d_positive, d_negative]
-
-    return float(get_array_module(anchor).maximum(short, 0).mean()), backprop
-
-
-def sum_rows(values: Floats2d, rows: Ints1d, n: int) -> Floats2d:
-    """Return n rows, each the sum of the values whose row it is: the backprop of X[rows], in which rows repeat."""
-    xp = get_array_module(values)
-    picked = (xp.arange(n)[:, None] == xp.expand_dims(rows, 0)).astype(values.dtype)
-    return picked @ values
-
-
-def label_encode(rows: Iterable[Iterable[str]], xp: ModuleType) -> Ints2d:
-    """Give equal strings equal numbers.
-
-    rows (Iterable[Iterable[str]]): strings, the same number in each row.
-    xp (module): numpy or cupy, for the numbers.
-    RETURNS (int (n_rows, n)): a number for each string.
-    """
-    numbers: dict[str, int] = {}
-    encoded = [[numbers.setdefault(text, len(numbers)) for text in row] for row in rows]
-    return xp.asarray(numpy.array(encoded, dtype="i"))

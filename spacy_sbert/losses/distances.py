@@ -1,13 +1,14 @@
 """Objectives of distances: contrastive and triplet losses. Alike texts should be near, unlike ones a margin apart."""
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import partial
+from types import ModuleType
 from typing import Any
 
 import numpy
 from spacy.util import registry
-from thinc.types import Floats1d, Floats2d, Ints1d
+from thinc.types import Floats1d, Floats2d, Ints1d, Ints2d
 from thinc.util import get_array_module
 
 from ..validation import SCORE_RANGE, NonNegativeFloat, validated
@@ -17,12 +18,10 @@ from ._common import (
     Distance,
     LossLayer,
     Members,
+    PairedFunction,
     check_inputs,
-    label_encode,
     mean_square,
     pair_loss,
-    sum_rows,
-    triplet_hinge,
     unit_rows,
 )
 
@@ -135,6 +134,23 @@ def _triplets(
     return triplet_hinge(*inputs[0], measure=DISTANCES[distance], margin=margin)
 
 
+def triplet_hinge(
+    anchor: Floats2d, positive: Floats2d, negative: Floats2d, *, measure: PairedFunction, margin: float
+) -> tuple[float, Backprop]:
+    """Return 1/n sum_i max(d(a_i, p_i) - d(a_i, n_i) + margin, 0) of paired rows, and its backprop to the three."""
+    near, back_from_near = measure(anchor, positive)
+    far, back_from_far = measure(anchor, negative)
+    short = near - far + margin  # (n,)
+
+    def backprop(d_loss: float = 1.0) -> Members:
+        d_short = (short > 0).astype(anchor.dtype) * (d_loss / len(anchor))
+        d_anchor, d_positive = back_from_near(d_short)
+        d_anchor_from_far, d_negative = back_from_far(-d_short)
+        return [d_anchor + d_anchor_from_far, d_positive, d_negative]
+
+    return float(get_array_module(anchor).maximum(short, 0).mean()), backprop
+
+
 @registry.layers("spacy-sbert.BatchHardTripletLoss.v1")
 @validated
 def BatchHardTripletLoss(distance: Distance = "euclidean", margin: NonNegativeFloat = 5.0) -> LossLayer:
@@ -186,6 +202,25 @@ def _hardest_triplets(distances: Floats2d, labels: Any) -> list[Ints1d]:  # noqa
     farthest = xp.where(xp.asarray(positive), distances, -xp.inf).argmax(axis=1)
     nearest = xp.where(xp.asarray(alike), xp.inf, distances).argmin(axis=1)
     return [anchors, farthest[anchors], nearest[anchors]]
+
+
+def sum_rows(values: Floats2d, rows: Ints1d, n: int) -> Floats2d:
+    """Return n rows, each the sum of the values whose row it is: the backprop of X[rows], in which rows repeat."""
+    xp = get_array_module(values)
+    picked = (xp.arange(n)[:, None] == xp.expand_dims(rows, 0)).astype(values.dtype)
+    return picked @ values
+
+
+def label_encode(rows: Iterable[Iterable[str]], xp: ModuleType) -> Ints2d:
+    """Give equal strings equal numbers.
+
+    rows (Iterable[Iterable[str]]): strings, the same number in each row.
+    xp (module): numpy or cupy, for the numbers.
+    RETURNS (int (n_rows, n)): a number for each string.
+    """
+    numbers: dict[str, int] = {}
+    encoded = [[numbers.setdefault(text, len(numbers)) for text in row] for row in rows]
+    return xp.asarray(numpy.array(encoded, dtype="i"))
 
 
 def _pairwise_euclidean(X: Floats2d) -> Floats2d:
