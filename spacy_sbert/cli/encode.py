@@ -94,15 +94,17 @@ def _encode_cli(
             run["gpu_ids"] = _gpus(gpu_id, gpu_ids)
             if is_folder:
                 if overwrite:
-                    fail(f"{source} is a folder, and --overwrite is for single files. --restart makes all parts again.")
+                    raise ValueError("--overwrite is for single files. --restart makes all parts of a folder again.")
                 run |= {"engine": _engine(engine, ray, code), "shard": shard, "scratch": scratch}
                 run["output"] = f".{output_format or 'npy'}"
-                _encode_folder(source, target, code, pipeline=pipeline, **loading, **options, **run)
+                n_failed = _encode_folder(source, target, code, pipeline=pipeline, **loading, **options, **run)
             else:
-                _encode_file(source, target, code, pipeline, loading, options, overwrite=overwrite, **run)
+                n_failed = _encode_file(source, target, code, pipeline, loading, options, overwrite=overwrite, **run)
     except KeyboardInterrupt:
         msg.warn("Stopped", "Run the same command again to go on.")
         raise Exit(130) from None
+    if n_failed:
+        raise Exit(1)
 
 
 def _check_file(
@@ -113,9 +115,7 @@ def _check_file(
         options = ", ".join(f"--{name.replace('_', '-')} {value}" for name, value in of_folders.items())
         fail(f"{source} is a file, and {options} is for folders of files. Leave it out, or name a folder.")
     if not source.exists():
-        fail(
-            f"Cannot encode {source}", f"There is no file or folder {source}: expected texts, as `encode INPUT OUTPUT`."
-        )
+        fail(f"Cannot encode {source}", "There is no such file or folder: expected texts, as `encode INPUT OUTPUT`.")
     check_columns(source, column, header=header)
     if pipeline is not None:
         check_pipeline(pipeline)
@@ -165,8 +165,8 @@ def _encode_file(
     *,
     overwrite: bool,
     **run: Any,  # noqa: ANN401 (of different types)
-) -> None:
-    """Encode a file. Wrong options are reported before the pipeline is loaded."""
+) -> int:
+    """Encode a file, and return 0: none failed. Wrong options are reported before the pipeline is loaded."""
     from spacy.cli._util import import_code
 
     from ..progress import ticking
@@ -184,10 +184,11 @@ def _encode_file(
         msg.info(f"{report.resumed} of them were there from an interrupted run")
     if report.zero:
         msg.info(f"{report.zero} are zero: their texts are empty")
+    return 0
 
 
-def _encode_folder(source: str, target: str, code: Path | None, **options: Any) -> None:  # noqa: ANN401 (see above)
-    """Encode the files of a folder. If one cannot be encoded, the command ends with 1."""
+def _encode_folder(source: str, target: str, code: Path | None, **options: Any) -> int:  # noqa: ANN401 (see above)
+    """Encode the files of a folder, and return how many failed."""
     from spacy.cli._util import import_code
 
     from ..bulk import encode_dataset
@@ -202,8 +203,7 @@ def _encode_folder(source: str, target: str, code: Path | None, **options: Any) 
         msg.info(f"{report.done} of these files were there from an earlier run")
     if report.zero:
         msg.info(f"{report.zero} vectors are zero: their texts are empty")
-    if report.failed:
-        raise Exit(1)
+    return len(report.failed)
 
 
 def _engine(engine: str | None, ray: dict[str, Any], code: Path | None) -> "Cluster | None":

@@ -17,14 +17,18 @@ from spacy_sbert.pipeline.sbert import SentenceBert
 TEXTS = ["A man is eating food.", "", 'the "cat", sat', "on\u2028the\x85mat", "A man is eating food.", " ", "dog", ""]
 
 
-_LOADED = cache(load_pipe)
+_loaded = cache(load_pipe)
 
 
 @pytest.fixture(autouse=True)
 def load_once(monkeypatch):
     """Each pipeline is loaded once for all tests."""
+
+    def load(pipeline=None, *, gpu_ids=(), **options):
+        return _loaded(pipeline, gpu_ids=tuple(gpu_ids), **options)
+
     for place in ("spacy_sbert.bulk.load_pipe", "spacy_sbert.bulk.dataset_encoding.load_pipe"):
-        monkeypatch.setattr(place, _LOADED)
+        monkeypatch.setattr(place, load)
 
 
 @pytest.fixture

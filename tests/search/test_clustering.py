@@ -101,7 +101,9 @@ def test_more_pairs_than_can_be_kept():
     assert group.tolist() == list(range(3000))
 
 
-NEAR = (RNG.standard_normal((30, 16))[RNG.integers(30, size=500)] + 0.6 * RNG.standard_normal((500, 16))).astype("f4")
+OF_GROUPS = numpy.random.default_rng(0)
+CENTRES = OF_GROUPS.standard_normal((30, 16))
+NEAR = (CENTRES[OF_GROUPS.integers(30, size=500)] + 0.6 * OF_GROUPS.standard_normal((500, 16))).astype("f4")
 
 
 def reference(vectors, threshold, min_size):
