@@ -20,9 +20,8 @@ from ..models.spans import SpanGetter, members, spans_key_of, wants_sentences
 from ..models.transformer import SpanTransformer, is_transformer
 
 if TYPE_CHECKING:  # these load what only their own architectures need
-    from ..models.listener import SentenceListener
+    from ..models.listener import SentenceListener, Tok2VecEncoder
     from ..models.static_embedding import StaticEmbedding
-    from ..models.tok2vec_encoder import Tok2VecEncoder
 
 
 def find_listeners(model: Model) -> "list[SentenceListener]":
