@@ -163,7 +163,7 @@ def tok2vec_sentence_encoder(
     RETURNS (Model): from Docs to one EncodedDoc each.
     RAISES (ValueError): for an unknown pooling, or a negative truncate_dim.
     """
-    from .models.tok2vec_encoder import Tok2VecEncoder
+    from .models.listener import Tok2VecEncoder
 
     return build_encoder(Tok2VecEncoder(tok2vec, get_spans), _pooling(pooling, normalize, dense, truncate_dim))
 

@@ -53,6 +53,15 @@ MODELS = {
     "distilbert_relu": (DistilBertModel, DistilBertConfig, {"hidden_dim": 40, "activation": "relu"}),
     "distilbert_waves": (DistilBertModel, DistilBertConfig, {"hidden_dim": 40, "sinusoidal_pos_embds": True}),
 }
+_TRAINED = {"vocab_size": 50, "hidden_size": 16, "num_hidden_layers": 2, "num_attention_heads": 2}
+_BERT = {**_TRAINED, "intermediate_size": 24, "max_position_embeddings": 210}
+TRAINED = {  # as they are made for training, without what MODELS changes
+    "bert": (BertModel, BertConfig, _BERT),
+    "roberta": (RobertaModel, RobertaConfig, _BERT),
+    "electra": (ElectraModel, ElectraConfig, {**_BERT, "embedding_size": 12}),
+    "mpnet": (MPNetModel, MPNetConfig, _BERT),
+    "distilbert": (DistilBertModel, DistilBertConfig, {**_TRAINED, "hidden_dim": 24, "max_position_embeddings": 210}),
+}
 FAMILIES = ("bert", "roberta", "electra_narrow", "mpnet", "distilbert")
 
 

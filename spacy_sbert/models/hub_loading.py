@@ -112,6 +112,9 @@ def load_tokenizer(source: Source) -> Tokenizer:
     limit = raw.get("model_max_length")
     if limit is not None and (not isinstance(limit, int | float) or isinstance(limit, bool) or limit < 1):
         raise unexpected(file, "model_max_length", limit, "a whole number above 0")
+    named = getattr(transformers, str(raw.get("tokenizer_class")), None)
+    if isinstance(named, type):  # before it fails in other words
+        _check_flags(named, file, raw, settings)
     # Version 5 names this class in every folder with a tokenizer.json; version 4 has it by another name.
     is_fast = raw.get("tokenizer_class") == "TokenizersBackend" and not hasattr(transformers, "TokenizersBackend")
     kind = PreTrainedTokenizerFast if is_fast else AutoTokenizer
@@ -125,16 +128,27 @@ def load_tokenizer(source: Source) -> Tokenizer:
         if settings:
             raise ValueError(Errors.BAD_SETTING.format(setting="tokenizer_config", reason=reason)) from error
         raise ValueError(Errors.BAD_TOKENIZER.format(folder=source.folder, reason=reason)) from error
-    _check_known("tokenizer_config", settings, _arguments(type(tokenizer)) | _TOKENIZER_KEYS | raw.keys())
+    _check_flags(type(tokenizer), file, raw, settings)
+    _check_known("tokenizer_config", settings, _arguments(type(tokenizer)).keys() | _TOKENIZER_KEYS | raw.keys())
     return tokenizer
 
 
-def _arguments(kind: type) -> set[str]:
-    """Return the names of the arguments that a tokenizer's classes take, slow and fast."""
+def _check_flags(kind: type, file: Path, raw: Mapping[str, object], settings: Mapping[str, object]) -> None:
+    """Check that settings of a tokenizer whose default is true or false are one of them."""
+    for key in [key for key, default in _arguments(kind).items() if isinstance(default, bool)]:
+        if not isinstance(raw.get(key, True), bool):
+            raise unexpected(file, key, raw[key], "true or false")
+        if not isinstance(settings.get(key, True), bool):
+            raise _bad_setting("tokenizer_config", key, settings[key], "true or false")
+
+
+def _arguments(kind: type) -> dict[str, object]:
+    """Return the arguments that a tokenizer's classes name, slow and fast, and their defaults."""
     others = [getattr(kind, "slow_tokenizer_class", None), getattr(transformers, f"{kind.__name__}Fast", None)]
     classes = [base for each in (kind, *others) if isinstance(each, type) for base in each.__mro__]
     makers = [vars(base)["__init__"] for base in classes if base is not object and "__init__" in vars(base)]
-    return {name for make in makers for name in inspect.signature(make).parameters} - {"self", "kwargs"}
+    named = [each for make in reversed(makers) for each in inspect.signature(make).parameters.values()]
+    return {each.name: each.default for each in named if each.kind is not each.VAR_KEYWORD and each.name != "self"}
 
 
 def check_vocabulary(source: Source, tokenizer: Tokenizer, model: Network) -> None:

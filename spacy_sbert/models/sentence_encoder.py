@@ -19,9 +19,8 @@ from .spans import SpanGetter
 from .transformer import SpanTransformer, load
 
 if TYPE_CHECKING:  # these load what only their own architectures need
-    from .listener import SentenceListener, TransformerOutput
+    from .listener import SentenceListener, Tok2VecEncoder, TransformerOutput
     from .static_embedding import StaticEmbedding
-    from .tok2vec_encoder import Tok2VecEncoder
 
 _Backprop = Callable[[list[Any]], Any]  # takes the gradient of the vectors of each Doc
 GET_SPANS = "get_spans_of_whole_docs"  # beside "get_spans", which is that of a transformer

@@ -1,5 +1,6 @@
 """The Hugging Face model and tokenizer inside a Thinc model: loaded on first use, saved as their folder's files."""
 
+import hashlib
 import json
 import tempfile
 from collections.abc import Callable, Iterator
@@ -48,7 +49,9 @@ CALIBRATION_FILE = "int8_calibration.safetensors"
 def _read_state(data: bytes, folder: Path) -> SentenceTransformersConfig:
     """Write the files in the bytes of a shim to an empty folder, and return the settings among them.
 
-    RAISES (ValueError): if the bytes are not those of a shim, or the name of a file leads out of the folder.
+    The model of any component may hold a shim, and have no checksum: that of each file is saved with it.
+
+    RAISES (ValueError): if the bytes are damaged, or the name of a file leads out of the folder.
     """
     try:
         state = srsly.msgpack_loads(data)
@@ -62,8 +65,15 @@ def _read_state(data: bytes, folder: Path) -> SentenceTransformersConfig:
             raise _damaged(f"it names the file '{name}'")
         if not isinstance(content, bytes):
             raise _damaged(f"the file '{name}' holds no bytes")
+    if state.get("sha256") != _digests(files):
+        raise _damaged("the SHA-256 of one of its files is not the one that was written with it")
+    for name, content in files.items():
         (folder / name).write_bytes(content)
     return read_file(folder / SETTINGS_FILE, SentenceTransformersConfig)
+
+
+def _digests(files: dict[str, bytes]) -> dict[str, str]:
+    return {name: hashlib.sha256(content).hexdigest() for name, content in files.items()}
 
 
 def _damaged(reason: str) -> ValueError:
@@ -353,7 +363,7 @@ class TransformerShim(PyTorchShim):
                 (folder / CALIBRATION_FILE).write_bytes(self.calibration.to_bytes())
             (folder / SETTINGS_FILE).write_text(json.dumps(asdict(settings)), encoding="utf8")
             files = {file.name: file.read_bytes() for file in sorted(folder.iterdir()) if file.is_file()}
-        return srsly.msgpack_dumps({"files": files})
+        return srsly.msgpack_dumps({"files": files, "sha256": _digests(files)})
 
     def save_pretrained(self, folder: Path) -> None:
         """Write config, weights as safetensors and tokenizer to a folder, as Hugging Face lays them out."""

@@ -276,9 +276,8 @@ def _align_offsets(spans: list[Span], doc_of: list[int], offsets: numpy.ndarray,
     RETURNS (Ragged of int32): see align_wordpieces.
     """
     positions, n_tokens = _doc_positions(spans, doc_of)
-    starts_of = {
-        position: span.doc.to_array(IDX).astype("int64") for position, span in zip(positions, spans, strict=True)
-    }
+    docs = {position: cast(Any, span.doc) for span, position in zip(spans, positions, strict=True)}
+    starts_of = {position: doc.to_array(IDX).astype("int64") for position, doc in docs.items()}
     token_starts = [starts_of[position][span.start : span.end] for position, span in zip(positions, spans, strict=True)]
     counts_of = numpy.array([len(starts) for starts in token_starts])
     # Spans are laid end to end on one line of characters, so that a single search finds every token.

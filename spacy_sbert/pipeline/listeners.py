@@ -23,9 +23,8 @@ from ..models.spans import members, spans_key_of, wants_sentences
 from ..models.transformer import SpanTransformer, is_transformer
 
 if TYPE_CHECKING:  # these load what only their own architectures need
-    from ..models.listener import SentenceListener
+    from ..models.listener import SentenceListener, Tok2VecEncoder
     from ..models.static_embedding import StaticEmbedding
-    from ..models.tok2vec_encoder import Tok2VecEncoder
 
 _BOUNDARIES = {"doc.sents", "token.is_sent_start"}  # which components declare to assign
 

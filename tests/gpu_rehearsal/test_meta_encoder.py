@@ -8,20 +8,9 @@ import numpy
 import pytest
 import torch
 from gpu_rehearsal.strict_meta import META, StrictCalls, strict_gpu
-from small_models import batch_of
+from small_models import TRAINED, batch_of
 from thinc.api import Adam
-from transformers import (
-    BertConfig,
-    BertModel,
-    DistilBertConfig,
-    DistilBertModel,
-    ElectraConfig,
-    ElectraModel,
-    MPNetConfig,
-    MPNetModel,
-    RobertaConfig,
-    RobertaModel,
-)
+from transformers import BertConfig
 
 import spacy_sbert
 from spacy_sbert.models.engine import backends, training
@@ -34,15 +23,6 @@ from spacy_sbert.reranker.cross_encoder import ClassifierShim
 if is_installed():
     from spacy_sbert.models import shared_transformer
 
-SIZES = {"vocab_size": 50, "hidden_size": 16, "num_hidden_layers": 2, "num_attention_heads": 2}
-BERT = {**SIZES, "intermediate_size": 24, "max_position_embeddings": 210}
-KINDS = {
-    "bert": (BertModel, BertConfig, BERT),
-    "roberta": (RobertaModel, RobertaConfig, BERT),
-    "electra": (ElectraModel, ElectraConfig, {**BERT, "embedding_size": 12}),
-    "mpnet": (MPNetModel, MPNetConfig, BERT),
-    "distilbert": (DistilBertModel, DistilBertConfig, {**SIZES, "hidden_dim": 24, "max_position_embeddings": 210}),
-}
 DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
 LENGTHS = [5, 17, 64, 3, 200, 1, 30, 30, 9]
 N = sum(LENGTHS)
@@ -50,7 +30,7 @@ LAYOUT, PLACES = 4, 1  # uploads: ids, columns, types and windows; places of the
 BUCKETS = {"mpnet": 1}  # of distances, which Hugging Face computes on the CPU as well
 
 
-@pytest.fixture(params=KINDS)
+@pytest.fixture(params=TRAINED)
 def kind(request):
     return request.param
 
@@ -76,7 +56,7 @@ def strict_autocast(precision):
 
 
 def make_model(kind):
-    network, config, sizes = KINDS[kind]
+    network, config, sizes = TRAINED[kind]
     with META:
         model = network(config(**sizes))
     assert is_packable(model) and model.device == META

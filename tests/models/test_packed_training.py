@@ -3,44 +3,23 @@
 import numpy
 import pytest
 import torch
-from small_models import batch_of
+from small_models import TRAINED, batch_of
 from torch.nn import functional
-from transformers import (
-    BertConfig,
-    BertModel,
-    DistilBertConfig,
-    DistilBertModel,
-    ElectraConfig,
-    ElectraModel,
-    MPNetConfig,
-    MPNetModel,
-    RobertaConfig,
-    RobertaModel,
-)
 
 from spacy_sbert.models.engine import training
 from spacy_sbert.models.engine.packed_bert import is_packable, layers_of
 from spacy_sbert.models.engine.packing import PLACES_APART
 from spacy_sbert.models.engine.training import plain_forward
 
-SIZES = {"vocab_size": 50, "hidden_size": 16, "num_hidden_layers": 2, "num_attention_heads": 2}
-BERT = {**SIZES, "intermediate_size": 24, "max_position_embeddings": 210}
-KINDS = {
-    "bert": (BertModel, BertConfig, BERT),
-    "roberta": (RobertaModel, RobertaConfig, BERT),
-    "electra": (ElectraModel, ElectraConfig, {**BERT, "embedding_size": 12}),
-    "mpnet": (MPNetModel, MPNetConfig, BERT),
-    "distilbert": (DistilBertModel, DistilBertConfig, {**SIZES, "hidden_dim": 24, "max_position_embeddings": 210}),
-}
 DROPOUT = {"hidden_dropout_prob": 1.0, "attention_probs_dropout_prob": 0.5, "dropout": 1.0, "attention_dropout": 0.5}
 LENGTHS = [5, 17, 64, 3, 200, 1, 30, 30, 9, 150, 12]
 ALONE = [64] * 4  # each fills a row
 
 
-@pytest.fixture(params=KINDS)
+@pytest.fixture(params=TRAINED)
 def make_model(request):
     """All parameters random; settings: of the config."""
-    kind, config, sizes = KINDS[request.param]
+    kind, config, sizes = TRAINED[request.param]
 
     def make(dropout):
         model = kind(config(**sizes, **{name: share * dropout for name, share in DROPOUT.items()}))
