@@ -57,7 +57,7 @@ _RERANKER_CONFIG: dict[str, object] = {
 }
 
 
-_SCORE_WEIGHTS = {"sts_spearman": 1.0, "sts_pearson": 0.0}
+_SCORE_WEIGHTS: dict[str, float | None] = {"sts_spearman": 1.0, "sts_pearson": 0.0}
 
 
 @Language.factory(

@@ -159,7 +159,9 @@ def _graded_table(tasks: Json, correlation: str, notes: Notes) -> Table:
     rows: list[Row] = []
     for name, task in tasks.items():
         names = subsets(task, similarities[0], correlation)
-        parts = [(("subsets", subset), subset, str(task["counts"][subset])) for subset in names]
+        parts: list[tuple[tuple[str, ...], str, str]] = [
+            (("subsets", subset), subset, str(task["counts"][subset])) for subset in names
+        ]
         for key, words in AGGREGATIONS.items() if names else [("pooled", "all")]:
             parts.append(((key,), words, count(task)))
         for path, words, number in parts:

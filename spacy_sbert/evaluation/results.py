@@ -51,7 +51,7 @@ def check_results(results: object, name: str) -> None:
             f"{name} has the format {short_repr(given)}, expected '{FORMAT}': it is not the result of an evaluation, "
             "or comes from another version of this package. Evaluate the model again."
         )
-    if missing := [key for key in _PARTS if key not in results]:  # type: ignore[operator] (a mapping)
+    if missing := [key for key in _PARTS if key not in cast(Json, results)]:
         raise ValueError(f"{name} is not the result of an evaluation: it has no {', '.join(missing)}. Evaluate again.")
 
 

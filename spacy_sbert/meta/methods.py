@@ -616,7 +616,7 @@ def make_estimator(method: str, **settings: object) -> MetaEmbedding:
 
 def estimator_to_bytes(estimator: MetaEmbedding) -> bytes:
     """Return an estimator, its settings and what it learned, as MessagePack with a checksum."""
-    state = {"method": estimator.method, "settings": estimator.settings, "names": list(estimator.names_)}
+    state: dict[str, Any] = {"method": estimator.method, "settings": estimator.settings, "names": list(estimator.names_)}
     state |= {"widths": list(estimator.widths_), "size": estimator.size_, "arrays": estimator.arrays}
     return add_checksum(srsly.msgpack_dumps(state))
 

@@ -258,7 +258,8 @@ def smooth_inverse_frequency(tok2vec: Model, counts: str | Path | None = None, a
         none of the words of the examples; in use, before that.
     SOURCE: Arora et al. 2017, A Simple but Tough-to-Beat Baseline for Sentence Embeddings, algorithm 1.
     """
-    init, attrs = partial(_init_sif, counts=counts, a=a), {"weights": {}}
+    init = partial(_init_sif, counts=counts, a=a)
+    attrs: dict[str, Any] = {"weights": {}}
     dims: dict[str, int | None] = {"nO": None}
     return Model("smooth_inverse_frequency", _weigh, init=init, layers=[tok2vec], dims=dims, attrs=attrs)
 

@@ -383,7 +383,7 @@ def convert(
     """
     if output_path.suffix != ".spacy":
         raise ValueError(f"Cannot write pairs to {output_path}: expected a name that ends in .spacy.")
-    columns = {"members": members, "score": score, "label": label, "missing": missing, "header": header}
+    columns: dict[str, Any] = {"members": members, "score": score, "label": label, "missing": missing, "header": header}
     corpus = PairCorpus(input_path, limit=limit, format=format, min_score=min_score, max_score=max_score, **columns)
     if corpus.files[0][1] == SPACY:
         expected = ", ".join(name for name in FORMATS if name != SPACY)

@@ -43,7 +43,7 @@ def nli_rows(path: Path) -> Iterator[Row]:
         logger.info("%s: left out %d pairs without a consensus (gold_label '-')", path, skipped)
 
 
-def _check_label(label: object, known: Iterable[str], path: Path, line: int) -> str:
+def _check_label(label: object, known: Collection[str], path: Path, line: int) -> str:
     """Return a label. RAISES (ValueError): if it is not one of those that are known."""
     if label not in known:
         raise ValueError(Errors.UNKNOWN_LABEL.format(path=path, line=line, given=label, expected=", ".join(known)))

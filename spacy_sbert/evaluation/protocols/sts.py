@@ -172,9 +172,11 @@ def aggregations(predicted: numpy.ndarray, pairs: GradedPairs) -> Json:
         not defined.
     SOURCE: Reimers and Gurevych 2019, section 4; Conneau and Kiela 2018, SentEval, section 3.
     """
-    places, scores = pairs.places, {}
+    places = pairs.places
+    scores: Json = {}
     for name, correlate in CORRELATIONS.items():
-        scores[name] = found = {"pooled": correlate(predicted, pairs.gold)}
+        found: Json = {"pooled": correlate(predicted, pairs.gold)}
+        scores[name] = found
         if len(places) > 1:
             each = {subset: correlate(predicted[at], pairs.gold[at]) for subset, at in places.items()}
             values, sizes = list(each.values()), list(map(len, places.values()))
@@ -244,7 +246,7 @@ class _YearTask(PairsTask):
     def find(self, root: Path) -> list[Path]:
         place = DataFile((f"STS{self.year}-en-test", _UNPACKED[self.year]), _SOURCE)
         folder = place.find(root)
-        files = []
+        files: list[Path] = []
         for subset in self._subsets(folder):
             pair = _files(folder, self.year, subset)
             missing = [file for file in pair if not file.is_file()]
