@@ -76,7 +76,8 @@ def test_sentences_of_a_doc(make_nlp):
     for given in (doc, doc[:], sents):
         similarity = round(sents[0].similarity(sents[1]), 4)
         assert cells(visual.render(given))[1] == [1.0, similarity, similarity, 1.0]
-        numpy.testing.assert_allclose(cells(visual.render(given, "tokens"))[1], cosines_of(*sents), atol=5.1e-5)
+        words = ([token for token in sent if not token.is_space] for sent in sents)
+        numpy.testing.assert_allclose(cells(visual.render(given, "tokens"))[1], cosines_of(*words), atol=5.1e-5)
 
 
 def test_tokens_are_compared_with_the_other_text(docs):
