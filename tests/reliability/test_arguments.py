@@ -173,10 +173,10 @@ def test_none_is_forgotten(nlp, folder):
     assert validated().keys() == calls(nlp, folder).keys() | ELSEWHERE | FILES | LABELS
 
 
-@pytest.mark.parametrize("part", parts(8))
+@pytest.mark.parametrize("part", parts(16))
 def test_functions(counted, nlp, folder, part):
     with counted(PROMISE) as cases:
-        for name, (call, given) in list(calls(nlp, folder).items())[part::8]:
+        for name, (call, given) in list(calls(nlp, folder).items())[part::16]:
             right = RIGHT | ALSO_RIGHT.get(name, {})
             but = tuple(DATA | {key for key in given if key.endswith("path") or key in ("corpus", "method")})
             one = target(name, call, given, but)

@@ -33,7 +33,7 @@ PIPELINES = {
     "own, bytes, no token vectors": ("roberta", "own", {"model": {"pooling": "max"}, "token_vectors": False}),
 }
 PIPELINES = {name: made for name, made in PIPELINES.items() if made[1] in INSTALLED}
-PART, N_PARTS = 1000, 98
+PART, N_PARTS = 500, 196
 REAL_PART, N_REAL_PARTS = 400, 5
 
 

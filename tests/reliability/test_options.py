@@ -133,7 +133,7 @@ def is_named(shown, name, option, value):
     return by_value or any(said in shown for said in (option, name, OTHERWISE.get(name, name)))
 
 
-@pytest.mark.parametrize("part", parts(32))
+@pytest.mark.parametrize("part", parts(64))
 def test_options(counted, folder, tiny_bert, part, monkeypatch):
     monkeypatch.chdir(folder)
     once = {str(folder / "nlp"): spacy.load(folder / "nlp")}  # to load it each time is not the point
@@ -147,7 +147,7 @@ def test_options(counted, folder, tiny_bert, part, monkeypatch):
         monkeypatch.setattr(module, name, loaded)
     every = [(*option, value) for option in options() for value in VALUES]
     with counted(PROMISE) as cases:
-        for number, (command, name, written, value) in list(enumerate(every))[part::32]:
+        for number, (command, name, written, value) in list(enumerate(every))[part::64]:
             what = f"{command} {written} {value!r}"
             given = arguments_of(command, folder, tiny_bert, number)
             done, shown = run(command, given, written, value)

@@ -229,12 +229,12 @@ def files_of(folder: Path) -> list[str]:
     return [name for name in FILES if (folder / name).exists()]
 
 
-@pytest.mark.parametrize("part", parts(96))
+@pytest.mark.parametrize("part", parts(192))
 def test_values_of_other_types(part, folder, counted):
     expected = encode(folder)
     with counted("a value of another type in an encoder's folder is refused by name, or changes no vector") as cases:
         every = [(name, at) for name in files_of(folder) for at in places(json.loads((folder / name).read_text()))]
-        for name, at in every[part::96]:
+        for name, at in every[part::192]:
             whole = (folder / name).read_text()
             for value in VALUES:
                 content, before = replaced(json.loads(whole), at, value)
