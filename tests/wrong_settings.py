@@ -122,9 +122,7 @@ def entry_points() -> dict[str, tuple[str, Any]]:
 
 def target(name: str, function: Callable[..., Any], given: dict[str, Any], but: tuple[str, ...] = ()) -> Target:
     """A function whose settings are all its parameters but some."""
-    lazy = dict.fromkeys(
-        ("SentenceBert", "SentenceMeta", "SentenceReranker"), object
-    )  # returned; imported for type checkers
+    lazy = dict.fromkeys(("SentenceBert", "SentenceMeta", "SentenceReranker"), object)  # for type checkers alone
     annotated = function.__init__ if inspect.isclass(function) else function
     hints = get_type_hints(annotated, localns=lazy, include_extras=True)
     parameters = inspect.signature(function).parameters
