@@ -8,21 +8,7 @@ from wasabi import msg
 
 from ._util import app, check_new, exit_on_error
 from .infer_columns import reading_of
-from .options import (
-    AUTO,
-    Format,
-    Header,
-    Label,
-    Lang,
-    Limit,
-    MaxScore,
-    Members,
-    MinScore,
-    Overwrite,
-    Quiet,
-    Score,
-    layout_of,
-)
+from .options import Format, Header, Label, Lang, Limit, MaxScore, Members, MinScore, Overwrite, Quiet, Score, layout_of
 
 
 @app.command("convert")
@@ -38,7 +24,7 @@ def _convert_cli(
     limit: Limit = 0,
     overwrite: Overwrite = False,
     quiet: Quiet = False,
-    format: Format = AUTO,
+    format: Format = "auto",
     members: Members = None,
     score: Score = None,
     label: Label = None,
