@@ -182,4 +182,5 @@ def make_sbert_reranker(
     """Build the `sbert_reranker` pipe, see SentenceReranker."""
     from .reranker.component import SentenceReranker  # noqa: PLC0415 (thin)
 
-    return SentenceReranker(nlp.vocab, model, name, objective=objective, scorer=scorer, spans_key=spans_key, nlp=nlp)
+    settings: dict[str, Any] = {"objective": objective, "scorer": scorer, "spans_key": spans_key}  # checked there
+    return SentenceReranker(nlp.vocab, model, name, nlp=nlp, **settings)

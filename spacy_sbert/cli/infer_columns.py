@@ -30,8 +30,8 @@ def reading_of(
     from ..readers.formats import TABLE, is_own_table
     from ..readers.infer_schema import find_table
 
-    columns = [*layout.get("members", ()), *(layout[gold] for gold in _GOLDS if gold in layout)]
-    if not is_own_table(path, layout["format"], columns, header=layout["header"]):
+    named = [*layout.get("members", ()), *(layout[gold] for gold in _GOLDS if gold in layout)]
+    if not is_own_table(path, layout["format"], named, header=layout["header"]):
         if layout["format"] == AUTO and format_suffix(path) in (".csv", ".tsv"):
             msg.info("Layout found: the STS benchmark's, two texts and a score from 0 to 5 in seven columns")
         return dict(layout)

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, cast
 
 from typer import Argument, Option, get_text_stream
 from wasabi import msg
@@ -73,7 +73,7 @@ def _search_cli(
     from ..search.corpus_search import search_folder, search_texts
 
     settings: dict[str, Any] = {"queries": asked, "k": k, "query_prompt": query_prompt}
-    work: Any = partial(search_texts, index=index, kind=kind, **settings)
+    work: Any = partial(search_texts, index=index, kind=cast(Any, kind), **settings)
     if is_stored:
         work = partial(search_folder, vectors=vectors, **settings)
     is_new = index is not None and not index.exists()

@@ -304,7 +304,7 @@ def _random_states() -> dict[str, Any]:
     name, words, *rest = numpy.random.get_state(legacy=True)
     states = {
         "python": random.getstate(),
-        "numpy": (name, torch.from_numpy(words.astype("int64")), *rest),
+        "numpy": (name, torch.from_numpy(numpy.asarray(words).astype("int64")), *rest),
         "torch": torch.get_rng_state(),
     }
     if torch.cuda.is_available() and torch.cuda.is_initialized():

@@ -1,7 +1,7 @@
 """Compare the gradient of a loss with finite differences."""
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, cast
 
 import numpy
 from thinc.api import Model
@@ -38,7 +38,7 @@ def check_gradient(
         gold = numpy.array(gold, dtype="float64")
     parameters = [(node, name) for node in loss.walk() for name in node.param_names if node.has_param(name)]
     for node, name in parameters:
-        node.set_param(name, node.get_param(name).astype("float64"))
+        node.set_param(name, cast(Any, node.get_param(name)).astype("float64"))
         if node.has_grad(name):
             node.set_grad(name, 0 * node.get_param(name))
     value, backprop = loss((members, gold), True)

@@ -103,7 +103,8 @@ def _forward(model: _PairClassifier, inputs: _Inputs, is_train: bool) -> tuple[f
         dY = d_scores * (d_loss / len(gold))
         model.inc_grad("W", dY.T @ features)
         model.inc_grad("b", dY.sum(axis=0))
-        return _backprop_concatenated(*members, model.concatenation, dY @ model.get_param("W"))
+        u, v = members
+        return _backprop_concatenated(u, v, model.concatenation, dY @ model.get_param("W"))
 
     return float(losses.mean()), backprop
 

@@ -290,7 +290,7 @@ class SentenceMeta(Pipe):
             if corpus is not None:
                 return read_sentences(Path(corpus), column)
             docs = (example.reference for example in get_examples())
-            return (part.text for doc in docs for part in spans.members(doc, self.spans_key) or [doc])
+            return (part.text for doc in docs for part in (spans.members(doc, self.spans_key) or (doc,)))
 
         sentences = ShortSentences(nlp, texts, max_tokens)
         folder = Path(cache) if cache else None
@@ -298,7 +298,7 @@ class SentenceMeta(Pipe):
         if sentences.n_left_out:
             warnings.warn(Warnings.META_LEFT_OUT.format(count=sentences.n_left_out, limit=max_tokens), stacklevel=2)
 
-    def score(self, examples: Iterable[Example], **kwargs: object) -> Scores:
+    def score(self, examples: Iterable[Example], **kwargs: object) -> Scores:  # type: ignore[override]  # None: not defined
         """Score the pairs among the examples with the pipe's scorer."""
         return score_pairs(self, list(examples), is_default=self.set_hooks, **kwargs)
 

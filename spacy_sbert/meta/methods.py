@@ -4,7 +4,7 @@ import inspect
 import itertools
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Annotated, ClassVar, Literal, Self
+from typing import Annotated, Any, ClassVar, Literal, Self
 
 import numpy
 import srsly
@@ -616,7 +616,11 @@ def make_estimator(method: str, **settings: object) -> MetaEmbedding:
 
 def estimator_to_bytes(estimator: MetaEmbedding) -> bytes:
     """Return an estimator, its settings and what it learned, as MessagePack with a checksum."""
-    state: dict[str, Any] = {"method": estimator.method, "settings": estimator.settings, "names": list(estimator.names_)}
+    state: dict[str, Any] = {
+        "method": estimator.method,
+        "settings": estimator.settings,
+        "names": list(estimator.names_),
+    }
     state |= {"widths": list(estimator.widths_), "size": estimator.size_, "arrays": estimator.arrays}
     return add_checksum(srsly.msgpack_dumps(state))
 

@@ -447,7 +447,7 @@ def _is_default_rope(rope: Mapping[str, Any], block: Mapping[str, Any], config: 
 
 
 def _unknown_keys(block: Mapping[str, Any], config: PretrainedConfig | None) -> list[str]:
-    kind = type(config)
+    kind: Any = type(config)  # a class of Hugging Face, or of None
     try:
         known = {*vars(kind()), *getattr(kind, "attribute_map", {}), *_METADATA, _BIDIRECTIONAL, _CAUSAL, _ROPE}
     except Exception:  # a class of the folder's own may take arguments

@@ -115,7 +115,7 @@ def foreign_module(folder: Path, module_type: str) -> ValueError | None:
 
 MODULES_FILE = "modules.json"
 _STATIC = "StaticEmbedding"
-_KNOWN_MODULES = ("Transformer", _STATIC, "Pooling", "Normalize", "Dropout")  # the last does nothing in use
+KNOWN_MODULES = ("Transformer", _STATIC, "Pooling", "Normalize", "Dropout")  # the last does nothing in use
 # The flags in config.json of a pooling module, in the order in which results are concatenated, and its modes.
 POOLING_FLAGS = {
     "pooling_mode_cls_token": "cls",
@@ -188,7 +188,7 @@ def read_settings(folder: Path, name: str) -> SentenceTransformersConfig:
         normalize="Normalize" in dict(modules),
         pooling=pooling.name if pooling else None,
         lowercase=bool(limits.do_lower_case),
-        unknown_modules=tuple(kind for kind, _ in modules if kind not in _KNOWN_MODULES),
+        unknown_modules=tuple(kind for kind, _ in modules if kind not in KNOWN_MODULES),
         prompts={key: prompt or "" for key, prompt in (shared.prompts or {}).items()},
         default_prompt_name=shared.default_prompt_name or "",
         truncate_dim=shared.truncate_dim or 0,

@@ -214,7 +214,7 @@ class SharedBatch:
         """
         batch, align = self.padded
         arrays = {key: _to_arrays(value) for key, value in self.model_output.items() if _is_by_window(value)}
-        pieces = numpy.append(0, numpy.cumsum(align.lengths))[self._token_borders].tolist()
+        pieces = numpy.append(0, numpy.cumsum(cast(numpy.ndarray, align.lengths)))[self._token_borders].tolist()
         bounds = zip(*map(pairwise, (self.encoded.window_borders, self._token_borders, pieces)), strict=True)
         docs = []
         for (first, last), tokens, own_pieces in bounds:
@@ -439,7 +439,7 @@ def _read(data: TransformerData, doc: Doc | None) -> _DocSpans:
     if isinstance(batch, PaddedBatch) and not _overlap(batch.rows.spans):
         return _DocSpans(batch.rows, lengths, _values(data, places), batch.characters.reshape(-1, 2)[places], places)
     # The alignment of tokens, to wordpieces counted without padding.
-    align = Ragged(numpy.searchsorted(places, to_numpy(data.align.dataXd).reshape(-1)), to_numpy(data.align.lengths))  # type: ignore[arg-type]
+    align = Ragged(numpy.searchsorted(places, to_numpy(data.align.dataXd).reshape(-1)), to_numpy(data.align.lengths))
     aligned = None if isinstance(batch, PaddedBatch) else _aligned_rows(data)
     if aligned is None:
         aligned, align, chosen = _stretch(batch, align, lengths)

@@ -1,7 +1,7 @@
 """The model tree of an `sbert` pipe: find its encoder, and check and link the component that it listens to."""
 
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from spacy.language import Language
 from spacy.pipeline import TrainablePipe
@@ -378,7 +378,8 @@ def encoding_models(nlp: Language | None, name: str, model: Model, settings: obj
     pipe = None if nlp is None else _nearest_upstream(nlp, name, listener)
     if own is not listener:
         return [] if pipe is None else [own, pipe.model]
-    linked = [] if listener.transformer is None else [listener.transformer]
+    transformer = cast(Any, listener).transformer  # the class of a listener depends on its package
+    linked = [] if transformer is None else [transformer]
     candidates = linked if pipe is None else [pipe.model, *linked]
     if settings is not None:
         candidates = [

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 from pathlib import Path
 from random import Random
-from typing import cast
+from typing import Any, cast
 
 import numpy
 import spacy

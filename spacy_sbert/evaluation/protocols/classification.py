@@ -174,6 +174,7 @@ class _Trial:
         self, outcome: _Outcome, classifier: str, number: int, rows: numpy.ndarray, seeds: Sequence[int]
     ) -> None:
         labels, fold = self.examples.labels, self.folds[number]
+        chosen: float | dict[str, float]
         for seed in seeds:
             if classifier == _LR:
                 predicted, accuracy, chosen = _predict_lr(rows, labels, fold, compare=self.compares)

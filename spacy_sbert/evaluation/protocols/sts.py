@@ -179,10 +179,12 @@ def aggregations(predicted: numpy.ndarray, pairs: GradedPairs) -> Json:
         scores[name] = found
         if len(places) > 1:
             each = {subset: correlate(predicted[at], pairs.gold[at]) for subset, at in places.items()}
-            values, sizes = list(each.values()), list(map(len, places.values()))
+            values = [value for value in each.values() if value is not None]
+            sizes = list(map(len, places.values()))
             found["subsets"] = each
             for key, weights in (("mean", [1] * len(sizes)), ("weighted_mean", sizes)):
-                found[key] = None if None in values else float(numpy.average(values, weights=weights))
+                is_defined = len(values) == len(each)
+                found[key] = float(numpy.average(values, weights=weights)) if is_defined else None
     return scores
 
 
