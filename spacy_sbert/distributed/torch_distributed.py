@@ -161,7 +161,7 @@ def sum_gradients(models: Sequence[Model], ranks: TorchDistributed) -> None:
 
     models (Sequence[Model]): encoders, of the same shapes on all ranks.
     """
-    parameters = [parameter for parameter in parameters_of(models) if parameter[0].is_floating_point()]
+    parameters = [parameter for parameter in _parameters_of(models) if parameter[0].is_floating_point()]
     scalers = [grad_scaler(shim) for model in models for shim in _shims(model)]
     flags = [gradient is not None for _, gradient, _ in parameters] + [scaler.found_inf for scaler in scalers]
     parts = [
@@ -188,14 +188,14 @@ def broadcast_parameters(models: Sequence[Model], ranks: TorchDistributed) -> No
 
 def bytes_of(models: Sequence[Model]) -> Iterator[bytes]:
     """Yield the bytes of all weights."""
-    for weights, *_ in parameters_of(models):
+    for weights, *_ in _parameters_of(models):
         yield weights.cpu().contiguous().view(torch.uint8).numpy().tobytes()
 
 
 _Parameter = tuple[torch.Tensor, torch.Tensor | None, Callable[[torch.Tensor], None]]
 
 
-def parameters_of(models: Iterable[Model]) -> Iterator[_Parameter]:
+def _parameters_of(models: Iterable[Model]) -> Iterator[_Parameter]:
     """Yield the weights, the gradient or None, and what sets the gradient, of all parameters that are trained.
 
     The order is the same on all ranks.

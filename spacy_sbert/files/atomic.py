@@ -55,7 +55,7 @@ def check_folder(path: Path) -> None:
         raise ValueError(Errors.NOT_TO_WRITE.format(path=path, kind=_KINDS[stat.S_IFLNK]))
 
 
-def open_own(path: Path, mode: str, buffering: int = -1) -> BinaryIO:
+def _open_own(path: Path, mode: str, buffering: int = -1) -> BinaryIO:
     """Open a file that has no other name, to write it in place, or to trust what is read of it.
 
     mode (str), buffering (int): as of open; of bytes.
@@ -65,7 +65,7 @@ def open_own(path: Path, mode: str, buffering: int = -1) -> BinaryIO:
     return cast(BinaryIO, open(path, mode, buffering, opener=lambda name, flags: os.open(name, flags | _FLAGS, 0o666)))
 
 
-def open_new(path: Path) -> BinaryIO:
+def _open_new(path: Path) -> BinaryIO:
     """Create a file to write; one that a killed run left is removed first, and a link is never followed."""
     path.unlink(missing_ok=True)
     return path.open("xb")
@@ -131,7 +131,7 @@ def atomic_write(
     with rewrite_os_errors(path, message):
         path.parent.mkdir(parents=True, exist_ok=True)
         try:
-            with open_new(temporary) as file:
+            with _open_new(temporary) as file:
                 yield file
                 file.flush()
                 os.fsync(file.fileno())

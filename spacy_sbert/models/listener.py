@@ -35,7 +35,7 @@ from .spans import SpanGetter
 TransformerOutput: TypeAlias = list[Any]
 
 
-class ListenerState:
+class _ListenerState:
     """Where a `curated_transformer` leaves its output for a listener in training; a copy is empty.
 
     outputs: with last_hidden_layer_states, a Ragged of float (wordpieces, width) for each Doc.
@@ -62,7 +62,7 @@ class ListenerState:
             ) from error
 
     def __reduce__(self) -> tuple[type, tuple]:
-        return ListenerState, ()
+        return _ListenerState, ()
 
 
 class SentenceListener(ConfiguredModel, Model):
@@ -77,7 +77,7 @@ class SentenceListener(ConfiguredModel, Model):
     name = "sentence-listener"
 
     def __init__(self, upstream_name: str, grad_factor: float):
-        attrs: dict[str, Any] = {SENTINEL: True, UPSTREAM_NAME: upstream_name, STATE: ListenerState()}
+        attrs: dict[str, Any] = {SENTINEL: True, UPSTREAM_NAME: upstream_name, STATE: _ListenerState()}
         attrs |= {READS_DOCS: True, ALL_LAYERS: False}
         Model.__init__(self, self.name, _listen, dims={"nO": None}, attrs=attrs)
         self.upstream_name = upstream_name
@@ -99,12 +99,12 @@ class SentenceListener(ConfiguredModel, Model):
 
     def receive(self, batch_id: int | None, outputs: TransformerOutput | None, backprop: Callable | None) -> None:
         """Take the output of a transformer in training; of several the last counts."""
-        self.attrs[STATE] = ListenerState()
+        self.attrs[STATE] = _ListenerState()
         self._batch_id, self._outputs, self._backprop = batch_id, outputs, backprop
 
     def has_received(self) -> bool:
         """Return whether there is the output of a transformer that was not used yet."""
-        state: ListenerState = self.attrs[STATE]
+        state: _ListenerState = self.attrs[STATE]
         if state.outputs is not None:
             self.receive(state.batch_id, state.outputs.last_hidden_layer_states, state.backprop_last_layer)
         return self._batch_id is not None
@@ -126,7 +126,7 @@ def _listen(model: Model, docs: list[Doc], is_train: bool) -> tuple[TransformerO
     listener = cast(SentenceListener, model)
     if not listener.has_received() or (not is_train and listener.attrs[READS_DOCS]):
         # No gradient: the transformer is frozen, or in use.
-        outputs = [data if is_a(data := output_of(doc), "TransformerData") else pieces_of(doc) for doc in docs]
+        outputs = [data if is_a(data := _output_of(doc), "TransformerData") else _pieces_of(doc) for doc in docs]
         return outputs, lambda d_outputs: []
     outputs, upstream = listener.received(docs)
 
@@ -145,7 +145,7 @@ def _listen(model: Model, docs: list[Doc], is_train: bool) -> tuple[TransformerO
     return outputs, backprop
 
 
-def output_of(doc: Doc) -> object:
+def _output_of(doc: Doc) -> object:
     """Return what a transformer left on a Doc. RAISES (ValueError): if there is none."""
     data = doc._.get("trf_data") if doc.has_extension("trf_data") else None
     if data is None:
@@ -158,12 +158,12 @@ def output_of(doc: Doc) -> object:
     return data
 
 
-def pieces_of(doc: Doc) -> Ragged:
+def _pieces_of(doc: Doc) -> Ragged:
     """Return the wordpieces of a Doc from the last layer, float (wordpieces, width), grouped by token.
 
     RAISES (ValueError): if there are none.
     """
-    data = output_of(doc)
+    data = _output_of(doc)
     pieces = getattr(data, "last_hidden_layer_state", None)
     if pieces is None:
         raise ValueError(
@@ -364,7 +364,7 @@ class Tok2VecEncoder(ConfiguredModel[list[Doc], list[Floats2d]]):
                 )
             elif SENTINEL in node.attrs and not is_train:
                 for doc in docs:
-                    _check_width(node, pieces_of(doc).dataXd, "curated_transformer", "the listener (tok2vec)")
+                    _check_width(node, _pieces_of(doc).dataXd, "curated_transformer", "the listener (tok2vec)")
 
 
 def _check_width(listener: Model, states: Array, component: str, layer: str) -> None:

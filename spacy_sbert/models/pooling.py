@@ -177,7 +177,7 @@ POOLING: dict[str, Callable[[Pooling, Ragged, bool], _Pooled]] = {
 }
 
 
-def make_pooling(name: str) -> Pooling:
+def _make_pooling(name: str) -> Pooling:
     """Return the pooling of a name.
 
     name (str): a name of POOLING, or several joined with "+", such as "cls+mean", whose results are concatenated.
@@ -196,9 +196,9 @@ def make_pooling(name: str) -> Pooling:
 def stretch_pooling(name: str) -> Pooling:
     """Return the pooling of parts of a text, which have no special tokens: the mean in place of "cls" and "lasttoken".
 
-    name (str): see make_pooling.
+    name (str): see _make_pooling.
     """
-    return make_pooling("+".join("mean" if part in ("cls", "lasttoken") else part for part in name.split("+")))
+    return _make_pooling("+".join("mean" if part in ("cls", "lasttoken") else part for part in name.split("+")))
 
 
 # Of windows, rows and their vectors
@@ -217,7 +217,7 @@ class SentencePooling(ConfiguredModel[EncodedSpans, PooledRows]):
     returns what the backprop of its input does. Its attr upstream_normalize: whether the folder of a transformer of
     another package normalizes.
 
-    pooling (str): see make_pooling.
+    pooling (str): see _make_pooling.
     normalize (bool): whether vectors get unit length; None to do as the encoder's folder specifies.
     dense (Model): from pooled vectors to others; None for none.
     truncate_dim (int): how many dimensions of a vector are kept; 0 for all, or as many as the encoder's folder says.
@@ -232,7 +232,7 @@ class SentencePooling(ConfiguredModel[EncodedSpans, PooledRows]):
         truncate_dim: int = 0,
     ):
         check("truncate_dim", truncate_dim, WidthOrOff)
-        layers: list[Model] = [make_pooling(pooling), unit_length(), *([] if dense is None else [dense])]
+        layers: list[Model] = [_make_pooling(pooling), unit_length(), *([] if dense is None else [dense])]
         attrs = {"upstream_normalize": False}
         super().__init__("sentence_pooling", pool_rows, init=_init, layers=layers, attrs=attrs)
         self.pooling_name, self.normalize, self.truncate_dim = pooling, normalize, truncate_dim

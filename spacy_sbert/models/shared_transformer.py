@@ -81,7 +81,7 @@ def _forward(model: Model, docs: list[Doc], is_train: bool) -> tuple[FullTransfo
     spans = model.attrs["get_spans"](docs)
     if not any(spans):
         return FullTransformerBatch.empty(len(docs)), lambda d_output: docs
-    shared = SharedBatch(encoder.wordpiece_tokenizer, spans, encoder.prompt())
+    shared = _SharedBatch(encoder.wordpiece_tokenizer, spans, encoder.prompt())
     output = _SharedOutput(shared, spans)
     if not is_train and is_packable(shim.network):
         with encoder.states(shared.wordpieces, False) as (states, _):
@@ -122,7 +122,7 @@ class PaddedBatch(WordpieceBatch):
         return PaddedBatch(**vars(super().__getitem__(windows)), rows=rows, characters=self.characters[windows])
 
 
-class SharedBatch:
+class _SharedBatch:
     """A batch of spans of a shared transformer, padded when it is read. It holds no Doc, since Docs hold it.
 
     tokenizer (BatchTokenizer): of the encoder.
@@ -269,9 +269,9 @@ def _part(value: Array, windows: slice) -> Array:
 
 
 class _SharedOutput(FullTransformerBatch):
-    """A FullTransformerBatch whose fields are those of a SharedBatch."""
+    """A FullTransformerBatch whose fields are those of a _SharedBatch."""
 
-    def __init__(self, shared: SharedBatch, spans: list[list[Span]]):
+    def __init__(self, shared: _SharedBatch, spans: list[list[Span]]):
         self._shared, self.spans = shared, shared.nested(spans)
         self.cached_doc_data = None
 
@@ -294,10 +294,10 @@ class _SharedOutput(FullTransformerBatch):
 class _UnpaddedDoc(TransformerData):
     """A TransformerData that is padded when a field is read; fields can be set.
 
-    shared (SharedBatch): its batch. number (int): the index of the Doc in the batch.
+    shared (_SharedBatch): its batch. number (int): the index of the Doc in the batch.
     """
 
-    def __init__(self, shared: SharedBatch, number: int):
+    def __init__(self, shared: _SharedBatch, number: int):
         self.shared, self.number = shared, number
 
     @property

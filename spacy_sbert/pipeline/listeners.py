@@ -84,7 +84,7 @@ def find_listeners(model: Model) -> "list[SentenceListener]":
     return [node for node in model.walk() if is_listener(node) and upstream_name(node) is not None]
 
 
-def find_token_encoder(model: Model) -> "Tok2VecEncoder | None":
+def _find_token_encoder(model: Model) -> "Tok2VecEncoder | None":
     """Return the encoder of a pipe whose units are tokens; None if it is of another kind."""
     return next((node for node in model.walk() if is_token_encoder(node)), None)
 
@@ -107,7 +107,7 @@ def find_transformer(name: str, model: Model) -> SpanTransformer:
     if find_static_embedding(model) is not None:
         kind = "a table of wordpieces"
     elif encodes_whole_docs(model):
-        is_curated_one = find_token_encoder(model) is None
+        is_curated_one = _find_token_encoder(model) is None
         kind = "a curated_transformer" if is_curated_one else "a token-to-vector model of spaCy"
     else:
         raise _no_text_encoder(name)
@@ -132,7 +132,7 @@ def _no_text_encoder(name: str) -> ValueError:
 
 def encodes_whole_docs(model: Model) -> bool:
     """Return whether the encoder of a pipe reads the tokens of Docs, not texts: token-to-vector, or curated."""
-    return find_token_encoder(model) is not None or any(map(is_curated, [*_shared_models(model), *model.walk()]))
+    return _find_token_encoder(model) is not None or any(map(is_curated, [*_shared_models(model), *model.walk()]))
 
 
 def transformer_name(model: Model) -> str:
@@ -144,7 +144,7 @@ def describe_encoder(model: Model) -> str:
     """Return what is known of an encoder: "all-MiniLM-L6-v2, mean pooling, 384 numbers, float32 on cpu"."""
     pooling = cast(SentencePooling, model.get_ref("pooling"))
     upstream = next((name for node in model.walk() if (name := upstream_name(node)) is not None), None)
-    transformer, table, encoder = _span_transformer(model), find_static_embedding(model), find_token_encoder(model)
+    transformer, table, encoder = _span_transformer(model), find_static_embedding(model), _find_token_encoder(model)
     parts = []
     if transformer is not None:
         shim = transformer.shim
@@ -318,7 +318,7 @@ def _span_getters(model: Model) -> list[object]:
     """Return the span getters of an encoder, and of a shared one that is known; None for other layers."""
     nodes = [*_shared_models(model), *model.walk()]
     getters = [node.attrs.get("get_spans") for node in nodes]
-    if any(map(is_curated, nodes)) and find_token_encoder(model) is None:
+    if any(map(is_curated, nodes)) and _find_token_encoder(model) is None:
         getters.append(_own_getter(model))
     return getters
 
@@ -356,7 +356,7 @@ def find_texts_reader(nlp: Language | None, name: str, model: Model) -> tuple[Mo
             f"Cannot encode texts without Docs: the 'sbert' pipe '{name}' is in no pipeline, whose tokenizer its "
             f"encoder needs. Use the pipe of a pipeline (nlp.get_pipe('{name}')), or nlp.pipe(texts)."
         )
-    encoder = find_token_encoder(model)
+    encoder = _find_token_encoder(model)
     listener = next(iter(find_listeners(model)), None) if encoder is None else encoder.listener
     if encoder is not None and listener is not None and not _listens_to_tokens(listener):
         raise _no_text_encoder(name)

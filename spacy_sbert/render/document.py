@@ -152,12 +152,12 @@ def markdown(document: Document) -> str:
 def _sections(tables: Iterable[Table]) -> Iterator[str]:
     for table in tables:
         yield f"## {escape_markdown(table.title)}"
-        yield render_table(table)
+        yield _render_table(table)
         if table.caption:
             yield escape_markdown(table.caption)
 
 
-def render_table(table: Table) -> str:
+def _render_table(table: Table) -> str:
     """Render the columns and rows of a table in Markdown."""
     rows = [list(map(escape_markdown, table.columns))]
     rows.append(["---" if column < table.texts else "---:" for column in range(len(table.columns))])

@@ -42,7 +42,7 @@ ACTIVATIONS: dict[str, Callable[[Floats2d], Floats2d]] = {
 _OLD_KEY = "sbert_ce_default_activation_function"  # in config.json, of sentence-transformers before version 4
 
 
-class PairTokenizer(BatchTokenizer):
+class _PairTokenizer(BatchTokenizer):
     """The tokenizer of a cross-encoder, for many pairs at a time.
 
     limit (int): the most wordpieces of a pair, special tokens included; None for no limit.
@@ -121,7 +121,7 @@ def _saved_activation(config: PretrainedConfig) -> str | None:
     return saved.get("activation_fn") or getattr(config, _OLD_KEY, None)
 
 
-class ClassifierShim(TransformerShim):
+class _ClassifierShim(TransformerShim):
     """A sequence classifier that is looked for and loaded when it is first needed.
 
     A plain encoder, or a folder whose head has another number of outputs, gets a new head, of seed 0 until
@@ -263,19 +263,19 @@ class PairLogits:
 class CrossEncoder(ConfiguredModel[list[Pair], PairLogits], ChecksummedModel[list[Pair], PairLogits]):
     """Read pairs of texts with a sequence classifier that is loaded on first use.
 
-    For the arguments see cross_encoder and ClassifierShim.
+    For the arguments see cross_encoder and _ClassifierShim.
     """
 
-    def __init__(self, name: str, *, activation: str, max_length: int, **shim_config: Any):  # noqa: ANN401 (arguments of ClassifierShim)
+    def __init__(self, name: str, *, activation: str, max_length: int, **shim_config: Any):  # noqa: ANN401 (arguments of _ClassifierShim)
         prepare_forks()
         self._activation = activation
         self._max_length = max_length
-        self._tokenizer: tuple[object, PairTokenizer] | None = None
-        super().__init__("cross_encoder", _forward, init=_init, shims=[ClassifierShim(name, **shim_config)])
+        self._tokenizer: tuple[object, _PairTokenizer] | None = None
+        super().__init__("cross_encoder", _forward, init=_init, shims=[_ClassifierShim(name, **shim_config)])
 
     @property
-    def shim(self) -> ClassifierShim:
-        return cast(ClassifierShim, self.shims[0])
+    def shim(self) -> _ClassifierShim:
+        return cast(_ClassifierShim, self.shims[0])
 
     @property
     def activation(self) -> str:
@@ -302,7 +302,7 @@ class CrossEncoder(ConfiguredModel[list[Pair], PairLogits], ChecksummedModel[lis
         return ACTIVATIONS[self.activation](logits)
 
     @property
-    def pair_tokenizer(self) -> PairTokenizer:
+    def pair_tokenizer(self) -> _PairTokenizer:
         """Return the classifier's tokenizer, for whole batches. RAISES (ValueError): if it cannot have the limit."""
         settings, tokenizer = self.shim.load(), self.shim.tokenizer
         if self._tokenizer is None or self._tokenizer[0] is not tokenizer:
@@ -310,7 +310,7 @@ class CrossEncoder(ConfiguredModel[list[Pair], PairLogits], ChecksummedModel[lis
             if limit is not None and (limit < _MIN_LENGTH or (most is not None and limit > most)):
                 expected = f"{_MIN_LENGTH} to {most}" if most else f"{_MIN_LENGTH} or more"
                 raise ValueError(f"Cannot read pairs of max_length = {limit} wordpieces: expected {expected}.")
-            self._tokenizer = tokenizer, PairTokenizer(tokenizer, settings, limit)
+            self._tokenizer = tokenizer, _PairTokenizer(tokenizer, settings, limit)
         return self._tokenizer[1]
 
     def to_dict(self) -> dict:
@@ -391,7 +391,7 @@ def _forward(model: Model, pairs: list[Pair], is_train: bool) -> tuple[PairLogit
 
 
 def network_bytes(checkpoint: str | Path, name: str) -> bytes:
-    """Return the network of a reranker, its head and its tokenizer, as ClassifierShim.from_bytes takes them.
+    """Return the network of a reranker, its head and its tokenizer, as _ClassifierShim.from_bytes takes them.
 
     checkpoint (str or Path): the folder or the name of a pipeline. name (str): of the pipe in it.
     RAISES (OSError): if there is no such pipeline. (ValueError): if it has no cross-encoder under the name.

@@ -92,7 +92,7 @@ def _corpus_of(index: VectorIndex, folder: Path) -> Corpus:
     return Corpus(texts, numbers, ids if any(row.id is not None for row in index.rows) else None)
 
 
-class FoundText(NamedTuple):
+class _FoundText(NamedTuple):
     """Text that is similar to a query.
 
     score (float): their cosine similarity. row (int): of the text in the corpus, from 0; blank ones count.
@@ -195,7 +195,7 @@ def search_texts(
     read: Corpus | None = None,
     vectors: ArrayLike | None = None,
     progress: bool = False,
-) -> list[list[FoundText]]:
+) -> list[list[_FoundText]]:
     """Find the texts that are most similar to each query.
 
     pipe (SentenceBert): the encoder. queries (Sequence[str]): what to search for.
@@ -208,7 +208,7 @@ def search_texts(
     query_prompt (str): the name of the encoder's prompt for the queries; texts have the default one.
     vectors (float array of shape (n, width)): of the texts, by this encoder; None to encode them.
     progress (bool): whether to show a progress bar.
-    RETURNS (list of lists of FoundText): the best first.
+    RETURNS (list of lists of _FoundText): the best first.
     RAISES (ValueError): if a file cannot be read or holds nothing, a query has no text, or the index does not fit;
         (ImportError): if there is an index and FAISS is not installed.
     """
@@ -229,7 +229,7 @@ def search_texts(
         found = search(encoded, k=min(k, len(texts.texts)))
     ids: Sequence[str | int | None] = texts.ids or [None] * len(texts.texts)
     return [
-        [FoundText(score, texts.rows[i], texts.texts[i], ids[i]) for score, i in zip(*best, strict=True)]
+        [_FoundText(score, texts.rows[i], texts.texts[i], ids[i]) for score, i in zip(*best, strict=True)]
         for best in zip(*(part.tolist() for part in found), strict=True)
     ]
 
@@ -371,14 +371,14 @@ def search_folder(
     vectors: str | None = None,
     query_prompt: str | None = None,
     progress: bool = False,
-) -> list[list[FoundText]]:
+) -> list[list[_FoundText]]:
     """Find the stored vectors that are most similar to each query.
 
     folder (Path): vectors that encode_dataset wrote, all of which are read; or an index of such, whose best candidates
         are scored by their vectors.
     vectors (str): the folder of the vectors of an index, if they were moved.
     For the other arguments see search_texts.
-    RETURNS (list of lists of FoundText): the best first.
+    RETURNS (list of lists of _FoundText): the best first.
     RAISES (ValueError): if a query has no text; if vectors are of another encoder, or not those of the index.
     """
     encoder = identify(pipe)
@@ -393,7 +393,7 @@ def search_folder(
             scores, rows = index.search(encoded, k=k, vectors=stored)
     return [
         [
-            FoundText(score, row, text, row_id, file)
+            _FoundText(score, row, text, row_id, file)
             for score, (file, row, row_id, text) in zip(own.tolist(), stored.where(found), strict=True)
         ]
         for own, found in zip(scores, rows, strict=True)

@@ -103,7 +103,7 @@ def scatter(
                 for place, x, y in (_compact_groups(group, places) if names else ())
             ],
             "outlines": [
-                [outline(place, size), outline(place, SMALL_SCREEN * size)] for place in range(max(1, len(names)))
+                [_outline(place, size), _outline(place, SMALL_SCREEN * size)] for place in range(max(1, len(names)))
             ],
             "places": [[round(x, 1), round(y, 1)] for x, y in places],
             "texts": texts,
@@ -191,7 +191,7 @@ def _points(places: Sequence[tuple[float, float]], group: Sequence[int], size: f
     is_dense, labels = len(places) > DENSE, max(group) + 1
     paths: list[list[str]] = [[] for _ in range(labels * (LAYERS if is_dense else 1))]
     for at, ((x, y), place) in enumerate(zip(places, group, strict=True)):
-        paths[(at * labels + place) % len(paths)].append(f"M{number(x)} {number(y)}{outline(place, size)}")
+        paths[(at * labels + place) % len(paths)].append(f"M{number(x)} {number(y)}{_outline(place, size)}")
     dense = " dense" if is_dense else ""
     return join(shape("".join(path), f"points{dense} {kind(at % labels)}") for at, path in enumerate(paths))
 
@@ -234,7 +234,7 @@ def kind(place: int) -> str:
     return f"c{place % len(LIGHT_LABELS)}"
 
 
-def outline(place: int, size: float) -> str:
+def _outline(place: int, size: float) -> str:
     """Return the shape of a label, by its place in the order of labels, as an SVG path that starts at its centre."""
     corners = _SHAPES[place % len(_SHAPES)]
     if not corners:
@@ -248,7 +248,7 @@ def _buttons(names: Sequence[str], group: Sequence[int]) -> list[dict[str, objec
     """Return the name, marker and number of texts of each label; its button shows only its points."""
     counts = Counter(group)
     return [
-        {"name": name, "mark": shape(f"M0 0{outline(place, 6)}", kind(place)), "count": counts[place]}
+        {"name": name, "mark": shape(f"M0 0{_outline(place, 6)}", kind(place)), "count": counts[place]}
         for place, name in enumerate(names)
     ]
 

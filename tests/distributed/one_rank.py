@@ -17,7 +17,7 @@ from objectives import OBJECTIVES, make_examples, several
 from thinc.api import SGD
 from torch import distributed
 
-from spacy_sbert.distributed.torch_distributed import launched, parameters_of
+from spacy_sbert.distributed.torch_distributed import _parameters_of, launched
 from spacy_sbert.distributed.train_loop import _together
 
 SIZES = (6, 6, 6, 6, 5)  # the last is uneven
@@ -42,11 +42,11 @@ def run(nlp, name, ranks):
         for batch in batches(nlp, name):
             losses.append(joint.update(batch, sgd=False)["sbert"])
             if not found:
-                gradients = enumerate(gradient for _, gradient, _ in parameters_of(models))
+                gradients = enumerate(gradient for _, gradient, _ in _parameters_of(models))
                 found = {f"gradient {i}": d.numpy().copy() for i, d in gradients if d is not None}
             for _, pipe in nlp.pipeline:
                 pipe.finish_update(optimizer)
-    found |= {f"weights {i}": weights.numpy().copy() for i, (weights, *_) in enumerate(parameters_of(models))}
+    found |= {f"weights {i}": weights.numpy().copy() for i, (weights, *_) in enumerate(_parameters_of(models))}
     return {**found, "losses": numpy.array(losses)}
 
 

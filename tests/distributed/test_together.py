@@ -9,7 +9,7 @@ import torch
 from pipelines import TRAINED, add_tagger, make_example
 from spacy.training import Example
 
-from spacy_sbert.distributed.torch_distributed import TorchDistributed, parameters_of
+from spacy_sbert.distributed.torch_distributed import TorchDistributed, _parameters_of
 from spacy_sbert.distributed.train_loop import _together
 
 TEXTS = ["A man is eating food.", "The cat sat on the mat.", "He cannot go.", "The dog ran fast."]
@@ -144,7 +144,7 @@ def test_gradients_are_summed_where_any_rank_has_one(make_nlp, monkeypatch):
             return values + theirs
 
     models = [nlp.get_pipe("transformer").model]
-    sizes = [weights.numel() for weights, *_ in parameters_of(models)]
+    sizes = [weights.numel() for weights, *_ in _parameters_of(models)]
     n = len(sizes)
     theirs = torch.zeros(n + 1 + sum(sizes))
     theirs[0] = theirs[n] = 1.0  # the other rank has a gradient for the first alone, which has overflowed
@@ -154,7 +154,7 @@ def test_gradients_are_summed_where_any_rank_has_one(make_nlp, monkeypatch):
         monkeypatch.setattr(nlp, "update", lambda own: seen.append(own) or {})
         joint.update(examples(nlp))
     assert [example.predicted.text for example in seen[0]] == [example.predicted.text for example in examples(nlp)[::2]]
-    first, *others = [gradient for _, gradient, _ in parameters_of(models)]
+    first, *others = [gradient for _, gradient, _ in _parameters_of(models)]
     assert (first == 0.5).all() and all(gradient is None for gradient in others)
     assert nlp.get_pipe("transformer").model.layers[0].shims[0]._grad_scaler.found_inf
 

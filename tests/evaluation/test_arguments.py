@@ -12,8 +12,8 @@ from spacy_sbert.evaluation.protocols import arguments
 from spacy_sbert.evaluation.protocols.arguments import (
     TASKS,
     Split,
+    _score_held_out,
     fit_support_vectors,
-    score_held_out,
     split_folds,
     split_topics,
 )
@@ -143,7 +143,7 @@ def test_support_vectors_are_those_of_scikit_learn(monkeypatch):
 def test_scores_are_of_what_is_held_out(protocol):
     pairs = made()
     splits = split_folds(members(pairs), 3) if protocol == "folds" else split_topics(members(pairs), pairs.subset)
-    result = score_held_out(pairs, splits, run_of())
+    result = _score_held_out(pairs, splits, run_of())
     scores, predicted = result["variants"][0]["scores"], numpy.array(result["predictions"]["predicted"])
     each = {split.name: spearmanr(predicted[[*split.test]], pairs.gold[[*split.test]])[0] for split in splits}
     found = scores["svr"]["spearman"]
@@ -167,14 +167,14 @@ def test_nothing_is_learned_from_what_is_held_out():
         return encode(texts)
 
     settings = {"normalizations": ("zscore",), "sizes": ("pca-3", "up-7"), "seeds": (1, 2)}
-    result = score_held_out(pairs, splits, run_of(encode=learning, **settings))
+    result = _score_held_out(pairs, splits, run_of(encode=learning, **settings))
     for texts in shown:
         assert any(texts == {side[i] for side in (pairs.first, pairs.second) for i in split.train} for split in splits)
     assert "deviation" not in result["variants"][0] and result["variants"][1]["deviation"]["svr"]["mse"] > 0
     other = GradedPairs(pairs.first, pairs.second, pairs.gold.copy(), pairs.subset)
     tested = list(splits[0].test)
     other.gold[tested] = 0.0  # its own scores change nothing of what is predicted of it
-    again = score_held_out(other, splits, run_of(encode=learning, **settings))
+    again = _score_held_out(other, splits, run_of(encode=learning, **settings))
     one, two = (numpy.array(found["predictions"]["predicted"]) for found in (result, again))
     assert (one[tested] == two[tested]).all() and not (one == two).all()
 

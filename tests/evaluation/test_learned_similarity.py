@@ -12,10 +12,10 @@ from spacy_sbert.evaluation.protocols.learned_similarity import (
     _STRENGTHS,
     TASKS,
     _fit_distribution,
+    _score_learned,
     _squared_errors,
     _target_distribution,
     fit_ridge,
-    score_learned,
 )
 from spacy_sbert.evaluation.protocols.sts import GradedPairs
 from spacy_sbert.evaluation.task import MissingData, Run, Settings, Variant
@@ -47,7 +47,7 @@ def make_pairs(name, n, gold=None):
 
 def score(train, tune, test, encode=None, **settings):
     run = Run(None, encode or Encoder(), Settings(bootstrap=20, **settings), lambda items, name: items)
-    return score_learned(train, tune, test, run)
+    return _score_learned(train, tune, test, run)
 
 
 def random_part(n, seed):
@@ -123,7 +123,7 @@ def test_the_regressor_of_distributions_is_beside_it():
 
     def found(tune):
         run = Run(None, Encoder(), Settings(bootstrap=0), lambda items, name: items)
-        return score_learned(train, tune, test, run, (0, 5))["variants"][0]["scores"]["softmax"]
+        return _score_learned(train, tune, test, run, (0, 5))["variants"][0]["scores"]["softmax"]
 
     whole, folds = found(tune), found(None)
     assert whole["pearson"] > 0.9 and 0 < whole["mse"] < 0.4

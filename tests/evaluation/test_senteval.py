@@ -307,7 +307,7 @@ def test_logistic_regression_learns_where_its_first_gradient_is_below_the_usual_
     assert classification._tolerance(rows, labels) == pytest.approx(0.01 * first, rel=1e-6)
     assert classification._tolerance(1e4 * rows, labels) == 1e-4
     train, test = numpy.arange(0, 100, 2), numpy.arange(1, 100, 2)
-    fold = classification.Fold(train, test, ((train, test),))
+    fold = classification._Fold(train, test, ((train, test),))
     predicted, accuracy, _ = classification._predict_lr(rows, labels, fold, compare=True)
     assert (predicted == labels[test]).all() and accuracy == 1
 

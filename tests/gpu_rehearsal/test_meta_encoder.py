@@ -18,7 +18,7 @@ from spacy_sbert.models.engine.packed_bert import PackedBert, is_packable
 from spacy_sbert.models.engine.training import cached_forward, plain_forward
 from spacy_sbert.models.private import is_installed
 from spacy_sbert.models.span_batch import TokenEmbeddings
-from spacy_sbert.reranker.cross_encoder import ClassifierShim
+from spacy_sbert.reranker.cross_encoder import _ClassifierShim
 
 if is_installed():
     from spacy_sbert.models import shared_transformer
@@ -150,7 +150,7 @@ def test_padded_states():
     assert gpu.uploads == 3
 
 
-class MetaClassifier(ClassifierShim):
+class MetaClassifier(_ClassifierShim):
     """A cross-encoder without a folder; its network is one layer."""
 
     def __init__(self):

@@ -10,7 +10,7 @@ from thinc.api import Ragged, get_current_ops
 from thinc.util import to_numpy
 
 from spacy_sbert.models.heads import ACTIVATIONS, Dense, truncation, unit_length
-from spacy_sbert.models.pooling import POOLING, _without_leading, make_pooling
+from spacy_sbert.models.pooling import POOLING, _make_pooling, _without_leading
 from spacy_sbert.models.span_batch import in_places
 from spacy_sbert.models.word_layers import bilstm_encoder, ngram_hash_embed, word_vectors
 from spacy_sbert.similarity import cosine, euclidean, manhattan
@@ -38,7 +38,7 @@ def test_poolings(name):
     d_pooled = RNG.normal(size=(4, 6 * len(name.split("+")))).astype("float32")
 
     def work(lengths=LENGTHS):
-        pooled, d_states = there_and_back(make_pooling(name), Ragged(put(STATES), lengths), d_pooled)
+        pooled, d_states = there_and_back(_make_pooling(name), Ragged(put(STATES), lengths), d_pooled)
         return pooled, d_states.dataXd
 
     def of_lengths_on_the_device():

@@ -6,7 +6,7 @@ import torch
 from torch.nn import functional
 
 from spacy_sbert.models.engine import training as cpu_training
-from spacy_sbert.models.engine.training import attention, dense_gradient, dropout, embedding, linear
+from spacy_sbert.models.engine.training import _dense_gradient, attention, dropout, embedding, linear
 
 
 @pytest.fixture
@@ -81,7 +81,7 @@ def test_embedding(draw, padding):
     of_pytorch, table.weight.grad = table.weight.grad, torch.ones(6, 4, dtype=torch.float64)
     memory = table.weight.grad.data_ptr()
     found = embedding(table, ids)
-    dense_gradient(table)
+    _dense_gradient(table)
     found.backward(weights)
     assert torch.equal(found, expected) and torch.allclose(table.weight.grad, of_pytorch + 1, atol=1e-12)
     assert table.weight.grad.data_ptr() == memory and not table.weight.grad.is_sparse
@@ -90,7 +90,7 @@ def test_embedding(draw, padding):
 def test_the_first_gradient_of_a_table_is_dense(draw):
     table = make_table()
     found = embedding(table, torch.tensor([4, 4, 1]))
-    dense_gradient(table)
+    _dense_gradient(table)
     found.sum().backward()
     assert table.weight.grad.sum(1).tolist() == [0, 4, 0, 0, 8, 0]
 
@@ -98,7 +98,7 @@ def test_the_first_gradient_of_a_table_is_dense(draw):
 def test_what_is_frozen_gets_no_gradient(draw):
     x, layer, table = draw(2, 3), make_linear(leaf(draw(4, 3))), torch.nn.Embedding(5, 3, dtype=torch.float64)
     table.weight.requires_grad_(False)
-    dense_gradient(table)
+    _dense_gradient(table)
     linear(layer, embedding(table, torch.tensor([0, 1])) + x).sum().backward()
     with torch.no_grad():
         assert linear(layer, x).grad_fn is None

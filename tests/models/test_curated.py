@@ -11,7 +11,7 @@ from thinc.api import Adam, fix_random_seed
 from thinc.types import Ragged
 
 from spacy_sbert.models.hub import find_local
-from spacy_sbert.models.pooling import make_pooling
+from spacy_sbert.models.pooling import _make_pooling
 from spacy_sbert.pipeline.doc_vectors import find
 
 TEXT = "He cannot go. \n The cat sat on the mat. Food."
@@ -24,7 +24,7 @@ LAYERS = {**LISTENER, "@architectures": f"{CURATED}ScalarWeightingListener.v1", 
 
 
 def pooled(states, pooling):
-    return make_pooling(pooling).predict(Ragged(states, numpy.array([len(states)], dtype="int32")))[0]
+    return _make_pooling(pooling).predict(Ragged(states, numpy.array([len(states)], dtype="int32")))[0]
 
 
 def shim_of(nlp, pipe="transformer"):

@@ -12,10 +12,10 @@ from spacy_sbert.models.heads import Dense, truncation, unit_length
 from spacy_sbert.models.pooling import (
     POOLING,
     SentencePooling,
+    _make_pooling,
     _row_sums,
     _row_vectors,
     _without_leading,
-    make_pooling,
 )
 from spacy_sbert.models.private import is_installed
 from spacy_sbert.models.sbert_config import SentenceTransformersConfig
@@ -47,7 +47,7 @@ BY_HAND = {
 
 @pytest.mark.parametrize("name", {**BY_HAND, **POOLING})
 def test_pooling_by_hand(name):
-    pooled = make_pooling(name).predict(Ragged(STATES, LENGTHS))
+    pooled = _make_pooling(name).predict(Ragged(STATES, LENGTHS))
     assert numpy.allclose(pooled, BY_HAND[name])
     assert pooled.dtype == STATES.dtype
 
@@ -56,7 +56,7 @@ def test_pooling_by_hand(name):
 def test_pooling_gradient(name):
     states, upstream = RNG.normal(size=(44, 4)), RNG.normal(size=(3, 4 * len(name.split("+"))))
     lengths = numpy.array([3, 40, 1], dtype="i")  # sums are made of stretches of 16
-    layer = make_pooling(name)
+    layer = _make_pooling(name)
     _, backprop = layer.begin_update(Ragged(states, lengths))
     expected = finite_differences(lambda x: float((layer.predict(Ragged(x, lengths)) * upstream).sum()), states)
     given = backprop(upstream)
@@ -66,7 +66,7 @@ def test_pooling_gradient(name):
 
 def test_the_gradient_of_a_maximum_goes_to_the_first():
     states = numpy.array([[1.0], [2.0], [2.0]])
-    _, backprop = make_pooling("max").begin_update(Ragged(states, numpy.array([3], dtype="i")))
+    _, backprop = _make_pooling("max").begin_update(Ragged(states, numpy.array([3], dtype="i")))
     assert backprop(numpy.ones((1, 1))).dataXd.tolist() == [[0.0], [1.0], [0.0]]
 
 
@@ -97,7 +97,7 @@ def test_sums_of_long_rows_are_close_to_exact():
 @pytest.mark.parametrize("name", ["mean", "mean_sqrt_len", "weightedmean"])
 def test_a_row_of_nothing_is_zero(name):
     states, lengths = make_rows([20, 0, 3], width=4), numpy.array([20, 0, 3], dtype="int32")
-    pooled = make_pooling(name).predict(Ragged(states, lengths))
+    pooled = _make_pooling(name).predict(Ragged(states, lengths))
     assert not pooled[1].any() and numpy.isfinite(pooled).all() and pooled[[0, 2]].any()
 
 

@@ -10,7 +10,7 @@ from thinc.api import Model, fix_random_seed
 from thinc.types import Ragged
 
 from spacy_sbert.models.listener import Tok2VecEncoder
-from spacy_sbert.models.pooling import POOLING, SentencePooling, make_pooling
+from spacy_sbert.models.pooling import POOLING, SentencePooling, _make_pooling
 from spacy_sbert.models.sentence_encoder import sentence_encoder
 from spacy_sbert.models.spans import sentence_spans
 
@@ -34,7 +34,7 @@ def states_of(nlp, doc):
 
 
 def pooled(states, pooling):
-    return make_pooling(pooling).predict(Ragged(states, numpy.array([len(states)], dtype="int32")))[0]
+    return _make_pooling(pooling).predict(Ragged(states, numpy.array([len(states)], dtype="int32")))[0]
 
 
 @pytest.mark.parametrize("encoder", TOKENS)

@@ -15,7 +15,7 @@ from spacy_sbert.models.spans import _get_sentence_spans
 from spacy_sbert.models.tokenization import BatchTokenizer, TokenizedBatch
 
 if is_installed():
-    from spacy_sbert.models.shared_transformer import SharedBatch
+    from spacy_sbert.models.shared_transformer import _SharedBatch
 
 LONG = "the cat sat on a mat he is eating food " * 6  # 60 wordpieces
 
@@ -28,7 +28,7 @@ def rows(nlp, tokenizer, texts, overflow="truncate", max_length=MAX_LENGTH):
     docs = [nlp.make_doc(text) for text in texts]
     spans = _get_sentence_spans(docs, unit="doc", spans_key="sbert")
     own = BatchTokenizer(tokenizer, SentenceTransformersConfig("x", max_length), overflow)
-    shared = SharedBatch(own, spans)
+    shared = _SharedBatch(own, spans)
     return shared.nested(spans), *shared.padded
 
 
@@ -62,7 +62,7 @@ def test_lower_case_keeps_characters_in_place(make_nlp, tiny_bert):
     settings = SentenceTransformersConfig("x", MAX_LENGTH, lowercase=True)
     spans = _get_sentence_spans(docs, unit="doc", spans_key="sbert")
     tokenizer = BatchTokenizer(AutoTokenizer.from_pretrained(tiny_bert), settings, "truncate")
-    batch, align = SharedBatch(tokenizer, spans).padded
+    batch, align = _SharedBatch(tokenizer, spans).padded
     pieces = [piece for row in batch.strings for piece in row]
     starts = numpy.cumsum(align.lengths) - align.lengths
     assert [pieces[align.dataXd[starts[i]]] for i in (1, 2, 3, 4)] == ["a", "man", "the", "dog"]

@@ -25,7 +25,7 @@ from spacy_sbert.losses.scores import AnglELoss, CoSENTLoss, CosineSimilarityLos
 from spacy_sbert.losses.softmax import SoftmaxLoss
 from spacy_sbert.losses.wrappers import MatryoshkaLoss
 from spacy_sbert.models.heads import ACTIVATIONS, Dense, unit_length
-from spacy_sbert.models.pooling import POOLING, make_pooling
+from spacy_sbert.models.pooling import POOLING, _make_pooling
 from spacy_sbert.reranker.component import _binary_cross_entropy, _label_cross_entropy, _mean_squared_error
 
 PARTS, QUICK = 20, 1
@@ -118,7 +118,7 @@ def test_poolings(counted, part):
                 ragged = Ragged(states, numpy.array([length], dtype="i"))
                 near = 8 * EPS * abs(wide).sum(axis=0) + 1e-44
                 what = f"part {part}, {name} of {length}"
-                judged(cases, what, lambda n=name, r=ragged: make_pooling(n).predict(r)[0], expected, near)
+                judged(cases, what, lambda n=name, r=ragged: _make_pooling(n).predict(r)[0], expected, near)
 
 
 @pytest.mark.parametrize("part", parts(PARTS, quick=QUICK))

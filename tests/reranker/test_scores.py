@@ -14,7 +14,7 @@ from transformers.models.bert.modeling_bert import BertForSequenceClassification
 
 from spacy_sbert.models.hub import resolve
 from spacy_sbert.models.sbert_config import read_settings
-from spacy_sbert.reranker.cross_encoder import PairTokenizer
+from spacy_sbert.reranker.cross_encoder import _PairTokenizer
 
 WORDS = [
     "a",
@@ -101,7 +101,7 @@ def test_another_number_of_outputs_makes_a_new_head(make_reranker, make_classifi
 def test_pairs_are_cut_as_transformers_cuts_them(tiny_bert, kind):
     """By a fast and by a slow tokenizer, both against the fast one."""
     tokenizer = kind.from_pretrained(tiny_bert)
-    found = PairTokenizer(tokenizer, read_settings(tiny_bert, "tiny"), 15).tokenize_pairs(PAIRS)
+    found = _PairTokenizer(tokenizer, read_settings(tiny_bert, "tiny"), 15).tokenize_pairs(PAIRS)
     fast = AutoTokenizer.from_pretrained(tiny_bert)
     expected = fast(*map(list, zip(*PAIRS, strict=True)), truncation="longest_first", max_length=15)
     assert found.ids.tolist() == [i for ids in expected["input_ids"] for i in ids]

@@ -13,7 +13,7 @@ import spacy
 from pipelines import real_data
 
 from spacy_sbert.evaluation import Settings
-from spacy_sbert.evaluation.protocols.arguments import score_held_out
+from spacy_sbert.evaluation.protocols.arguments import _score_held_out
 from spacy_sbert.evaluation.protocols.sts import GradedPairs
 from spacy_sbert.evaluation.task import Run
 from spacy_sbert.readers.datasets import read_arguments
@@ -116,7 +116,7 @@ def test_regression_of_the_script_is_that_of_the_suite(load):
     pairs = GradedPairs(first, second, numpy.array([row.score for row in rows]), tuple(row.topic for row in rows))
     encode = Letters().encode
     run = Run(None, lambda texts, fit_on=None: encode(texts), Settings(bootstrap=0, seeds=(0,)), lambda items, _: items)
-    expected = score_held_out(pairs, splits, run)["predictions"]["predicted"]
+    expected = _score_held_out(pairs, splits, run)["predictions"]["predicted"]
     assert script.regressed(Letters(), rows, splits) == pytest.approx(expected, abs=1e-6)
 
 

@@ -212,8 +212,8 @@ def test_docs_without_members_are_not_encoded(make_nlp, monkeypatch):
     nlp, seen = make_nlp(), []
     pairs = [make_example(nlp, *pair) for pair in PAIRS]
     nlp.initialize(lambda: pairs)
-    stock = forward.packed_states
-    monkeypatch.setattr(forward, "packed_states", lambda *given: seen.append(len(given[2])) or stock(*given))
+    stock = forward._packed_states
+    monkeypatch.setattr(forward, "_packed_states", lambda *given: seen.append(len(given[2])) or stock(*given))
     other = Example(nlp.make_doc("the dog"), nlp.make_doc("the dog"))
     losses = nlp.update([other, *pairs, other], sgd=False)
     assert seen == [2 * len(pairs)], "rows of pairs alone"

@@ -12,7 +12,7 @@ from made_pages import NLP, data_of, made, read
 from spacy_sbert import visual
 from spacy_sbert.visual import scatter
 from spacy_sbert.visual.projection import pca
-from spacy_sbert.visual.scatter import MOST_LABELS, class_terms, kind, outline, words_of
+from spacy_sbert.visual.scatter import MOST_LABELS, _outline, class_terms, kind, words_of
 
 RNG = numpy.random.default_rng(0)
 VECTORS = RNG.normal(size=(12, 5)).astype("float32")
@@ -42,12 +42,12 @@ def test_labels():
     paths = re.findall(r'class="points (c\d)" d="(.*?)"', page)
     assert [name for name, _ in paths] == ["c0", "c1", "c2"]
     for group, (_, path) in enumerate(paths):
-        assert path.count("M") == 4 == path.count(outline(group, 5))
+        assert path.count("M") == 4 == path.count(_outline(group, 5))
     buttons = [values for tag, values in read(page).elements if tag == "button"]
     assert buttons == [{"type": "button", "aria-pressed": "false"}] * 3
     shown = re.findall(r"<span dir=\"auto\" title=\"\w\">(\w)</span> <small>(\d)</small>", page)
     assert shown == [("b", "4"), ("a", "4"), ("3", "4")]
-    assert len({(kind(place), outline(place, 5)) for place in range(MOST_LABELS)}) == MOST_LABELS == 40
+    assert len({(kind(place), _outline(place, 5)) for place in range(MOST_LABELS)}) == MOST_LABELS == 40
 
 
 @pytest.mark.parametrize("kinds", [40, 48])

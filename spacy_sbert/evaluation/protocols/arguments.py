@@ -193,7 +193,7 @@ class _HeldOutArguments(Task):
         pairs, notes = self.corpus.pairs(run)
         members = list(zip(pairs.first, pairs.second, strict=True))
         splits = split_folds(members) if self.held == "folds" else split_topics(members, pairs.subset)
-        result = score_held_out(pairs, splits, run)
+        result = _score_held_out(pairs, splits, run)
         tested = _TESTED[self.held]
         note = f"Learned from pairs of arguments, {tested}: not zero-shot. {_KEPT_OUT[self.held]}"
         return {**result, "splits": {"test": tested}, "notes": [*result["notes"], *notes, note]}
@@ -206,7 +206,7 @@ TASKS: tuple[Task, ...] = (
 )
 
 
-def score_held_out(pairs: GradedPairs, splits: Sequence[Split], run: Run) -> Json:
+def _score_held_out(pairs: GradedPairs, splits: Sequence[Split], run: Run) -> Json:
     """Correlate learned similarities and the cosine with the gold scores of pairs that are held out in turn.
 
     pairs (GradedPairs): all of them. splits: each pair is tested in one.

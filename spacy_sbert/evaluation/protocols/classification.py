@@ -60,7 +60,7 @@ class Examples:
 
 
 @dataclass(frozen=True)
-class Fold:
+class _Fold:
     """Indices of the examples that are trained on and tested.
 
     train, test (int (n,)): examples.
@@ -130,7 +130,7 @@ def classify(examples: Examples, run: Run, task: str, notes: Sequence[str] = ())
 class _Trial:
     """Examples, the folds they are trained and tested in, how, and the name of the task."""
 
-    def __init__(self, examples: Examples, folds: list[Fold], run: Run, task: str):
+    def __init__(self, examples: Examples, folds: list[_Fold], run: Run, task: str):
         self.examples, self.folds, self.run, self.task = examples, folds, run, task
         settings = self.settings = run.settings
         self.compares = len(settings.normalizations) > 1  # whether there is a normalization to choose
@@ -219,14 +219,14 @@ class _Trial:
 
 
 def _keep(
-    outcome: _Outcome, classifier: str, seed: int, predicted: numpy.ndarray, fold: Fold, labels: numpy.ndarray
+    outcome: _Outcome, classifier: str, seed: int, predicted: numpy.ndarray, fold: _Fold, labels: numpy.ndarray
 ) -> None:
     """Keep what was predicted of the examples that a fold tests; labels: of all examples."""
     by_seed = outcome.predicted.setdefault(classifier, {})
     by_seed.setdefault(seed, numpy.empty_like(labels))[fold.test] = predicted
 
 
-def _vectors(examples: Examples, fold: Fold, run: Run) -> numpy.ndarray:
+def _vectors(examples: Examples, fold: _Fold, run: Run) -> numpy.ndarray:
     """Return the vectors of all examples, float32 (members, n, width)."""
     members = list(zip(*examples.texts, strict=True))
     seen = [text for i in fold.train for text in examples.texts[i]]
@@ -250,7 +250,7 @@ def _scores(predicted: numpy.ndarray, gold: numpy.ndarray, positive: str | None)
     return scores
 
 
-def _make_folds(places: Mapping[str, numpy.ndarray], labels: numpy.ndarray, task: str) -> list[Fold]:
+def _make_folds(places: Mapping[str, numpy.ndarray], labels: numpy.ndarray, task: str) -> list[_Fold]:
     """Decide after SentEval how to train, to tune and to test, by the splits that there are.
 
     "all": ten stratified folds are each tested once; "train" and "test": tuned by five stratified folds of train;
@@ -265,10 +265,10 @@ def _make_folds(places: Mapping[str, numpy.ndarray], labels: numpy.ndarray, task
         return _stratified(at, labels, folds, _FOLD_SEED)
 
     if ALL in places:
-        return [Fold(train, test, split(train, _INNER_FOLDS)) for train, test in split(places[ALL], _OUTER_FOLDS)]
+        return [_Fold(train, test, split(train, _INNER_FOLDS)) for train, test in split(places[ALL], _OUTER_FOLDS)]
     train = places[TRAIN]
     _check_classes(labels[train], 1, task)
-    return [Fold(train, places[TEST], ((train, places[DEV]),) if DEV in places else split(train, _INNER_FOLDS))]
+    return [_Fold(train, places[TEST], ((train, places[DEV]),) if DEV in places else split(train, _INNER_FOLDS))]
 
 
 def _stratified(at: numpy.ndarray, labels: numpy.ndarray, folds: int, seed: int) -> _Halves:
@@ -318,7 +318,7 @@ def _values(numbers: Iterable[float]) -> str:
 
 
 def _predict_lr(
-    rows: numpy.ndarray, labels: numpy.ndarray, fold: Fold, *, compare: bool
+    rows: numpy.ndarray, labels: numpy.ndarray, fold: _Fold, *, compare: bool
 ) -> tuple[numpy.ndarray, float, float]:
     """Fit logistic regression; return the labels predicted, str (tests,), the mean accuracy in tuning, and C.
 
@@ -360,7 +360,7 @@ def _tolerance(rows: numpy.ndarray, labels: numpy.ndarray) -> float:
 
 
 def _predict_mlp(
-    rows: numpy.ndarray, labels: numpy.ndarray, fold: Fold, seed: int
+    rows: numpy.ndarray, labels: numpy.ndarray, fold: _Fold, seed: int
 ) -> tuple[numpy.ndarray, float, dict[str, float]]:
     """Fit an MLP; return the labels predicted, str (tests,), the accuracy in tuning, and the settings that were chosen.
 

@@ -49,7 +49,7 @@ class _LearnedTask(Task):
             notes += counted
         train, *tune, test = parts
         scores = int(self.data.low), int(self.data.high)
-        result = score_learned(parts[train], parts[tune[0]] if tune else None, parts[test], run, scores)
+        result = _score_learned(parts[train], parts[tune[0]] if tune else None, parts[test], run, scores)
         tuned = tune[0] if tune else f"{_FOLDS} folds of {train}"
         note = f"Learned on {train}, tuned on {tuned}, scored on {test}: a learned similarity is not zero-shot."
         return {
@@ -66,7 +66,7 @@ TASKS: tuple[Task, ...] = (
 )
 
 
-def score_learned(
+def _score_learned(
     train: GradedPairs, tune: GradedPairs | None, test: GradedPairs, run: Run, scores: tuple[int, int] | None = None
 ) -> Json:
     """Correlate learned similarities and the cosine with gold scores, for every variant of the vectors.

@@ -29,7 +29,7 @@ GRID = tuple(_Setting(*values) for values in product((1e-4, 1e-3), (0.0, 0.5)))
 
 
 @dataclass(frozen=True)
-class FittedMLP:
+class _FittedMLP:
     """The best of the networks.
 
     setting, passes: with which setting, after how many passes. loss, accuracy: the cross-entropy in nats and the
@@ -53,7 +53,7 @@ def fit_mlp(
     classes: int,
     seed: int,
     grid: Sequence[_Setting] = GRID,
-) -> FittedMLP:
+) -> _FittedMLP:
     """Train a perceptron for each setting, stop each early, and return the best.
 
     softmax(W_2 relu(W_1 x + b_1) + b_2), 50 hidden units; cross-entropy with Adam, rate 0.001, in batches of 64. After
@@ -102,7 +102,7 @@ def fit_mlp(
             f"The perceptron has no finite cross-entropy on {len(held_y)} held-out examples, of which "
             f"{int((held_y >= 0).sum())} have a class of the training data. Check the labels and the vectors."
         )
-    fitted = FittedMLP(grid[chosen], at[chosen], best[chosen], 0.0, tuple(each[chosen : chosen + 1] for each in kept))
+    fitted = _FittedMLP(grid[chosen], at[chosen], best[chosen], 0.0, tuple(each[chosen : chosen + 1] for each in kept))
     return replace(fitted, accuracy=float((fitted.predict(held[0]) == held[1]).mean()))
 
 

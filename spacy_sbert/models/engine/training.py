@@ -117,7 +117,7 @@ def _values_of(model: Network, wordpieces: TokenizedBatch, windows: numpy.ndarra
     """Return the states of some windows, float32 (sum of lengths, hidden)."""
     with autocast(model.device, precision):
         if _is_packed(model):
-            return packed_states(model, wordpieces, windows).float()
+            return _packed_states(model, wordpieces, windows).float()
         rows = single_batch(wordpieces.lengths, windows)
         padded = model(**padded_inputs(model, wordpieces, model.device, rows)).last_hidden_state
     places = torch.from_numpy(ragged_arange(rows.starts, wordpieces.lengths[windows])).to(model.device)
@@ -126,7 +126,7 @@ def _values_of(model: Network, wordpieces: TokenizedBatch, windows: numpy.ndarra
 
 def _backward(model: Network, states: list[torch.Tensor], d_states: list[torch.Tensor]) -> None:
     if _is_packed(model):
-        dense_gradient(model.embeddings.word_embeddings)
+        _dense_gradient(model.embeddings.word_embeddings)
     torch.autograd.backward(states, d_states)
 
 
@@ -157,7 +157,7 @@ def linear(module: Module, x: torch.Tensor) -> torch.Tensor:
 def embedding(module: Module, ids: torch.Tensor) -> torch.Tensor:
     """Return the rows of a table, to whose gradient those of the rows alone are added.
 
-    PyTorch's dense gradient is as large as the vocabulary, of zeros for the most part. Call dense_gradient before the
+    PyTorch's dense gradient is as large as the vocabulary, of zeros for the most part. Call _dense_gradient before the
     backward pass.
 
     module (torch.nn.Embedding): the table.
@@ -165,7 +165,7 @@ def embedding(module: Module, ids: torch.Tensor) -> torch.Tensor:
     return functional.embedding(ids, module.weight, module.padding_idx, sparse=True) if ids.is_cpu else module(ids)
 
 
-def dense_gradient(module: Module) -> None:
+def _dense_gradient(module: Module) -> None:
     """Give a table a gradient of zeros if it has none, to which sparse ones are added in place."""
     if module.weight.is_cpu and module.weight.requires_grad and module.weight.grad is None:
         module.weight.grad = torch.zeros_like(module.weight)
@@ -233,7 +233,7 @@ def _kept(like: torch.Tensor, p: float) -> torch.Tensor:
     return (bits >= dropped - STEPS // 2).to(like.dtype) * (STEPS / (STEPS - dropped))
 
 
-def packed_states(model: Network, wordpieces: TokenizedBatch, windows: numpy.ndarray) -> torch.Tensor:
+def _packed_states(model: Network, wordpieces: TokenizedBatch, windows: numpy.ndarray) -> torch.Tensor:
     """Encode windows without padding: several of them stand in a row.
 
     model: see is_packable; its dropout is as its mode says.
