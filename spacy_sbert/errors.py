@@ -31,10 +31,6 @@ class Errors:
         'spacy-sbert.sentence_spans.v1 (spans_key = "{key}") in the config of the encoder: '
         "[components.transformer.model.get_spans] when the transformer is shared."
     )
-    VISUAL_TOO_FEW = (
-        "Cannot draw {given} texts: expected at least {least}. Give more; for the sentences of one Doc give "
-        "the Doc itself, not a list of it."
-    )
     BAD_FOLDER_FILE = "Cannot read {file}, a part of the encoder's folder: {reason}. Get the encoder anew."
     NO_WEIGHTS = (
         "The folder {folder} holds no encoder that can be loaded: {missing} is missing. Expected a Hugging "
@@ -54,10 +50,6 @@ class Errors:
         "format to one of {expected}."
     )
     BAD_FORMAT = "Unknown format '{given}': expected one of {expected}."
-    RERANKER_SOFTMAX_OF_ONE = (
-        'Softmax of a single output is always 1. Leave apply_softmax out, set activation = "sigmoid" or '
-        '"identity" in the config of the cross-encoder, or n_outputs to 2 or more.'
-    )
     NOT_TO_WRITE = (
         "{path} is {kind}: expected nothing there, or a file of its own. Nothing was written through it. "
         "Remove it, or give another name."
@@ -65,14 +57,6 @@ class Errors:
     NO_COLUMN = "{path}, line {line}: expected a column '{column}', got {given}. Check the names and the format{hint}."
     NOT_A_TEXT = "{path}, line {line}: expected a text in the column '{column}', got {given!r}. Repair the line."
     BAD_ENCODING = "{path}, line {line}: not UTF-8 ({reason}). Convert the file to UTF-8."
-    META_ONE_MEMBER = (
-        "A meta-embedding combines at least two members, given: {given}. Add another 'sbert' pipe of another "
-        "name, model or pooling before it, or a function to its functions; do not exclude one when loading."
-    )
-    META_EMPTY_CORPUS = (
-        "There is no sentence to fit the meta-embedding on: the corpus is empty, or all its sentences are too "
-        "long. Give one with sentences, or a higher max_tokens."
-    )
     UNEQUAL_WIDTHS = (
         "Cannot compare vectors of unequal width: {ours} and {theirs}. Both sides must come from the same "
         "sentence encoder; process both texts with the same pipeline."

@@ -18,7 +18,7 @@ from spacy.training import Example
 from spacy.vocab import Vocab
 from thinc.api import get_current_ops
 
-from ..errors import Errors, Warnings, WarnOnce
+from ..errors import Warnings, WarnOnce
 from ..files.serialization import add_checksum, check_parts, naming, verify_checksum
 from ..models import spans
 from ..models.encoded_docs import EncodeOptions, TruncationCounter, check_device, check_form, unit_vectors
@@ -31,7 +31,7 @@ from ..training.batch_loss import Scores, score_pairs
 from ..validation import Name, NonNegative, Positive, Text, Width, checked_texts, validated
 from .fit import MAX_TOKENS, ShortSentences, Texts, fit_members, read_sentences
 from .members import FunctionMember, Member, PipeMember, member_vectors
-from .methods import MetaEmbedding, estimator_from_bytes, estimator_to_bytes
+from .methods import ONE_MEMBER, MetaEmbedding, estimator_from_bytes, estimator_to_bytes
 
 
 class SentenceMeta(Pipe):
@@ -68,7 +68,7 @@ class SentenceMeta(Pipe):
     ):
         names = [member.name for member in members]
         if len(names) < 2:
-            raise ValueError(Errors.META_ONE_MEMBER.format(given=", ".join(names) or "none"))
+            raise ValueError(ONE_MEMBER.format(given=", ".join(names) or "none"))
         if len(set(names)) < len(names):
             raise ValueError(f"Members of a meta-embedding need names of their own, given: {', '.join(names)}.")
         self.vocab = vocab

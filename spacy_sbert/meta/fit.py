@@ -31,7 +31,7 @@ from ..models.digests import pipeline_digest
 from ..progress import progress_of
 from ..validation import NonNegative, Positive
 from .members import FunctionMember, Member, member_vectors
-from .methods import MetaEmbedding
+from .methods import EMPTY_CORPUS, MetaEmbedding
 
 Texts = Callable[[], Iterable[str]]  # a corpus that is read more than once
 MAX_TOKENS = 60
@@ -153,7 +153,7 @@ class VectorCache:
                     files[i].write(numpy.ascontiguousarray(rows, dtype="<f4").data)
                 n += len(block[0])
             if not n:
-                raise ValueError(Errors.META_EMPTY_CORPUS)
+                raise ValueError(EMPTY_CORPUS)
         paths = [self._path(i) for i in range(len(names))]
         manifest = {"key": self.key, "names": list(names), "n": n, "files": [file_digest(path) for path in paths]}
         write_text(self.folder / MANIFEST, json.dumps(checksummed_json(manifest)) + "\n")
@@ -219,7 +219,7 @@ def corpus_vectors(
     with nlp.select_pipes(enable=nlp.pipe_names[: nlp.pipe_names.index(name)]):
         cache = VectorCache(folder, digest_of_stream(chain(_settings(nlp, name, members), counted())))
         if not n:
-            raise ValueError(Errors.META_EMPTY_CORPUS)
+            raise ValueError(EMPTY_CORPUS)
         if estimator is not None:
             estimator.check_size([view.shape[1] for view in member_vectors(members, [nlp("A text.")])], n)
         if (views := cache.read(names)) is not None:

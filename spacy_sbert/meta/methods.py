@@ -13,11 +13,21 @@ from pydantic import Field
 from scipy import linalg
 from torch.nn import functional
 
-from ..errors import Errors, Warnings
+from ..errors import Warnings
 from ..files.serialization import add_checksum, verify_checksum
 from ..progress import progress_bar, progress_of, ticking
 from ..similarity import components_of_covariance, flip_signs, unit_length
 from ..validation import NonNegativeFloat, Positive, PositiveFloat, Seed, Width, check_weights, validated
+
+EMPTY_CORPUS = (
+    "There is no sentence to fit the meta-embedding on: the corpus is empty, or all its sentences are too "
+    "long. Give one with sentences, or a higher max_tokens."
+)
+
+ONE_MEMBER = (
+    "A meta-embedding combines at least two members, given: {given}. Add another 'sbert' pipe of another "
+    "name, model or pooling before it, or a function to its functions; do not exclude one when loading."
+)
 
 Views = Sequence[numpy.ndarray]
 _BLOCK = 4096  # sentences worked on at once
@@ -101,9 +111,9 @@ class MetaEmbedding(ABC):
         self.names_, self.widths_, self.size_ = (), (), 0
         names = tuple(names or map(str, range(len(views))))
         if len(views) < 2:
-            raise ValueError(Errors.META_ONE_MEMBER.format(given=", ".join(names) or "none"))
+            raise ValueError(ONE_MEMBER.format(given=", ".join(names) or "none"))
         if not len(views[0]):
-            raise ValueError(Errors.META_EMPTY_CORPUS)
+            raise ValueError(EMPTY_CORPUS)
         self._fit(views, names, progress)
         self.names_, self.widths_ = names, tuple(view.shape[1] for view in views)
         return self

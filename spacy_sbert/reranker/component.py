@@ -31,7 +31,7 @@ from ..progress import progress_bar
 from ..training.batch_loss import PairPipe, Scores
 from ..training.examples import batch_size_of, labels_of, predicted_label, predicted_score, scores_of
 from ..validation import SCORE_RANGE, Name, Positive, Text, check_text, one_column, short_repr, text_of, validated
-from .cross_encoder import ACTIVATIONS, CrossEncoder, Pair, PairLogits, network_bytes
+from .cross_encoder import ACTIVATIONS, SOFTMAX_OF_ONE, CrossEncoder, Pair, PairLogits, network_bytes
 
 WINDOW = 4096  # pairs that are tokenised and sorted together
 Activation = Callable[[torch.Tensor], torch.Tensor]
@@ -292,7 +292,7 @@ class SentenceReranker(PairPipe, ChecksummedPipe):
         if not apply_softmax:
             return to_numpy(scores)
         if scores.shape[1] == 1:
-            raise ValueError(Errors.RERANKER_SOFTMAX_OF_ONE)
+            raise ValueError(SOFTMAX_OF_ONE)
         return to_numpy(softmax(scores))
 
     @property

@@ -14,7 +14,6 @@ from thinc.api import Model, Optimizer, torch2xp, xp2torch
 from thinc.types import Floats2d
 from transformers import AutoModelForSequenceClassification, PretrainedConfig, PreTrainedModel, PreTrainedTokenizerBase
 
-from ..errors import Errors
 from ..files.serialization import ChecksummedModel
 from ..losses._common import softmax
 from ..models.engine.backends import GPU_BUDGET
@@ -27,6 +26,11 @@ from ..models.sbert_config import TEXT, SentenceTransformersConfig, TransformerC
 from ..models.shim import SETTINGS_FILE, TransformerShim
 from ..models.tokenization import BatchTokenizer, TokenizedBatch, flat, lower_case
 from ..validation import MAX_OUTPUTS, ConfiguredModel, Name, NonNegative, NonNegativeFloat, validated
+
+SOFTMAX_OF_ONE = (
+    'Softmax of a single output is always 1. Leave apply_softmax out, set activation = "sigmoid" or '
+    '"identity" in the config of the cross-encoder, or n_outputs to 2 or more.'
+)
 
 Pair = tuple[str, str]
 CPU_TRAINING_BUDGET = 512  # wordpieces in a part of a batch; more would be padding
@@ -294,7 +298,7 @@ class CrossEncoder(ConfiguredModel[list[Pair], PairLogits], ChecksummedModel[lis
                 f"one of {', '.join(ACTIVATIONS)}. Set activation to one of them in the config of the model."
             )
         if activation == "softmax" and config.num_labels == 1:
-            raise ValueError(Errors.RERANKER_SOFTMAX_OF_ONE)
+            raise ValueError(SOFTMAX_OF_ONE)
         return activation
 
     def scores(self, logits: Floats2d) -> Floats2d:

@@ -12,7 +12,7 @@ from ..errors import Errors
 from ..render.plots import clean
 from ..similarity import cosine, unit_length
 from ..validation import validated
-from .page import STEPS, Picture, Text, as_rows, language, row_vector, step, token_vectors, unit_rows
+from .page import STEPS, TOO_FEW, Picture, Text, as_rows, language, row_vector, step, token_vectors, unit_rows
 
 Order = Literal["similarity", "given"]
 _MAX_TEXTS = 64  # on a side: more cells than can be read
@@ -145,7 +145,7 @@ def check_counts(rows: int, columns: int, *, square: bool) -> None:
     """Raise ValueError if a heat map cannot have so many texts on a side; square: if its columns are its rows."""
     least = 2 if square else 1
     if min(rows, columns) < least:
-        raise ValueError(Errors.VISUAL_TOO_FEW.format(given=min(rows, columns), least=least))
+        raise ValueError(TOO_FEW.format(given=min(rows, columns), least=least))
     if max(rows, columns) > _MAX_TEXTS:
         raise ValueError(
             f"Cannot draw a heat map with {max(rows, columns)} texts on a side: expected at most {_MAX_TEXTS}. "

@@ -13,6 +13,11 @@ from ..pipeline import doc_vectors
 from ..render.document import render
 from ..similarity import checked, unit_length
 
+TOO_FEW = (
+    "Cannot draw {given} texts: expected at least {least}. Give more; for the sentences of one Doc give "
+    "the Doc itself, not a list of it."
+)
+
 Text = Doc | Span
 _EXCERPT = 50  # characters of a text in a message
 

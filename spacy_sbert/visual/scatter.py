@@ -9,10 +9,9 @@ from numbers import Integral
 import numpy
 from markupsafe import Markup
 
-from ..errors import Errors
 from ..render.plots import Axis, bottom_axis, box, clean, join, left_axis, number, shape, ticks
 from ..validation import Seed, validated
-from .page import LIGHT_LABELS, Picture, Text, as_rows, language, row_vector, unit_rows
+from .page import LIGHT_LABELS, TOO_FEW, Picture, Text, as_rows, language, row_vector, unit_rows
 from .projection import MAX_TSNE, has_tsne, import_tsne, pca, tsne
 
 MOST = 20_000  # points
@@ -149,7 +148,7 @@ def _read(docs: Text | Iterable[Text]) -> tuple[list[str], list[list[str]], nump
         words.append(words_of(row))
         lang = lang or language(row)
     if len(texts) < 2:
-        raise ValueError(Errors.VISUAL_TOO_FEW.format(given=len(texts), least=2))
+        raise ValueError(TOO_FEW.format(given=len(texts), least=2))
     return texts, words, unit_rows(vectors), lang
 
 
