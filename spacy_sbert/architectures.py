@@ -15,7 +15,7 @@ from thinc.api import Model, chain
 from thinc.types import Floats2d, Ragged
 
 from .models.pooling import SentencePooling
-from .models.private import check_installed, is_a, is_installed
+from .models.private_attributes import check_installed, is_a, is_installed
 from .models.sbert_config import TransformerConfig
 from .models.sentence_encoder import SentenceEncoder, listening_encoder
 from .models.sentence_encoder import sentence_encoder as build_encoder

@@ -19,7 +19,7 @@ from spacy.training import Example
 from thinc.api import fix_random_seed
 from transformers import BertConfig, BertModel, BertTokenizerFast
 
-from spacy_sbert.models.private import is_installed
+from spacy_sbert.models.private_attributes import is_installed
 
 WORDS = ["a", "man", "is", "eating", "food", "someone", "having", "meal", "the", "cat", "sat", "on", "mat", "he", "can"]
 WORDS += ["##not", "go", "##ing", "dog", "ran", "fast"]

@@ -13,7 +13,7 @@ from spacy.util import registry
 from thinc.api import Config
 from thinc.util import to_numpy
 
-from spacy_sbert.models.private import is_installed
+from spacy_sbert.models.private_attributes import is_installed
 from spacy_sbert.readers import pair_doc
 
 ROOT = Path(__file__).parent.parent

@@ -130,7 +130,7 @@ def test_the_dockerfile_pins_the_torch_of_the_constraints_and_checks_its_encoder
 
 
 def test_the_readme_names_the_digest_that_is_checked():
-    from spacy_sbert.models.hub import PACKAGES
+    from spacy_sbert.models.resolve import PACKAGES
 
     (package,) = PACKAGES.values()
     readme = (ROOT / "README.md").read_text(encoding="utf8")

@@ -12,7 +12,7 @@ from spacy.util import load_model_from_config, registry
 from thinc.api import Config
 
 import spacy_sbert
-from spacy_sbert.models.private import is_installed
+from spacy_sbert.models.private_attributes import is_installed
 
 if is_installed():
     import spacy_transformers  # noqa: F401

@@ -25,7 +25,7 @@ from variants import direct, own
 
 from spacy_sbert.architectures import DEFAULT_NAME
 from spacy_sbert.models.engine.packing import CPU_BUDGET, padded_batches, padded_inputs
-from spacy_sbert.models.hub import resolve
+from spacy_sbert.models.resolve import resolve
 
 INPUTS = ("input_ids", "attention_mask", "token_type_ids")
 States = Callable[[dict[str, torch.Tensor]], torch.Tensor]

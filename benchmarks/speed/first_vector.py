@@ -21,7 +21,7 @@ import spacy
 from measure import alternate, arguments, prepare, ratio, save, timing
 
 from spacy_sbert.architectures import DEFAULT_NAME
-from spacy_sbert.models.hub import resolve
+from spacy_sbert.models.resolve import resolve
 
 SENTENCE = "A man is eating food."
 PEER = "peer"

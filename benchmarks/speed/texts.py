@@ -10,7 +10,7 @@ import numpy
 from transformers import AutoTokenizer
 
 from spacy_sbert.architectures import DEFAULT_NAME
-from spacy_sbert.models.hub import resolve
+from spacy_sbert.models.resolve import resolve
 from spacy_sbert.readers.datasets import read_sts
 from spacy_sbert.similarity import spearman
 

@@ -38,7 +38,7 @@ from transformers import TrainerCallback
 from variants import through_docs
 
 from spacy_sbert.architectures import DEFAULT_NAME
-from spacy_sbert.models.hub import resolve
+from spacy_sbert.models.resolve import resolve
 from spacy_sbert.readers.datasets import read_sts
 
 CONFIG = Path(__file__).parent.parent.parent / "configs" / "sts.cfg"

@@ -15,7 +15,7 @@ from thinc.util import to_numpy
 from transformers import AutoModel, AutoTokenizer
 
 from spacy_sbert.architectures import DEFAULT_NAME
-from spacy_sbert.models.hub import resolve
+from spacy_sbert.models.resolve import resolve
 
 STOCK = "stock"
 LISTENING = {"@architectures": "spacy-sbert.SharedSentenceEncoder.v1"}

@@ -20,8 +20,8 @@ from ..errors import Errors, Warnings
 from ..files.atomic import atomic_folder
 from ..models import sbert_config
 from ..models.heads import activation_of
-from ..models.hub import check_safetensors, resolve
 from ..models.pooling import POOLING, SentencePooling
+from ..models.resolve import check_safetensors, resolve
 from ..models.sbert_config import REFERENCE, Precision
 from ..models.static_embedding import TABLE_NAMES, TOKENIZER_FILE, WEIGHTS_FILE, StaticEmbedding, read_static
 from ..models.tokenization import Prompts

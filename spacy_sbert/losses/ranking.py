@@ -11,7 +11,7 @@ from thinc.util import get_array_module
 
 from ..validation import NonNegativeFloat, Positive, PositiveFloat, validated
 from ._common import Backprop, LossLayer, Members, check_inputs, cosine_distance, cross_entropy, unit_rows
-from .distances import label_encode, sum_rows, triplet_hinge
+from .contrastive import label_encode, sum_rows, triplet_hinge
 
 _Inputs = tuple[Members, list[list[str]]]
 _Similarity = Literal["cosine", "dot"]

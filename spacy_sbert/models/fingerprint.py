@@ -15,7 +15,7 @@ from thinc.api import Model
 from thinc.util import get_array_module, to_numpy
 
 from .pooling import SentencePooling
-from .private import upstream_name, version_of
+from .private_attributes import upstream_name, version_of
 from .shim import TransformerShim
 from .span_batch import Array
 from .tokenization import lower_case

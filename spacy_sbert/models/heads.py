@@ -13,7 +13,7 @@ from thinc.util import get_array_module
 from ..errors import Errors
 from ..similarity import scaled_norms
 from ..validation import Width, check_weights, validated
-from .private import forward_settings
+from .private_attributes import forward_settings
 
 Array: TypeAlias = Any  # of NumPy or CuPy
 GRADIENT_BITS = 8  # that dy has to spare: a gradient up to 2^8 does not overflow

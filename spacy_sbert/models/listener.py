@@ -17,7 +17,7 @@ from thinc.util import get_array_module, to_numpy
 from ..errors import Errors
 from ..validation import ConfiguredModel
 from .engine.concurrency import prepare_forks
-from .private import (
+from .private_attributes import (
     ALL_LAYERS,
     READS_DOCS,
     SENTINEL,

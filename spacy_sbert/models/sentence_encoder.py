@@ -13,7 +13,7 @@ from thinc.types import Ragged
 from ..validation import ConfiguredModel
 from .encoded_docs import DEFAULT_SETTINGS, EncodedDoc, EncodeSettings, WordpieceStates
 from .pooling import SentencePooling, pool_rows
-from .private import is_replaced
+from .private_attributes import is_replaced
 from .span_batch import Array, EncodedSpans, SpanBatch
 from .spans import SpanGetter
 from .transformer import SpanTransformer, load

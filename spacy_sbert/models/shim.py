@@ -21,12 +21,12 @@ from transformers.utils import ModelOutput
 
 from ..errors import Errors
 from ..validation import NonNegative, check
-from . import hub_loading
+from . import loading
 from .engine.backends import Backend, BackendCache, HFBackend, resolve_precision, warn_of_slow
 from .engine.concurrency import LOADING, EncoderUse, TrainingStep
 from .engine.packed_bert import is_packable
-from .hub import resolve
-from .hub_loading import Network, Tokenizer
+from .loading import Network, Tokenizer
+from .resolve import resolve
 from .sbert_config import (
     INT8,
     REFERENCE,
@@ -369,7 +369,7 @@ class TransformerShim(PyTorchShim):
         """Write config, weights as safetensors and tokenizer to a folder, as Hugging Face lays them out."""
         self.load()
         self._make_updates()
-        with _writing_to(folder), self.use.encoding(), hub_loading.without_bars():
+        with _writing_to(folder), self.use.encoding(), loading.without_bars():
             self._hfmodel.transformer.save_pretrained(folder, safe_serialization=True, max_shard_size="2GB")
             if self._hfmodel.vocab_file_contents is not None:  # slow tokenizers copy this file, which may be gone
                 self.tokenizer.vocab_file = str(folder / self.tokenizer.vocab_files_names["vocab_file"])
@@ -390,16 +390,16 @@ class TransformerShim(PyTorchShim):
     def _load_folder(self, folder: Path, settings: SentenceTransformersConfig, *, is_saved: bool = False) -> None:
         options = self.options
         of_transformer = dict(options.transformer_config)
-        trust = hub_loading.may_run(
+        trust = loading.may_run(
             folder, of_transformer, name=settings.name, asked=options.trust_remote_code, is_saved=is_saved
         )
-        source = hub_loading.Source(folder, settings.name, dict(options.tokenizer_config), of_transformer, trust)
-        config = hub_loading.load_config(source)  # which version 5 reads with the tokenizer, too
-        tokenizer = hub_loading.load_tokenizer(source)
+        source = loading.Source(folder, settings.name, dict(options.tokenizer_config), of_transformer, trust)
+        config = loading.load_config(source)  # which version 5 reads with the tokenizer, too
+        tokenizer = loading.load_tokenizer(source)
         transformer = self._load_transformer(source, config)
-        hub_loading.check_vocabulary(source, tokenizer, transformer)
-        hub_loading.try_once(source, transformer, tokenizer, self._trial)
-        limit = hub_loading.room_for_text(source, tokenizer, transformer, settings.max_length)
+        loading.check_vocabulary(source, tokenizer, transformer)
+        loading.try_once(source, transformer, tokenizer, self._trial)
+        limit = loading.room_for_text(source, tokenizer, transformer, settings.max_length)
         transformer.config.name_or_path = tokenizer.name_or_path = settings.name
         file = getattr(tokenizer, "vocab_file", None)
         vocab = Path(file).read_bytes() if file and Path(file).is_file() else None
@@ -420,14 +420,14 @@ class TransformerShim(PyTorchShim):
 
         return read_calibration(folder / CALIBRATION_FILE, transformer)
 
-    def _load_transformer(self, source: hub_loading.Source, config: PretrainedConfig) -> Network:
-        transformer, loading = hub_loading.load_weights(source, AutoModel, config)
+    def _load_transformer(self, source: loading.Source, config: PretrainedConfig) -> Network:
+        transformer, report = loading.load_weights(source, AutoModel, config)
         if not source.trust:
-            hub_loading.check_architecture(transformer, config, source.folder)
-        hub_loading.check_weights(transformer, loading, source.folder, head=False, cut=source.cuts_layers)
+            loading.check_architecture(transformer, config, source.folder)
+        loading.check_weights(transformer, report, source.folder, head=False, cut=source.cuts_layers)
         return transformer
 
     def _prepare_training(self) -> None:
         if self.options.gradient_checkpointing:
-            hub_loading.recompute_states(self._model)
-        hub_loading.freeze(self._model, self.options.frozen)
+            loading.recompute_states(self._model)
+        loading.freeze(self._model, self.options.frozen)

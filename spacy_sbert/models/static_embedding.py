@@ -18,8 +18,8 @@ from transformers import PreTrainedTokenizerFast
 from ..errors import Errors
 from ..validation import ConfiguredModel
 from .engine.concurrency import prepare_forks
-from .hub import check_safetensors, resolve
-from .hub_loading import Source, load_tokenizer
+from .loading import Source, load_tokenizer
+from .resolve import check_safetensors, resolve
 from .sbert_config import SentenceTransformersConfig, read_settings, static_module, transformer_folder
 from .span_batch import Array, Backprop, EncodedSpans, TokenEmbeddings, encode_spans, no_gradient
 from .spans import SpanGetter

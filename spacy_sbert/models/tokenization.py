@@ -9,7 +9,7 @@ from typing import Any
 import numpy
 from tokenizers import Tokenizer
 
-from .hub_loading import Tokenizer as HuggingFaceTokenizer
+from .loading import Tokenizer as HuggingFaceTokenizer
 from .sbert_config import SentenceTransformersConfig
 
 

@@ -13,8 +13,8 @@ from ..validation import ConfiguredModel
 from .engine.backends import run
 from .engine.concurrency import prepare_forks
 from .engine.packed_bert import is_packable
-from .hub_loading import Network, Tokenizer
-from .private import is_a
+from .loading import Network, Tokenizer
+from .private_attributes import is_a
 from .sbert_config import REFERENCE, TransformerConfig
 from .shim import TransformerShim
 from .span_batch import Backprop, EncodedSpans, TokenEmbeddings, encode_spans, no_gradient

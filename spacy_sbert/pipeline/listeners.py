@@ -14,9 +14,9 @@ from ..errors import Warnings
 from ..files.serialization import ChecksummedModel
 from ..losses._common import LossLayer
 from ..models.encoded_docs import EncodedDoc
-from ..models.hub import check_name, find_local, known_names, nearest_name
 from ..models.pooling import SentencePooling
-from ..models.private import ALL_LAYERS, SENTINEL, is_a, is_curated, is_installed, upstream_name
+from ..models.private_attributes import ALL_LAYERS, SENTINEL, is_a, is_curated, is_installed, upstream_name
+from ..models.resolve import check_name, find_local, known_names, nearest_name
 from ..models.sbert_config import INT8, read_settings
 from ..models.sentence_encoder import GET_SPANS, is_listener, is_static_embedding, is_token_encoder
 from ..models.spans import members, spans_key_of, wants_sentences

@@ -30,8 +30,8 @@ from ..models.encoded_docs import (
     unit_vectors,
 )
 from ..models.fingerprint import Fingerprint
-from ..models.hub import warn_if_missing
 from ..models.pooling import SentencePooling
+from ..models.resolve import warn_if_missing
 from ..models.sentence_encoder import SentenceEncoder, is_static_embedding, predict
 from ..models.shim import TransformerShim
 from ..models.spans import SPANS_KEY, members

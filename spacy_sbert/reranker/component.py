@@ -23,7 +23,7 @@ from ..files.serialization import ChecksummedPipe
 from ..losses._common import cross_entropy, mean_square, softmax
 from ..models.encoded_docs import ScoreOptions, TruncationCounter, check_device, check_form
 from ..models.heads import sigmoid
-from ..models.hub import warn_if_missing
+from ..models.resolve import warn_if_missing
 from ..models.spans import SPANS_KEY, members
 from ..pipeline import doc_vectors
 from ..pipeline._common import InPipeline, find_in

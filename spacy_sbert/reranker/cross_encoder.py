@@ -21,7 +21,7 @@ from ..models.engine.concurrency import prepare_forks
 from ..models.engine.packing import CPU_BUDGET, Batch, padded_batches, padded_inputs
 from ..models.engine.training import autocast
 from ..models.heads import sigmoid
-from ..models.hub_loading import Source, check_architecture, check_weights, load_weights, position_limit
+from ..models.loading import Source, check_architecture, check_weights, load_weights, position_limit
 from ..models.sbert_config import TEXT, SentenceTransformersConfig, TransformerConfig, read_file
 from ..models.shim import SETTINGS_FILE, TransformerShim
 from ..models.tokenization import BatchTokenizer, TokenizedBatch, flat, lower_case

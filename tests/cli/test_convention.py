@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 
 from spacy_sbert.cli import _util as loading
 from spacy_sbert.cli import app
-from spacy_sbert.models.hub import PACKAGES
+from spacy_sbert.models.resolve import PACKAGES
 
 COMMANDS = typer.main.get_command(app).commands
 LOADING = {"benchmark", "card", "cluster", "distill-static", "encode", "evaluate", "export", "fit-meta", "hub-card"}

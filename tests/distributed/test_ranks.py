@@ -16,7 +16,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 from one_rank import run
 
 from spacy_sbert.distributed.torch_distributed import TorchDistributed
-from spacy_sbert.models.private import is_installed
+from spacy_sbert.models.private_attributes import is_installed
 
 LOSSES = [*OBJECTIVES, "MultiTaskLoss"]
 ENCODERS = ("own", "shared", "tokens", "listening", "static")

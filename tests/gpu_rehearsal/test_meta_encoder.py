@@ -16,7 +16,7 @@ import spacy_sbert
 from spacy_sbert.models.engine import backends, training
 from spacy_sbert.models.engine.packed_bert import PackedBert, is_packable
 from spacy_sbert.models.engine.training import cached_forward, plain_forward
-from spacy_sbert.models.private import is_installed
+from spacy_sbert.models.private_attributes import is_installed
 from spacy_sbert.models.span_batch import TokenEmbeddings
 from spacy_sbert.reranker.cross_encoder import _ClassifierShim
 
@@ -201,7 +201,7 @@ def test_branches_on_the_device():
     assert {file for file, _ in branches() - of_cuda} >= {
         "models/engine/training.py",
         "models/engine/packed_bert.py",
-        "models/private.py",
+        "models/private_attributes.py",
         "models/engine/backends.py",
         "reranker/shim.py",
     }

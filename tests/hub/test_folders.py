@@ -16,7 +16,7 @@ from typer.testing import CliRunner
 
 from spacy_sbert.cli import app
 from spacy_sbert.hub import export_folder, import_folder
-from spacy_sbert.models.hub import resolve
+from spacy_sbert.models.resolve import resolve
 
 ASSETS = Path(__file__).parent.parent.parent / "assets"
 CASES = {

@@ -30,7 +30,7 @@ from sentence_transformers.sentence_transformer.modules.tokenizer import Whitesp
 from tokenizers import Tokenizer
 
 from spacy_sbert.hub import import_folder
-from spacy_sbert.models.hub import resolve
+from spacy_sbert.models.resolve import resolve
 from spacy_sbert.models.sbert_config import FOREIGN
 
 WIDTH = 16

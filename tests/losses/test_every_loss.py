@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from spacy_sbert.losses._common import DISTANCES
-from spacy_sbert.losses.distances import (
+from spacy_sbert.losses.contrastive import (
     _PAIRWISE,
     BatchHardTripletLoss,
     ContrastiveLoss,
@@ -16,7 +16,7 @@ from spacy_sbert.losses.distances import (
 )
 from spacy_sbert.losses.distillation import DistillationLoss, ProjectedDistillationLoss
 from spacy_sbert.losses.ranking import MegaBatchMarginLoss
-from spacy_sbert.losses.scores import AnglELoss, CoSENTLoss, CosineSimilarityLoss, _paired_angle
+from spacy_sbert.losses.similarity import AnglELoss, CoSENTLoss, CosineSimilarityLoss, _paired_angle
 
 RNG = numpy.random.default_rng(4)
 U = RNG.normal(size=(10, 4))

@@ -2,7 +2,7 @@ import numpy
 import pytest
 from thinc.api import fix_random_seed
 
-from spacy_sbert.losses.scores import CoSENTLoss
+from spacy_sbert.losses.similarity import CoSENTLoss
 from spacy_sbert.losses.softmax import SoftmaxLoss, label_probabilities
 
 RNG = numpy.random.default_rng(9)

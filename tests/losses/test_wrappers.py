@@ -7,7 +7,7 @@ from gradients import finite_differences, relative_error
 
 from spacy_sbert.losses.distillation import DistillationLoss
 from spacy_sbert.losses.ranking import CachedMultipleNegativesRankingLoss
-from spacy_sbert.losses.scores import CoSENTLoss, CosineSimilarityLoss
+from spacy_sbert.losses.similarity import CoSENTLoss, CosineSimilarityLoss
 from spacy_sbert.losses.softmax import SoftmaxLoss
 from spacy_sbert.losses.wrappers import MatryoshkaLoss, MultiTaskLoss
 from spacy_sbert.models.heads import unit_length

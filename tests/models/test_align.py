@@ -3,7 +3,7 @@ import pytest
 from spacy.tokens import Doc
 from transformers import AutoTokenizer
 
-from spacy_sbert.models.hub import resolve
+from spacy_sbert.models.resolve import resolve
 from spacy_sbert.models.span_batch import _align_offsets
 
 TEXTS = [

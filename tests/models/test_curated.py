@@ -10,8 +10,8 @@ from spacy.training import Example
 from thinc.api import Adam, fix_random_seed
 from thinc.types import Ragged
 
-from spacy_sbert.models.hub import find_local
 from spacy_sbert.models.pooling import _make_pooling
+from spacy_sbert.models.resolve import find_local
 from spacy_sbert.pipeline.doc_vectors import find
 
 TEXT = "He cannot go. \n The cat sat on the mat. Food."

@@ -5,7 +5,7 @@ import torch
 from torch.nn import functional
 
 from spacy_sbert.models.engine.int8 import _fake_quantized, _Int8Linear, _Quantizer
-from spacy_sbert.models.private import has_int8_product
+from spacy_sbert.models.private_attributes import has_int8_product
 
 needs_int8 = pytest.mark.skipif(not has_int8_product(), reason="needs PyTorch's int8 products, and AVX-512 VNNI")
 ACTIVATIONS = {

@@ -196,7 +196,7 @@ def test_settings_of_transformers(folder, given):
 def test_nothing_is_said_of_the_real_model(minilm, caplog, capfd):
     from pipelines import MINILM
 
-    from spacy_sbert.models.hub import resolve
+    from spacy_sbert.models.resolve import resolve
     from spacy_sbert.models.sbert_config import TransformerConfig
     from spacy_sbert.models.shim import TransformerShim
 

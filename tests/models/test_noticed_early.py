@@ -10,7 +10,7 @@ import spacy
 import torch
 from transformers import AutoTokenizer, ModernBertConfig, ModernBertModel
 
-from spacy_sbert.models import private as private_torch
+from spacy_sbert.models import private_attributes as private_torch
 from spacy_sbert.models.engine import backends as inference
 from spacy_sbert.models.text_encoders import set_precision
 

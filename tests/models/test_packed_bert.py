@@ -9,7 +9,7 @@ import torch
 from small_models import FAMILIES, MODELS, SIZES, batch_of, by_window, make_model, make_rows, make_window
 from transformers import AlbertConfig, AlbertModel, BertConfig, BertModel, DistilBertModel, MPNetModel
 
-from spacy_sbert.models import private as private_torch
+from spacy_sbert.models import private_attributes as private_torch
 from spacy_sbert.models.engine import packed_bert as families
 from spacy_sbert.models.engine.packed_bert import PackedBert, is_packable
 from spacy_sbert.models.engine.packing import lay_out, on_device

@@ -17,7 +17,7 @@ from spacy_sbert.models.pooling import (
     _row_vectors,
     _without_leading,
 )
-from spacy_sbert.models.private import is_installed
+from spacy_sbert.models.private_attributes import is_installed
 from spacy_sbert.models.sbert_config import SentenceTransformersConfig
 from spacy_sbert.models.sentence_encoder import listening_encoder, predict
 from spacy_sbert.models.span_batch import SpanBatch

@@ -9,7 +9,7 @@ import spacy
 from thinc.api import reduce_mean
 
 from spacy_sbert.architectures import tok2vec_transformer
-from spacy_sbert.models.hub_loading import TRUST
+from spacy_sbert.models.loading import TRUST
 
 CODE = """
 import pathlib

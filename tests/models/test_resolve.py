@@ -10,8 +10,8 @@ import pytest
 import spacy
 from pipelines import MINILM
 
-from spacy_sbert.models import hub as module
-from spacy_sbert.models.hub import PACKAGES, resolve
+from spacy_sbert.models import resolve as module
+from spacy_sbert.models.resolve import PACKAGES, resolve
 from spacy_sbert.models.sbert_config import read_settings, transformer_folder
 
 

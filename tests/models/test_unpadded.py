@@ -8,7 +8,7 @@ import numpy
 import pytest
 import srsly
 
-from spacy_sbert.models.private import is_installed
+from spacy_sbert.models.private_attributes import is_installed
 
 if is_installed():
     from spacy_transformers.data_classes import TransformerData

@@ -20,7 +20,7 @@ from transformers import (
     Qwen3Model,
 )
 
-from spacy_sbert.models.hub_loading import INSTALLED
+from spacy_sbert.models.loading import INSTALLED
 
 SIZES = {
     "hidden_size": 16,

@@ -8,8 +8,8 @@ import torch
 from pipelines import MAX_LENGTH, MINILM, TRANSFORMERS, make_example
 from transformers import AutoModel, AutoTokenizer, BertTokenizer
 
-from spacy_sbert.models.hub import resolve
-from spacy_sbert.models.private import is_installed
+from spacy_sbert.models.private_attributes import is_installed
+from spacy_sbert.models.resolve import resolve
 from spacy_sbert.models.sbert_config import SentenceTransformersConfig
 from spacy_sbert.models.spans import _get_sentence_spans
 from spacy_sbert.models.tokenization import BatchTokenizer, TokenizedBatch
@@ -154,7 +154,7 @@ def test_roberta_positions(tmp_path, tiny_bert):
     """RoBERTa counts positions from padding_idx + 1: 514 of them are room for 512 wordpieces."""
     from transformers import RobertaConfig, RobertaModel
 
-    from spacy_sbert.models.hub_loading import position_limit
+    from spacy_sbert.models.loading import position_limit
 
     config = RobertaConfig(
         vocab_size=30,

@@ -8,7 +8,7 @@ from sentence_transformers import SentenceTransformer
 from sentence_transformers.sentence_transformer.modules import Pooling, Transformer
 
 from spacy_sbert.evaluation import evaluate
-from spacy_sbert.models.hub import resolve
+from spacy_sbert.models.resolve import resolve
 from spacy_sbert.readers import read_sts
 
 MADE_UP = [

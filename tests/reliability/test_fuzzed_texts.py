@@ -11,7 +11,7 @@ from pipelines import INSTALLED
 from tokenizers import ByteLevelBPETokenizer
 from transformers import AutoTokenizer, RobertaConfig, RobertaModel, RobertaTokenizerFast
 
-from spacy_sbert.models.hub import find_local
+from spacy_sbert.models.resolve import find_local
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*longer than the encoder's limit")
 PROMISE = "a text of any characters has the same vector by nlp, nlp.pipe and encode, zero if it has no wordpiece"

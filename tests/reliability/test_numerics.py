@@ -15,13 +15,13 @@ from thinc.types import Ragged
 from spacy_sbert import similarity
 from spacy_sbert.losses import _common as distances
 from spacy_sbert.losses._common import cross_entropy, log_sum_exp, softmax
-from spacy_sbert.losses.distances import BatchHardTripletLoss, ContrastiveLoss, OnlineContrastiveLoss, TripletLoss
+from spacy_sbert.losses.contrastive import BatchHardTripletLoss, ContrastiveLoss, OnlineContrastiveLoss, TripletLoss
 from spacy_sbert.losses.distillation import DistillationLoss, ProjectedDistillationLoss
 from spacy_sbert.losses.ranking import (
     CachedMultipleNegativesRankingLoss,
     MultipleNegativesRankingLoss,
 )
-from spacy_sbert.losses.scores import AnglELoss, CoSENTLoss, CosineSimilarityLoss, _rank_pairs
+from spacy_sbert.losses.similarity import AnglELoss, CoSENTLoss, CosineSimilarityLoss, _rank_pairs
 from spacy_sbert.losses.softmax import SoftmaxLoss
 from spacy_sbert.losses.wrappers import MatryoshkaLoss
 from spacy_sbert.models.heads import ACTIVATIONS, Dense, unit_length

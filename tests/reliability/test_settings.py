@@ -14,7 +14,7 @@ from thinc.api import reduce_mean
 from wrong_settings import MANY, PROMISE, ROOT, entry_points, target
 
 from spacy_sbert.architectures import sentence_listener
-from spacy_sbert.losses.scores import CosineSimilarityLoss
+from spacy_sbert.losses.similarity import CosineSimilarityLoss
 from spacy_sbert.models.spans import sentence_spans
 from spacy_sbert.readers import PairCorpus
 from spacy_sbert.training.batchers import batch_mixed

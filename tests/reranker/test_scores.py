@@ -12,7 +12,7 @@ from sentence_transformers import CrossEncoder
 from transformers import AutoTokenizer, BertTokenizer
 from transformers.models.bert.modeling_bert import BertForSequenceClassification
 
-from spacy_sbert.models.hub import resolve
+from spacy_sbert.models.resolve import resolve
 from spacy_sbert.models.sbert_config import read_settings
 from spacy_sbert.reranker.cross_encoder import _PairTokenizer
 

@@ -176,7 +176,7 @@ def test_loss_equals_sentence_transformers(minilm):
     from sentence_transformers import SentenceTransformer
     from sentence_transformers.sentence_transformer import losses
 
-    from spacy_sbert.models.hub import resolve
+    from spacy_sbert.models.resolve import resolve
 
     model = SentenceTransformer(str(resolve("sentence-transformers/all-MiniLM-L6-v2")), device="cpu").eval()
     features = [model.tokenize([pair[i] for pair in PAIRS]) for i in (0, 1)]

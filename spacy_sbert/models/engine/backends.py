@@ -13,8 +13,14 @@ from thinc.api import torch2xp
 from thinc.types import Floats2d
 
 from ...errors import Warnings
-from ..hub_loading import Network
-from ..private import has_bfloat16_arithmetic, has_int8_product, lacks_bfloat16_arithmetic, uses_amx, version_of
+from ..loading import Network
+from ..private_attributes import (
+    has_bfloat16_arithmetic,
+    has_int8_product,
+    lacks_bfloat16_arithmetic,
+    uses_amx,
+    version_of,
+)
 from ..sbert_config import INT8, REFERENCE
 from ..span_batch import TokenEmbeddings
 from ..tokenization import TokenizedBatch

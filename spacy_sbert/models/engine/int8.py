@@ -12,8 +12,8 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file, save
 
 from ...errors import Errors
-from ..hub_loading import Network
-from ..private import Int8Product, Linear, int8_product, linear
+from ..loading import Network
+from ..private_attributes import Int8Product, Linear, int8_product, linear
 from ..tokenization import TokenizedBatch
 from .packed_bert import (
     LINEARS,

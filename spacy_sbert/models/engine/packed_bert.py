@@ -9,8 +9,8 @@ import numpy
 import torch
 from torch.nn import Identity, functional
 
-from ..hub_loading import Network
-from ..private import ACTIVATIONS, Linear, linear
+from ..loading import Network
+from ..private_attributes import ACTIVATIONS, Linear, linear
 from ..tokenization import TokenizedBatch
 from .packing import (
     Batch,

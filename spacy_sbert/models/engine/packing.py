@@ -8,8 +8,8 @@ import numpy
 import torch
 from torch.nn import functional
 
-from ..hub_loading import Network
-from ..private import uses_amx
+from ..loading import Network
+from ..private_attributes import uses_amx
 from ..tokenization import TokenizedBatch
 
 WIDTHS = (64, 128)  # of the narrowest rows; both are tried

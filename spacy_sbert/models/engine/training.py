@@ -14,7 +14,7 @@ from torch.autograd.function import once_differentiable
 from torch.nn import functional
 from torch.optim.adam import adam
 
-from ..hub_loading import Network, recomputes_states
+from ..loading import Network, recomputes_states
 from ..span_batch import TokenEmbeddings
 from ..tokenization import TokenizedBatch
 from .packed_bert import LayerModules, Module, attention_bias, distance_bias, is_packable, layers_of, position_padding

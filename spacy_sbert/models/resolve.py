@@ -15,7 +15,7 @@ from spacy.language import Language
 
 from ..errors import Errors, Warnings
 from ..files.serialization import file_digest
-from .private import saved_components
+from .private_attributes import saved_components
 from .sbert_config import static_module, transformer_folder
 
 _CACHED = "models--"  # how the folder of an encoder in the hub's cache begins
