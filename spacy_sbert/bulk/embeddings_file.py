@@ -225,6 +225,15 @@ def record_path(path: Path) -> Path:
     return path.with_name(path.name + ".json")
 
 
+def is_record(path: Path) -> bool:
+    """Return whether a file is a record that this package wrote."""
+    try:
+        parse_checksummed(FileRecord, path.read_bytes())
+    except (OSError, ValueError):
+        return False
+    return True
+
+
 class FileVectors:
     """The vectors that encode_file wrote.
 

@@ -35,6 +35,7 @@ from .embeddings_file import (
     MadeOf,
     ScannedTexts,
     check_format,
+    is_record,
     record_path,
     scan_texts,
     write_npy,
@@ -364,7 +365,8 @@ def check_paths(source: Path, output: Path, encoding: Encoding, *, overwrite: bo
         raise ValueError(f"{output} is the input, and was given as the output, too. Give the output another name.")
     check_output(output)
     for path in (output, record_path(output)):
-        if path.exists() and not overwrite:
+        is_left_over = path != output and is_record(path)  # its output was removed
+        if path.exists() and not overwrite and not is_left_over:
             raise FileExistsError(
                 f"{path} is there already. Give the output another name, or replace the file with --overwrite."
             )

@@ -138,21 +138,27 @@ def _gpus(gpu_id: int, gpu_ids: str) -> list[int]:
 
 def _paths(pipeline: str | None, *arguments: str | None) -> tuple[str | None, str, str]:
     """Return the pipeline, INPUT and OUTPUT: of three arguments the first is the pipeline."""
-    from ..files.text_lines import format_suffix
-
     names = [name for name in arguments if name is not None]
     if len(names) == 3:
         if pipeline is not None:
             fail("The pipeline was given twice: expected `encode INPUT OUTPUT --pipeline PIPELINE`, or without it.")
         return names[0], names[1], names[2]
-    is_text = len(names) == 2 and format_suffix(Path(names[1])) in (".txt", ".csv", ".tsv", ".jsonl")
-    if len(names) < 2 or (is_text and not Path(names[1]).is_dir()):
+    if len(names) < 2 or _is_texts(Path(names[1]), of_folder=Path(names[0]).is_dir()):
         given = " and ".join(names) or "the options"
         raise BadParameter(
             f"There is no OUTPUT beside {given}: expected `encode INPUT OUTPUT` or `encode PIPELINE INPUT OUTPUT`. "
             "OUTPUT is a .npy or .parquet file, or the folder for the vectors of a folder."
         )
     return pipeline, names[0], names[1]
+
+
+def _is_texts(path: Path, *, of_folder: bool) -> bool:
+    """Return whether a path can be that of texts alone: vectors are .npy or .parquet, those of a folder a folder."""
+    from ..files.text_lines import format_suffix
+
+    if path.is_dir():
+        return False
+    return format_suffix(path) in (".txt", ".csv", ".tsv", ".jsonl") or (of_folder and path.is_file())
 
 
 def _encode_file(

@@ -49,7 +49,7 @@ class SharedTransformer(SpanTransformer, TransformerModel):
     def __init__(self, name: str, get_spans: SpanGetter, options: TransformerConfig):
         SpanTransformer.__init__(self, name, get_spans, options)
         self._func = _forward
-        self.attrs.update(replace_listener=replace_listener, _replace_listener_cfg=_replace_listener_cfg)
+        self.attrs.update(replace_listener=replace_listener, replace_listener_cfg=_replace_listener_cfg)
 
 
 class TransformerSentenceListener(SentenceListener, TransformerListener):

@@ -35,7 +35,7 @@ class _SentenceModel(ChecksummedModel[list[Doc], list[EncodedDoc]]):
     """The model tree of the pipe: the sentence encoder, and beside it the loss with its heads."""
 
     def __repr__(self) -> str:
-        return f"_SentenceModel({describe_encoder(self)})"
+        return f"SentenceModel({describe_encoder(self)})"
 
     def to_bytes(self) -> bytes:
         table = find_static_embedding(self)

@@ -30,7 +30,19 @@ from ..pipeline._common import InPipeline, find_in
 from ..progress import progress_bar
 from ..training.batch_loss import PairPipe, Scores
 from ..training.examples import batch_size_of, labels_of, predicted_label, predicted_score, scores_of
-from ..validation import SCORE_RANGE, Name, Positive, Text, check_text, one_column, short_repr, text_of, validated
+from ..validation import (
+    NOT_SEVERAL,
+    SCORE_RANGE,
+    Name,
+    Positive,
+    Text,
+    check_text,
+    column_names,
+    one_column,
+    short_repr,
+    text_of,
+    validated,
+)
 from .cross_encoder import ACTIVATIONS, SOFTMAX_OF_ONE, CrossEncoder, Pair, PairLogits, network_bytes
 
 WINDOW = 4096  # pairs that are tokenised and sorted together
@@ -210,6 +222,7 @@ class SentenceReranker(PairPipe, ChecksummedPipe):
         """
         check_device(device, self.model.ops)
         check_form(convert_to_numpy=convert_to_numpy, convert_to_tensor=convert_to_tensor)
+        _check_several(pairs)
         total, shown = len(pairs) if isinstance(pairs, Sized) else None, progress or bool(show_progress_bar)
         parts = []
         stream = (_texts_of(pair, number) for number, pair in enumerate(pairs))
@@ -454,6 +467,15 @@ def _install_extension(name: str) -> None:
 
 def _get_score(attribute: str, doc: Doc) -> float | list[float] | None:
     return next((group.attrs[attribute] for group in doc.spans.values() if attribute in group.attrs), None)
+
+
+def _check_several(pairs: object) -> None:
+    """Raise a TypeError if pairs are a table or another collection without the order of pairs."""
+    if not isinstance(pairs, Iterable) or isinstance(pairs, NOT_SEVERAL) or column_names(pairs) is not None:
+        raise TypeError(
+            f"Cannot score {' '.join(short_repr(pairs).split())}: expected several pairs of texts in an order. Give a "
+            'list of (query, passage), or of two columns of a table zip(df["query"], df["passage"]).'
+        )
 
 
 def _texts_of(pair: object, number: int) -> Pair:

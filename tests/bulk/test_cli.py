@@ -189,7 +189,7 @@ def test_encode_index_and_search(make_nlp, search, tmp_path):
     assert (exact[0]["file"], exact[0]["row"], exact[0]["text"], exact[0]["id"]) == ("1.txt.parquet", ROW, QUERY, None)
     assert exact[0]["score"] == pytest.approx(1, abs=1e-6)
 
-    said = run("index", tmp_path / "vectors", tmp_path / "index", "--lists", 8, "--bytes", 4, "--quiet")
+    said = run("index", tmp_path / "vectors", tmp_path / "index", "--lists", 8, "--bytes", 16, "--quiet")
     assert "Wrote an index of 10000 vectors" in said
     found = search(tmp_path / "index")
     assert found[0] == exact[0] and all(one["score"] > 0.9 for one in found)

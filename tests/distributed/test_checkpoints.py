@@ -204,7 +204,7 @@ def test_damaged_checkpoint_is_refused(broken, file, damage):
         ({"paths.train": "assets/entities-train.iob"}, "entities-train.iob"),
         (
             {"corpora.train.format": "table", "corpora.train.members": ["a", "b"]},
-            "line 1: the first row ('sample', 'train', '2026') looks like data",
+            "a table without a header needs --no-header, or header = false",
         ),
         ({f"components.{HOLDER[TRAINED]}.model.name": "no/such-encoder"}, "The encoder"),
         ({"paths.train": os.devnull}, "/dev/null"),

@@ -30,6 +30,7 @@ def check_table(model, layer, docs, table, step):
     layer.set_param("E", table)
     states, backprop = model.begin_update(docs)
     upstream = [RNG.normal(size=rows.shape).astype("float32") for rows in states]
+    layer.set_grad("E", numpy.zeros_like(table))
     backprop(upstream)
     gradient = layer.get_grad("E").copy()
 
