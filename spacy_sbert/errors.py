@@ -43,18 +43,10 @@ class Errors:
         "vocabulary is damaged, or not whole. Get the encoder anew."
     )
     BAD_SETTING = "Cannot load the encoder with this {setting}: {reason}. Correct it in the config of the model."
-    SEARCH_ROW_COUNT = "Given {given} texts or ids for {expected} vectors: expected one for each."
-    UNKNOWN_FORMAT = (
-        "Cannot read {path}: its name does not tell its layout, as .spacy (made by 'python -m spacy sbert "
-        "convert') or .csv and .tsv do (the STS benchmark's, or a table if `members` names its columns). Set "
-        "format to one of {expected}."
-    )
-    BAD_FORMAT = "Unknown format '{given}': expected one of {expected}."
     NOT_TO_WRITE = (
         "{path} is {kind}: expected nothing there, or a file of its own. Nothing was written through it. "
         "Remove it, or give another name."
     )
-    NO_COLUMN = "{path}, line {line}: expected a column '{column}', got {given}. Check the names and the format{hint}."
     NOT_A_TEXT = "{path}, line {line}: expected a text in the column '{column}', got {given!r}. Repair the line."
     BAD_ENCODING = "{path}, line {line}: not UTF-8 ({reason}). Convert the file to UTF-8."
     UNEQUAL_WIDTHS = (
@@ -90,19 +82,7 @@ class Errors:
         "from being written), and run the same command again."
     )
     BAD_WEIGHTS = "The file of weights {file} is damaged or not whole ({reason}). Copy or download it again."
-    SINGLE_CLASS = (
-        "The loss '{loss}' learns to tell labels apart, but all examples have the same: {given}. Train on data "
-        "with two labels or more, or give all of them in [initialize.components.sbert] labels, if the first "
-        "examples do not show them."
-    )
-    LOSS_NOT_FINITE = (
-        "The loss '{loss}' is not finite in the batch that begins with '{text}': training has diverged. Lower "
-        "the learning rate, clip the gradient, or use float32 or bfloat16 in place of float16."
-    )
     NO_PAIRS = "{path} holds no pairs: expected {expected}."
-    SHORT_LINE = (
-        "{path}, line {line}: no column '{column}', the line has only {given} columns. Repair or remove the line."
-    )
     BULK_NO_PIPELINE = (
         "Cannot load '{given}': expected a folder or an installed package of a pipeline, or the name of an "
         "encoder that is on this machine, such as all-MiniLM-L6-v2. {near}spaCy says: {reason}"

@@ -12,8 +12,11 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain, islice
 from pathlib import Path
 
-from ..errors import Errors
 from .text_lines import BOM, MAX_LINE, format_suffix, is_wide, read_lines
+
+NO_COLUMN = "{path}, line {line}: expected a column '{column}', got {given}. Check the names and the format{hint}."
+
+SHORT_LINE = "{path}, line {line}: no column '{column}', the line has only {given} columns. Repair or remove the line."
 
 _TAB = "\t"
 _SEPARATORS = {",": "comma", ";": "semicolon", "|": "pipe", _TAB: "tab"}
@@ -121,7 +124,7 @@ def find_columns(header: Sequence[str], names: Iterable[str], path: Path, line: 
     for name in names:
         if name not in header:
             given = ", ".join(header)
-            raise ValueError(Errors.NO_COLUMN.format(path=path, line=line, column=name, given=given, hint=hint))
+            raise ValueError(NO_COLUMN.format(path=path, line=line, column=name, given=given, hint=hint))
         if header.count(name) > 1:
             raise ValueError(f"{path}, line {line}: two columns are named '{name}'. Rename one of them.")
     return [header.index(name) for name in names]
@@ -131,7 +134,7 @@ def pick(record: Sequence[str], columns: Sequence[int], names: Sequence[str], pa
     """Return some columns of a record. RAISES (ValueError): if the record is too short."""
     for column, name in zip(columns, names, strict=True):
         if column >= len(record):
-            raise ValueError(Errors.SHORT_LINE.format(path=path, line=line, column=name, given=len(record)))
+            raise ValueError(SHORT_LINE.format(path=path, line=line, column=name, given=len(record)))
     return [record[column] for column in columns]
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple, cast
 
 from ..errors import Errors
 from .atomic import atomic_write, check_input
-from .delimited import DELIMITED, by_name, find_columns, read_delimited, without_blank_end
+from .delimited import DELIMITED, NO_COLUMN, by_name, find_columns, read_delimited, without_blank_end
 from .text_lines import check_encoding, check_texts, format_suffix, inner_suffix, is_gzip, read_lines, read_text
 
 if TYPE_CHECKING:
@@ -92,7 +92,7 @@ def get_field(record: _Object, name: str, path: Path, line: int) -> object:
     """Return a field of an object. RAISES (ValueError): if there is none of that name."""
     if name not in record:
         given = ", ".join(record)
-        raise ValueError(Errors.NO_COLUMN.format(path=path, line=line, column=name, given=given, hint=""))
+        raise ValueError(NO_COLUMN.format(path=path, line=line, column=name, given=given, hint=""))
     return record[name]
 
 

@@ -13,9 +13,8 @@ from spacy.language import Language
 from spacy.tokens import Doc
 from spacy.util import logger
 
-from ..errors import Errors
 from ..files.atomic import atomic_write, check_folder, write_text
-from ..files.delimited import read_tabs
+from ..files.delimited import SHORT_LINE, read_tabs
 from ..files.serialization import (
     checksummed_json,
     device,
@@ -66,7 +65,7 @@ def _read_cells(path: Path, column: int | None) -> Iterator[str]:
     else:
         for line, columns in read_tabs(path):
             if column > len(columns):
-                raise ValueError(Errors.SHORT_LINE.format(path=path, line=line, column=column, given=len(columns)))
+                raise ValueError(SHORT_LINE.format(path=path, line=line, column=column, given=len(columns)))
             yield columns[column - 1]
 
 

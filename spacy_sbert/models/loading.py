@@ -11,6 +11,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, TypeAlias
 
+import tokenizers
 import torch
 import transformers
 from packaging.version import InvalidVersion, Version
@@ -124,6 +125,7 @@ def load_tokenizer(source: Source) -> Tokenizer:
     except BaseException as error:  # whatever files and settings lead to; a panic in Rust is not an Exception
         if not isinstance(error, Exception) and type(error).__name__ != "PanicException":
             raise
+        _check_fast_tokenizer(source.folder / "tokenizer.json")
         reason = _in_one_line(error)
         if settings:
             raise ValueError(Errors.BAD_SETTING.format(setting="tokenizer_config", reason=reason)) from error
@@ -131,6 +133,15 @@ def load_tokenizer(source: Source) -> Tokenizer:
     _check_flags(type(tokenizer), file, raw, settings)
     _check_known("tokenizer_config", settings, _arguments(type(tokenizer)).keys() | _TOKENIZER_KEYS | raw.keys())
     return tokenizer
+
+
+def _check_fast_tokenizer(file: Path) -> None:
+    """Raise a ValueError that names the file of a fast tokenizer, if it is there and cannot be read."""
+    if file.is_file():
+        try:
+            tokenizers.Tokenizer.from_file(str(file))
+        except Exception as error:  # the library raises no other type
+            raise ValueError(Errors.BAD_FOLDER_FILE.format(file=file, reason=_in_one_line(error))) from error
 
 
 def _check_flags(kind: type, file: Path, raw: Mapping[str, object], settings: Mapping[str, object]) -> None:

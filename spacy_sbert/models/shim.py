@@ -92,6 +92,14 @@ def _writing_to(folder: Path) -> Iterator[None]:
         raise
 
 
+def _hugging_face_objects(
+    tokenizer: Tokenizer = None, transformer: Network = None, vocab: bytes | None = None
+) -> SimpleNamespace:
+    """Return an encoder's objects by the names of spacy-transformers, whose model reads them."""
+    settings: dict[str, Any] = {"_init_tokenizer_config": {}, "_init_transformer_config": {}}  # none is to be passed on
+    return SimpleNamespace(tokenizer=tokenizer, transformer=transformer, vocab_file_contents=vocab, **settings)
+
+
 class TransformerShim(PyTorchShim):
     """A transformer that is looked for and loaded when it is first needed.
 
@@ -121,7 +129,7 @@ class TransformerShim(PyTorchShim):
         self._deferred: list[Optimizer] = []
         self._is_packable = False
         # The names are those of spacy-transformers.
-        self._hfmodel = SimpleNamespace(tokenizer=None, transformer=None, vocab_file_contents=None)
+        self._hfmodel = _hugging_face_objects()
         in_half = self.precision == "float16"
         scaler = PyTorchGradScaler(**{"enabled": in_half, **options.grad_scaler_config})
         super().__init__(None, mixed_precision=in_half, grad_scaler=scaler)
@@ -403,7 +411,7 @@ class TransformerShim(PyTorchShim):
         transformer.config.name_or_path = tokenizer.name_or_path = settings.name
         file = getattr(tokenizer, "vocab_file", None)
         vocab = Path(file).read_bytes() if file and Path(file).is_file() else None
-        self._hfmodel = SimpleNamespace(tokenizer=tokenizer, transformer=transformer, vocab_file_contents=vocab)
+        self._hfmodel = _hugging_face_objects(tokenizer, transformer, vocab)
         self._model = transformer.to(get_torch_default_device())
         self._is_packable = is_packable(transformer)
         self._inference.drop(self._saved_calibration(folder, transformer) if is_saved else None)

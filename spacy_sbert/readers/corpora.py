@@ -17,14 +17,25 @@ from spacy.training import Example
 from spacy.util import registry
 from thinc.util import to_numpy
 
-from ..errors import Errors, reason_of
+from ..errors import reason_of
 from ..files.atomic import atomic_write
 from ..models.spans import SPANS_KEY
 from ..progress import progress_of, ticking
 from ..training.examples import OBJECTIVE, Counts, Reader, count_objectives, kind_of, reading_pipeline
 from ..validation import Name, NonNegative, Positive, validated
 from .examples import Row, make_example, shuffle, text_example
-from .formats import AUTO, FORMATS, SPACY, Columns, find_format, has_objectives, load_docbin, read_docs, read_rows
+from .formats import (
+    AUTO,
+    FORMATS,
+    SPACY,
+    UNKNOWN_FORMAT,
+    Columns,
+    find_format,
+    has_objectives,
+    load_docbin,
+    read_docs,
+    read_rows,
+)
 
 
 @registry.readers("spacy-sbert.PairCorpus.v1")
@@ -387,7 +398,7 @@ def convert(
     corpus = PairCorpus(input_path, limit=limit, format=format, min_score=min_score, max_score=max_score, **columns)
     if corpus.files[0][1] == SPACY:
         expected = ", ".join(name for name in FORMATS if name != SPACY)
-        raise ValueError(Errors.UNKNOWN_FORMAT.format(path=input_path, expected=expected))
+        raise ValueError(UNKNOWN_FORMAT.format(path=input_path, expected=expected))
     docs = DocBin()
     for example in progress_of(corpus(spacy.blank(lang)), desc="Reading", unit="examples", shown=progress):
         docs.add(example.reference)

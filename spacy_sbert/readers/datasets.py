@@ -17,6 +17,8 @@ from ..files.tables import get_field, read_objects
 from ..files.text_lines import check_text, has_text
 from .examples import Row, as_number, check_members, check_score
 
+BAD_FORMAT = "Unknown format '{given}': expected one of {expected}."
+
 _NLI_LABELS = ("entailment", "neutral", "contradiction")
 _NO_CONSENSUS = "-"
 _NLI_SENTENCES = ("sentence1", "sentence2")
@@ -306,7 +308,7 @@ def read_arguments(path: Path, layout: str) -> list[ArgumentRow]:
     RAISES (ValueError): if there are no files or no pairs, or see afs_rows and aspect_rows.
     """
     if layout not in LAYOUTS:
-        raise ValueError(Errors.BAD_FORMAT.format(given=layout, expected=", ".join(LAYOUTS)))
+        raise ValueError(BAD_FORMAT.format(given=layout, expected=", ".join(LAYOUTS)))
     files, read = LAYOUTS[layout]
     if not path.is_dir():
         check_input(path)

@@ -17,8 +17,14 @@ from ..files.tables import TABLES, Record, read_table
 from ..files.text_lines import check_label, format_suffix, plain_label, read_lines
 from ..training.examples import OBJECTIVE
 from ..validation import SCORE_RANGE
-from .datasets import nli_rows, quora_rows, sick_rows, starts_as_sts, sts_rows, wikisection_rows
+from .datasets import BAD_FORMAT, nli_rows, quora_rows, sick_rows, starts_as_sts, sts_rows, wikisection_rows
 from .examples import Row, check_members, check_score, from_boolean
+
+UNKNOWN_FORMAT = (
+    "Cannot read {path}: its name does not tell its layout, as .spacy (made by 'python -m spacy sbert "
+    "convert') or .csv and .tsv do (the STS benchmark's, or a table if `members` names its columns). Set "
+    "format to one of {expected}."
+)
 
 
 @dataclass(frozen=True)
@@ -132,7 +138,7 @@ def find_format(path: Path, format: str, columns: Columns) -> str:
     RAISES (ValueError): for an unknown layout, a suffix that says none, or columns that the layout does not ask for.
     """
     if format not in (AUTO, *FORMATS):
-        raise ValueError(Errors.BAD_FORMAT.format(given=format, expected=", ".join((AUTO, *FORMATS))))
+        raise ValueError(BAD_FORMAT.format(given=format, expected=", ".join((AUTO, *FORMATS))))
     if path.suffix == ".spacy":
         return SPACY
     suffix = format_suffix(path)
@@ -141,7 +147,7 @@ def find_format(path: Path, format: str, columns: Columns) -> str:
     elif format == AUTO and suffix in (".csv", ".tsv"):
         format = "sts"
     elif format == AUTO:
-        raise ValueError(Errors.UNKNOWN_FORMAT.format(path=path, expected=", ".join(FORMATS)))
+        raise ValueError(UNKNOWN_FORMAT.format(path=path, expected=", ".join(FORMATS)))
     if format != TABLE and columns.given:
         raise ValueError(
             f"{path} is read as '{format}', which has fixed columns and scores, but these are set for a table: "

@@ -18,7 +18,7 @@ from thinc.api import Model, Optimizer, set_dropout_rate, torch2xp, xp2torch
 from thinc.types import Floats1d, Floats2d, Ints1d
 from thinc.util import get_array_module, to_numpy
 
-from ..errors import Errors, Warnings, WarnOnce
+from ..errors import Warnings, WarnOnce
 from ..files.serialization import ChecksummedPipe
 from ..losses._common import cross_entropy, mean_square, softmax
 from ..models.encoded_docs import ScoreOptions, TruncationCounter, check_device, check_form
@@ -28,7 +28,7 @@ from ..models.spans import SPANS_KEY, members
 from ..pipeline import doc_vectors
 from ..pipeline._common import InPipeline, find_in
 from ..progress import progress_bar
-from ..training.batch_loss import PairPipe, Scores
+from ..training.batch_loss import LOSS_NOT_FINITE, SINGLE_CLASS, PairPipe, Scores
 from ..training.examples import batch_size_of, labels_of, predicted_label, predicted_score, scores_of
 from ..validation import (
     NOT_SEVERAL,
@@ -359,7 +359,7 @@ class SentenceReranker(PairPipe, ChecksummedPipe):
             labels = sorted(set(labels_of([first, *pairs], self.spans_key)))
         labels = labels or ()
         if len(labels) == 1:
-            raise ValueError(Errors.SINGLE_CLASS.format(loss=self.objective, given=labels[0]))
+            raise ValueError(SINGLE_CLASS.format(loss=self.objective, given=labels[0]))
         n_outputs = len(labels) or (1 if first is not None and not classifies else shim.config.num_labels)
         if shim.n_outputs not in (0, n_outputs):
             raise ValueError(
@@ -430,7 +430,7 @@ class SentenceReranker(PairPipe, ChecksummedPipe):
                 loss, d_logits = _mean_squared_error(logits, gold, self.model.activation)
         if not math.isfinite(loss):
             text = examples[0].reference.text[:50]
-            raise ValueError(Errors.LOSS_NOT_FINITE.format(loss=self.objective, text=text))
+            raise ValueError(LOSS_NOT_FINITE.format(loss=self.objective, text=text))
         share = len(examples) / batch_size_of(examples[0], self.spans_key, default=len(examples))
         return loss * share, d_logits * share
 

@@ -20,7 +20,7 @@ from ..similarity import checked
 from ..validation import Cosine, Positive, check, validated
 from .clustering import communities, hierarchical_clusters, import_kmeans, kmeans_clusters, similar_groups
 from .exact import Best, check_pairs, most_similar_pairs, nearest, pairs_above, slices
-from .index import VectorIndex
+from .index import ROW_COUNT, VectorIndex
 from .index_folder import MANIFEST, BuiltKind, IndexRow, import_faiss
 from .memory_mapped import check_encoder, identify, identity_of, nearest_stored
 
@@ -114,7 +114,7 @@ def _encode_texts(
         return pipe.encode(texts, progress=progress)
     rows = checked(vectors, "vectors")
     if len(rows) != len(texts):
-        raise ValueError(Errors.SEARCH_ROW_COUNT.format(given=len(texts), expected=len(rows)))
+        raise ValueError(ROW_COUNT.format(given=len(texts), expected=len(rows)))
     return rows
 
 

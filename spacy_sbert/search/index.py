@@ -26,6 +26,8 @@ from .index_folder import (
 )
 from .memory_mapped import EncoderIdentity, StoredVectors, check_encoder, rescored
 
+ROW_COUNT = "Given {given} texts or ids for {expected} vectors: expected one for each."
+
 _BLOCK_ROWS = 2**14
 _HNSW_LINKS = 32  # of a vector to others, in each layer
 _HNSW_BUILD = 80  # candidates for them
@@ -72,7 +74,7 @@ class VectorIndex:
         if encoder is not None:
             check_widths(index.d, encoder.width)
         if rows is not None and len(rows) != index.ntotal:
-            raise ValueError(Errors.SEARCH_ROW_COUNT.format(given=len(rows), expected=index.ntotal))
+            raise ValueError(ROW_COUNT.format(given=len(rows), expected=index.ntotal))
         self.index, self.kind, self.encoder, self.rows = index, kind, encoder, rows
         self.vectors, self.folder = vectors, folder
 
@@ -257,7 +259,7 @@ def _rows(texts: Sequence[str] | None, ids: Sequence[str | int] | None) -> list[
     if not counts:
         return None
     if min(counts) != max(counts):
-        raise ValueError(Errors.SEARCH_ROW_COUNT.format(given=counts[1], expected=counts[0]))
+        raise ValueError(ROW_COUNT.format(given=counts[1], expected=counts[0]))
     filled: list[list[Any]] = [[None] * counts[0] if column is None else column for column in columns]
     return [IndexRow(*row) for row in zip(*filled, strict=True)]
 

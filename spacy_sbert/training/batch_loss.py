@@ -11,12 +11,22 @@ from spacy.training import Example, validate_examples
 from thinc.api import Model, Ops
 from thinc.types import Floats2d, Ints1d
 
-from ..errors import Errors
 from ..losses._common import LossLayer, check_outputs, objectives_of
 from ..models.encoded_docs import EncodedDoc
 from ..models.spans import members, row_order
 from ..validation import Name
 from .examples import attribute, batch_size_of, check_rows, gold_values, labels_of, objective_of
+
+LOSS_NOT_FINITE = (
+    "The loss '{loss}' is not finite in the batch that begins with '{text}': training has diverged. Lower "
+    "the learning rate, clip the gradient, or use float32 or bfloat16 in place of float16."
+)
+
+SINGLE_CLASS = (
+    "The loss '{loss}' learns to tell labels apart, but all examples have the same: {given}. Train on data "
+    "with two labels or more, or give all of them in [initialize.components.sbert] labels, if the first "
+    "examples do not show them."
+)
 
 Labels = list[Name] | dict[str, list[Name]]
 Scores = dict[str, float | None]
@@ -112,7 +122,7 @@ def batch_loss(
         check_outputs(layer, inputs[0], layer_value, d_members)
         values[name] = layer_value * factor * share
         if not math.isfinite(values[name]):
-            raise ValueError(Errors.LOSS_NOT_FINITE.format(loss=layer.name, text=group[0].reference.text[:50]))
+            raise ValueError(LOSS_NOT_FINITE.format(loss=layer.name, text=group[0].reference.text[:50]))
         for place, d_member in zip(places, d_members, strict=True):
             batch.gradient[place] = d_member
     return BatchLoss(values, batch.doc_gradients(), is_part, knows_batch, unlike)
@@ -212,7 +222,7 @@ def initialize_objectives(
             of_layer = labels.get(name) if isinstance(labels, dict) else labels
             known = sorted(set(labels_of(group, spans_key) if of_layer is None else of_layer))
             if len(known) == 1:
-                raise ValueError(Errors.SINGLE_CLASS.format(loss=layer.name, given=known[0]))
+                raise ValueError(SINGLE_CLASS.format(loss=layer.name, given=known[0]))
             if known:  # none: nlp.initialize() without a corpus
                 layer.initialize(X=(inputs, known))
         elif group and (layer.gold == "vector" or any(node.param_names for node in layer.walk())):

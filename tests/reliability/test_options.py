@@ -61,7 +61,7 @@ def folder(make_two, tiny_bert, tmp_path_factory):
     made = tmp_path_factory.mktemp("options")
     make_two.to_disk(made / "nlp")
     (made / "corpus.txt").write_text("\n".join(["A man is eating.", "The dog ran fast.", "He cannot go."] * 12))
-    rows = "".join(f"genre\tfile\tyear\tid\t{i}.0\t{one}\t{two}\n" for i, (one, two) in enumerate(PAIRS))
+    rows = "".join(f"genre\tfile\t2015\tid\t{i}.0\t{one}\t{two}\n" for i, (one, two) in enumerate(PAIRS))
     (made / "pairs.csv").write_text(rows)
     (made / "own.csv").write_text("first,second,score\n" + "".join(f"one {i},two {i},{i % 5}.5\n" for i in range(9)))
     (made / "data").mkdir()
