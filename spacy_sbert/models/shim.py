@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, cast
 import srsly
 import torch
 from safetensors import SafetensorError
+from spacy.util import SimpleFrozenDict
 from thinc.api import Optimizer, PyTorchGradScaler, PyTorchShim, get_torch_default_device, xp2torch
 from thinc.shims.shim import Shim
 from thinc.types import Floats2d
@@ -65,8 +66,11 @@ def _read_state(data: bytes, folder: Path) -> SentenceTransformersConfig:
             raise _damaged(f"it names the file '{name}'")
         if not isinstance(content, bytes):
             raise _damaged(f"the file '{name}' holds no bytes")
-    if state.get("sha256") != _digests(files):
-        raise _damaged("the SHA-256 of one of its files is not the one that was written with it")
+    digests, written = _digests(files), state.get("sha256")
+    if written != digests:
+        known = written if isinstance(written, dict) else {}
+        changed = ", ".join(f"'{name}'" for name, digest in digests.items() if known.get(name) != digest) or "list"
+        raise _damaged(f"the SHA-256 of its file {changed} is not the one that was written with it")
     for name, content in files.items():
         (folder / name).write_bytes(content)
     return read_file(folder / SETTINGS_FILE, SentenceTransformersConfig)
@@ -90,14 +94,6 @@ def _writing_to(folder: Path) -> Iterator[None]:
         if names_no_file or isinstance(error, SafetensorError) or type(error) is Exception:
             raise OSError(Errors.CANNOT_WRITE.format(path=folder, reason=error)) from error
         raise
-
-
-def _hugging_face_objects(
-    tokenizer: Tokenizer = None, transformer: Network = None, vocab: bytes | None = None
-) -> SimpleNamespace:
-    """Return an encoder's objects by the names of spacy-transformers, whose model reads them."""
-    settings: dict[str, Any] = {"_init_tokenizer_config": {}, "_init_transformer_config": {}}  # none is to be passed on
-    return SimpleNamespace(tokenizer=tokenizer, transformer=transformer, vocab_file_contents=vocab, **settings)
 
 
 class TransformerShim(PyTorchShim):
@@ -128,8 +124,9 @@ class TransformerShim(PyTorchShim):
         self._inference, self.use = BackendCache(), EncoderUse()
         self._deferred: list[Optimizer] = []
         self._is_packable = False
-        # The names are those of spacy-transformers.
-        self._hfmodel = _hugging_face_objects()
+        settings = {"_init_tokenizer_config": options.tokenizer_config}  # the names are those of spacy-transformers
+        settings["_init_transformer_config"] = options.transformer_config
+        self._hfmodel = SimpleNamespace(tokenizer=None, transformer=None, vocab_file_contents=None, **settings)
         in_half = self.precision == "float16"
         scaler = PyTorchGradScaler(**{"enabled": in_half, **options.grad_scaler_config})
         super().__init__(None, mixed_precision=in_half, grad_scaler=scaler)
@@ -411,7 +408,9 @@ class TransformerShim(PyTorchShim):
         transformer.config.name_or_path = tokenizer.name_or_path = settings.name
         file = getattr(tokenizer, "vocab_file", None)
         vocab = Path(file).read_bytes() if file and Path(file).is_file() else None
-        self._hfmodel = _hugging_face_objects(tokenizer, transformer, vocab)
+        fixed = dict.fromkeys(("_init_tokenizer_config", "_init_transformer_config"), SimpleFrozenDict())
+        objects = {"tokenizer": tokenizer, "transformer": transformer, "vocab_file_contents": vocab}
+        vars(self._hfmodel).update(**objects, **(fixed if is_saved else {}))
         self._model = transformer.to(get_torch_default_device())
         self._is_packable = is_packable(transformer)
         self._inference.drop(self._saved_calibration(folder, transformer) if is_saved else None)

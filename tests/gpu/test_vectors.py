@@ -60,7 +60,7 @@ def test_encode_is_that_of_the_cpu(use_gpu, precision, lowest):
 @pytest.mark.parametrize("kind", ["BertModel", "RobertaModel", "MPNetModel", "DistilBertModel", "ElectraModel"])
 def test_packed_rows_are_those_of_the_cpu(use_gpu, gpu_id, kind, precision):
     """Of each family, by the very passes that are rehearsed on meta tensors."""
-    from gpu_rehearsal.test_meta_encoder import KINDS, N, make_wordpieces
+    from gpu_rehearsal.test_meta_encoder import TRAINED, N, make_wordpieces
 
     from spacy_sbert.models.engine.backends import run
     from spacy_sbert.models.engine.packed_bert import PackedBert
@@ -73,7 +73,7 @@ def test_packed_rows_are_those_of_the_cpu(use_gpu, gpu_id, kind, precision):
             found[places] = part.values if isinstance(part.values, numpy.ndarray) else part.values.get()
         return found
 
-    (network, config, sizes) = next(found for found in KINDS.values() if found[0].__name__ == kind)
+    (network, config, sizes) = next(found for found in TRAINED.values() if found[0].__name__ == kind)
     torch.manual_seed(0)
     model, wordpieces = network(config(**sizes)).eval(), make_wordpieces()
     starts = wordpieces.starts
