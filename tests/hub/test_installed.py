@@ -185,7 +185,7 @@ needs = {
     "parquet": lambda: encode_file(nlp.get_pipe("sbert"), "texts.txt", "out.parquet"),
     "parquet (read)": lambda: encode_file(nlp.get_pipe("sbert"), "table.parquet", "out.npy"),
     "parquet (store)": lambda: encode_dataset("s3://bucket/texts", "vectors", pipeline="nlp"),
-    "ray": lambda: next(iter(Cluster()(plan=None, parts=[], restart=False))),
+    "ray": lambda: next(iter(Cluster()(config=None, shards=[], restart=False))),
     "search (index)": lambda: VectorIndex.build(rows, kind="hnsw"),
     "search (kmeans)": lambda: kmeans_clusters(rows, n_clusters=2),
     "visual": lambda: tsne(rows),

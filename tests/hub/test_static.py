@@ -234,7 +234,7 @@ DAMAGES = {
     "not a number": (lambda folder: save_table(folder, embeddings=RANDOM / 0), "one table of finite numbers"),
     "quantised": (
         lambda folder: save_table(folder, embeddings=RANDOM, weights=RANDOM[:, 0], mapping=torch.arange(100)),
-        "quantised by its vocabulary must be made without that",
+        "quantized by its vocabulary must be made without that",
     ),
     "out of the folder": (
         lambda folder: write_modules(folder, [("../elsewhere", "StaticEmbedding")]),
