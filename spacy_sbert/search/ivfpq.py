@@ -135,12 +135,9 @@ def _write_blocks(
 
 def _merge(index: Any, paths: list[Path], path: Path) -> None:  # noqa: ANN401 (FAISS has no types)
     """Move the lists of all blocks to a file beside the index: of each list its codes, then its rows."""
-    faiss, blocks = import_faiss(), list[Any]()
-    for part in paths:
-        block = faiss.read_index(str(part), faiss.IO_FLAG_MMAP)
-        block.own_invlists = False
-        blocks.append(faiss.downcast_InvertedLists(block.invlists))
-        blocks[-1].thisown = True
+    faiss = import_faiss()
+    indexes = [faiss.read_index(str(part), faiss.IO_FLAG_MMAP) for part in paths]  # which own their lists
+    blocks = [faiss.downcast_InvertedLists(each.invlists) for each in indexes]
     sizes = numpy.array([[block.list_size(i) for i in range(index.nlist)] for block in blocks], dtype="uint64")
     with atomic_write(path) as file:
         for i, own in enumerate(sizes.T.tolist()):
