@@ -234,11 +234,15 @@ class Prompts:
         if name is None and not wanted:
             return ""
         if wanted not in known:
-            asked = "config_sentence_transformers.json names" if by_folder else "Asked for"
-            remedy = 'set default_prompt_name there, "" for none' if by_folder else "give the text itself as prompt"
+            asked = "default_prompt_name of its folder" if by_folder else "prompt_name"
+            remedy = (
+                'set default_prompt_name in config_sentence_transformers.json, "" for none'
+                if by_folder
+                else "give the text itself as prompt"
+            )
             names = ", ".join(f"'{each}'" for each in known) or "none"
             raise ValueError(
-                f"{asked} the prompt '{wanted}': the encoder has no prompt '{wanted}', those it has are {names}. Name "
+                f"Cannot use {asked} = '{wanted}': the encoder has no prompt '{wanted}', those it has are {names}. Name "
                 f'it in the config of the encoder, prompts = {{"{wanted}": "..."}}, or {remedy}.'
             )
         return known[wanted]
