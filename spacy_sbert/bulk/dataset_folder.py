@@ -64,9 +64,9 @@ class RemoteFolder:
         large (int): bytes above which each row group of a .parquet file is a shard.
         RAISES (ValueError): if there is no such folder, no shard in it, or a file of an unknown format.
         """
+        files, known = self.open(), ", ".join((*TABLES, TEXT))
         from pyarrow.fs import FileSelector, FileType  # noqa: PLC0415 (an extra)
 
-        files, known = self.open(), ", ".join((*TABLES, TEXT))
         try:
             infos = files.get_file_info(FileSelector("", recursive=True))
         except (OSError, ValueError) as error:

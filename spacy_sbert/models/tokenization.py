@@ -235,15 +235,10 @@ class Prompts:
             return ""
         if wanted not in known:
             asked = "default_prompt_name of its folder" if by_folder else "prompt_name"
-            remedy = (
-                'set default_prompt_name in config_sentence_transformers.json, "" for none'
-                if by_folder
-                else "give the text itself as prompt"
-            )
             names = ", ".join(f"'{each}'" for each in known) or "none"
             raise ValueError(
-                f"Cannot use {asked} = '{wanted}': the encoder has no prompt '{wanted}', those it has are {names}. Name "
-                f'it in the config of the encoder, prompts = {{"{wanted}": "..."}}, or {remedy}.'
+                f"Cannot use {asked} = '{wanted}': the prompts of the encoder are {names}. Name it in the config of "
+                f'the encoder, prompts = {{"{wanted}": "..."}}, or give the text itself as prompt.'
             )
         return known[wanted]
 

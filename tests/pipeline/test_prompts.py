@@ -106,7 +106,7 @@ def test_concurrent_calls(make_nlp):
 def test_wrong_calls(make_nlp):
     nlp, shared = prompted(make_nlp), make_nlp("shared")
     doc = Doc(nlp.vocab, words=["a"])
-    with pytest.raises(ValueError, match="no prompt 'document', those it has are 'query', 'passage'"):
+    with pytest.raises(ValueError, match="prompt_name = 'document': the prompts of the encoder are 'query', 'passage'"):
         nlp.get_pipe("sbert").predict([doc], prompt_name="document")
     with pytest.raises(ValueError, match="Got both prompt_name = 'query' and prompt = 'x'"):
         nlp.get_pipe("sbert").encode(["a"], prompt_name="query", prompt="x")
