@@ -85,6 +85,6 @@ def test_size():
     lines = sum(len(text.splitlines()) for text in texts)
     nodes = [node for text in texts for node in ast.walk(ast.parse(text))]
     imports = sum(node.end_lineno - node.lineno + 1 for node in nodes if isinstance(node, (ast.Import, ast.ImportFrom)))
-    assert len(MODULES) <= 213
-    assert lines <= 39_000
-    assert imports <= 0.072 * lines
+    assert len(MODULES) <= 155
+    assert lines <= 33_000
+    assert imports <= 0.07 * lines

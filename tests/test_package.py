@@ -49,7 +49,7 @@ def ensemble(make_nlp):
     return nlp
 
 
-@pytest.mark.parametrize("encoder", ["own", "shared", ENSEMBLE])
+@pytest.mark.parametrize("encoder", ["own", "shared", pytest.param(ENSEMBLE, marks=pytest.mark.slow)])
 def test_wheel(make_nlp, tmp_path, encoder):
     nlp = ensemble(make_nlp) if encoder == "ensemble" else make_nlp(encoder)
     expected = nlp(TEXT).vector

@@ -80,6 +80,7 @@ def write_code(folder):
     return folder / "lengths.py"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["own", "shared", "listening"])
 def test_an_ensemble_of_every_kind_of_member(call, make_nlp, tiny_bert, narrow_bert, code, tmp_path, kind):
     from spacy_sbert.hub import export_folder
@@ -192,6 +193,7 @@ METHODS = ["conc (paper)", "avg (paper)", "svd (paper)", "gcca, raw (paper)", "g
 METHODS += ["ae, raw (paper)", "ae, unit length"]
 
 
+@pytest.mark.slow
 def test_the_tables(tables, tmp_path, load):
     found = tables()
     assert found["widths"] == {"wide": 16, "narrow": 8, "lengths": 2} and found["tuned_on"] == ["STSb-dev"]
@@ -236,6 +238,7 @@ def check_markdown(folder, found):
     assert len(table4) > 2 + 5 + 6 and table4[2].startswith("| STS12 MSRpar |")
 
 
+@pytest.mark.slow
 def test_a_table_goes_on_where_it_was_stopped(tables, fits, tmp_path, monkeypatch, load):
     shutil.rmtree(tmp_path / "out")
     score = load("meta_scores").Data.score
@@ -320,6 +323,7 @@ def test_resamples_are_those_of_each_subset(load):
     assert script.difference(script.resampled(tasks(near), ["one", "tuned"]), ours) is None
 
 
+@pytest.mark.slow
 def test_methods_that_are_asked_for(tables, fits, tmp_path):
     shutil.rmtree(tmp_path / "out")
     found = tables(120, "--methods", "conc", "gcca")

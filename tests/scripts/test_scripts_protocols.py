@@ -257,6 +257,7 @@ def two_topics(tmp_path):
     return data
 
 
+@pytest.mark.slow
 @pytest.mark.spacy_transformers
 def test_argument_similarity(load, run_script, tiny_bert, two_topics, tmp_path, monkeypatch):
     script = load("argument_similarity")
