@@ -112,7 +112,7 @@ WRONG = [
     ("1_Pooling/config.json", {"pooling_mode": 5}, "a string, or a list of them"),
     ("1_Pooling/config.json", {"include_prompt": "x"}, "true or false"),
     ("config.json", {"num_hidden_layers": 10**9}, "at most 1000"),
-    ("config.json", {"layer_norm_eps": None}, "a number, such as"),
+    ("config.json", {"layer_norm_eps": None}, "a number, such as|field 'layer_norm_eps'"),  # transformers 4; 5 itself
     ("config.json", {"hidden_act": "x"}, "do not make an encoder"),
     ("tokenizer_config.json", {"model_max_length": "24"}, "a whole number above 0"),
     ("special_tokens_map.json", 5, "a JSON object"),

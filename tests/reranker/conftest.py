@@ -30,7 +30,9 @@ def make_classifier(tiny_bert: Path, tmp_path_factory: pytest.TempPathFactory) -
             torch.manual_seed(n_outputs)
             if kind == "distilbert":
                 sizes = {"dim": 16, "n_layers": 2, "n_heads": 2, "hidden_dim": 32, "max_position_embeddings": 24}
-                settings = DistilBertConfig(base.vocab_size, initializer_range=0.3, num_labels=n_outputs, **sizes)
+                settings = DistilBertConfig(
+                    vocab_size=base.vocab_size, initializer_range=0.3, num_labels=n_outputs, **sizes
+                )
                 DistilBertForSequenceClassification(settings).save_pretrained(folder)
             else:
                 BertForSequenceClassification(base).save_pretrained(folder)
