@@ -139,8 +139,8 @@ def pick(record: Sequence[str], columns: Sequence[int], names: Sequence[str], pa
 
 
 def check_width(record: Sequence[str], width: int, path: Path, line: int) -> None:
-    """Refuse a record that has more or fewer columns than expected; empty ones at its end do no harm."""
-    if len(record) < width or any(column.strip() for column in record[width:]):
+    """Refuse a record that has more or fewer columns than expected: texts and names of columns may be shifted."""
+    if len(record) != width:
         raise ValueError(
             f"{path}, line {line}: {len(record)} columns, but the first line has {width}. Quote a text that has the "
             "separator or a line end in it, or repair the line; another separator is named by a first line like sep=;"

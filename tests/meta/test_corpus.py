@@ -17,7 +17,7 @@ def test_layouts(tmp_path):
     (tmp_path / "plain.txt").write_text("\ufeffOne. \n\n  Two.\r\n", encoding="utf8")
     assert list(read_sentences(tmp_path / "plain.txt")) == ["One.", "Two."]
     with gzip.open(tmp_path / "table.tsv.gz", "wt", encoding="utf8") as file:
-        file.write("made\tOne.\nmade\t \nmade\tTwo.\t\n")
+        file.write("made\tOne.\nmade\t \nmade\tTwo.\n")
     assert list(read_sentences(tmp_path / "table.tsv.gz", 2)) == ["One.", "Two."]
     (tmp_path / "table.csv").write_text('made,"One, two."\nmade,Three.\n', encoding="utf8")
     assert list(read_sentences(tmp_path / "table.csv", 2)) == ["One, two.", "Three."]
