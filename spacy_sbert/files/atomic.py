@@ -8,7 +8,7 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import BinaryIO, cast
+from typing import BinaryIO
 
 import filelock
 
@@ -22,8 +22,6 @@ _KINDS = {
     stat.S_IFBLK: "a device",
     stat.S_IFLNK: "a symbolic link",
 }
-# Windows has neither flag, and opens no links of other users.
-_FLAGS = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
 
 
 def check_input(path: Path) -> None:
@@ -53,16 +51,6 @@ def check_folder(path: Path) -> None:
     """
     if path.is_symlink():
         raise ValueError(Errors.NOT_TO_WRITE.format(path=path, kind=_KINDS[stat.S_IFLNK]))
-
-
-def _open_own(path: Path, mode: str, buffering: int = -1) -> BinaryIO:
-    """Open a file that has no other name, to write it in place, or to trust what is read of it.
-
-    mode (str), buffering (int): as of open; of bytes.
-    RAISES (ValueError): for a link, symbolic or hard, and for what is not a file.
-    """
-    _check_unshared(path)
-    return cast(BinaryIO, open(path, mode, buffering, opener=lambda name, flags: os.open(name, flags | _FLAGS, 0o666)))
 
 
 def _open_new(path: Path) -> BinaryIO:

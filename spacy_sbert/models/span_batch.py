@@ -38,7 +38,7 @@ class TokenEmbeddings:
 
 
 def no_gradient(d_values: list[Array]) -> None:
-    """Return the backprop of states that nothing is learned from."""
+    """Ignore the gradient of states that nothing is learned from."""
 
 
 @dataclass
