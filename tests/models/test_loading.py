@@ -179,12 +179,6 @@ def test_settings_that_change_no_vector(folder):
         encode(folder, tokenizer_config={"do_lower_case": "no"})
 
 
-def test_lower_case_is_asked_for(folder):
-    nlp = spacy.blank("en")
-    nlp.add_pipe("sbert", config={"model": {"name": str(folder), "tokenizer_config": {"do_lower_case": False}}})
-    assert not numpy.allclose(nlp("THE CAT").vector, nlp("the cat").vector)
-
-
 def test_nothing_is_said_of_the_real_model(minilm, caplog, capfd):
     shim = TransformerShim(MINILM, TransformerConfig())
     shim.load()

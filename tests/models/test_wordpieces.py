@@ -139,11 +139,6 @@ def test_limit_of_minilm_is_256_not_the_tokenizers_512(minilm):
     assert not doc[254].has_vector and doc[253].has_vector  # [CLS] and [SEP] take two places
 
 
-def test_unknown_overflow(make_nlp):
-    with pytest.raises(ValueError, match=r"overflow.*'stride'.*'truncate'.*'windows'"):
-        make_nlp(model={"overflow": "stride"})
-
-
 def test_roberta_positions():
     """RoBERTa counts positions from padding_idx + 1: 514 of them are room for 512 wordpieces."""
     sizes = {"hidden_size": 8, "num_hidden_layers": 1, "num_attention_heads": 1, "intermediate_size": 8}
