@@ -47,7 +47,7 @@ def caught(do):
     return given, [one for one in found if str(one.message).startswith("[sbert-other-encoder]")]
 
 
-@pytest.mark.parametrize("encoder", quick("own", "listening"))
+@pytest.mark.parametrize("encoder", quick("own"))
 def test_same_after_saving_copying_and_use(make_nlp, encoder, tmp_path):
     nlp = make_nlp(encoder)
     first = of(nlp(TEXT))
