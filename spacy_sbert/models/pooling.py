@@ -174,7 +174,7 @@ class SentencePooling(ConfiguredModel[EncodedSpans, PooledRows]):
         check("truncate_dim", truncate_dim, WidthOrOff)
         layers: list[Model] = [_make_pooling(pooling), unit_length(), *([] if dense is None else [dense])]
         attrs = {"upstream_normalize": False}
-        super().__init__("sentence_pooling", _forward, init=_init, layers=layers, attrs=attrs)
+        super().__init__("sentence_pooling", SentencePooling.pool_rows, init=_init, layers=layers, attrs=attrs)
         self.pooling_name, self.normalize, self.truncate_dim = pooling, normalize, truncate_dim
 
     @property
@@ -279,10 +279,6 @@ class SentencePooling(ConfiguredModel[EncodedSpans, PooledRows]):
 def _init(model: SentencePooling, X: object = None, Y: object = None) -> None:
     if model.dense is not None:
         model.dense.initialize()
-
-
-def _forward(model: SentencePooling, batch: EncodedSpans, is_train: bool) -> tuple[PooledRows, Callable[[Array], Any]]:
-    return model.pool_rows(batch, is_train)
 
 
 def _without_leading(

@@ -106,18 +106,12 @@ def version_of(weight: torch.Tensor) -> int:
 
 
 def saved_components(nlp: Language) -> tuple[str, ...]:
-    """Return the names of the components in meta.json, which spacy.load reads before it adds them.
-
-    nlp.meta, the public way, lists those that the pipeline has now.
-    """
+    """Return the components in meta.json, which spacy.load reads first; nlp.meta lists those that are there now."""
     return tuple(nlp._meta.get("components", ()))
 
 
 def forward_settings(layer: Model) -> dict[str, object]:
-    """Return the keyword arguments of a layer's forward function.
-
-    As attrs they would be saved, and replace those of the config when they are loaded.
-    """
+    """Return the keyword arguments of a layer's forward function: attrs would be saved, and win over the config."""
     return getattr(layer._func, "keywords", {})
 
 
@@ -155,9 +149,6 @@ def is_installed() -> bool:
 
 
 def is_a(value: object, name: str) -> bool:
-    """Return whether an object is of a class of spacy-transformers; there is none before the package is imported.
-
-    name (str): "Transformer", "TransformerModel" or "TransformerData".
-    """
+    """Return whether an object is of a class of spacy-transformers, such as "Transformer"; False unless imported."""
     kind = getattr(sys.modules.get("spacy_transformers"), name, None)
     return kind is not None and isinstance(value, kind)

@@ -59,10 +59,9 @@ def _cached_names() -> list[str]:
 
 
 def nearest_name(name: str, others: Iterable[str] = ()) -> str | None:
-    """Return the name that one which was not found probably means; None if none is like it.
+    """Return the name of an encoder in a package or the hub's cache, or of some others, that is most like one.
 
-    Candidates are encoders in packages, installed or not, those in the hub's cache, and some other names. Case is
-    ignored, and a name without an organization is compared without.
+    None if none is like it. Case is ignored, and a name without an organization is compared without.
     """
     known = [*PACKAGES, *_cached_names(), *others]
     by_name = {(each if "/" in name else each.rpartition("/")[2]).lower(): each for each in known}

@@ -164,8 +164,7 @@ _Pooling = create_model("_Pooling", pooling_mode=(str | list[str] | None, _modes
 def read_settings(folder: Path, name: str) -> SentenceTransformersConfig:
     """Read modules.json and the files it points to; a folder without it is that of a plain encoder.
 
-    name (str): the name the encoder was asked for by.
-    RAISES (ValueError): if a path in modules.json leads out of the folder, or a value is not possible.
+    name (str): the name the encoder was asked for by. RAISES (ValueError): if a value is not possible.
     """
     modules = read_modules(folder)
     part = static_module(folder) or transformer_folder(folder)
@@ -196,10 +195,7 @@ class Module(NamedTuple):
 
 
 def read_modules(folder: Path) -> list[Module]:
-    """Return the modules of a sentence encoder; none for a plain encoder.
-
-    RAISES (ValueError): if the list is damaged, or a path leads out of the folder.
-    """
+    """Return the modules of a sentence encoder; none for a plain one. RAISES (ValueError): if the list is damaged."""
     file, modules = folder / MODULES_FILE, []
     for listed in _read_json(file, [], list):
         kind, path = (listed.get(key) if isinstance(listed, dict) else None for key in ("type", "path"))
@@ -253,10 +249,9 @@ def static_module(folder: Path) -> Path | None:
 
 
 def read_pooling(folder: Path) -> tuple[str | None, bool]:
-    """Return the settings of the Pooling module in a folder.
+    """Return the pooling that the folder of a Pooling module specifies, such as "cls+mean"; None if it is unknown here.
 
-    RETURNS (str, bool): the pooling, such as "cls+mean", None if the folder specifies none that is known here; and
-        whether the wordpieces of a prompt are pooled, too.
+    RETURNS (str, bool): and whether the wordpieces of a prompt are pooled, too.
     """
     config: Any = read_file(folder / "config.json", _Pooling)
     modes = [mode for flag, mode in POOLING_FLAGS.items() if getattr(config, flag)]
