@@ -15,7 +15,7 @@ from thinc.api import Model, chain
 from thinc.types import Floats2d, Ragged
 
 from .models.pooling import SentencePooling
-from .models.private_attributes import check_installed, is_a, is_installed
+from .models.private_attributes import is_a, is_installed
 from .models.sbert_config import TransformerConfig
 from .models.sentence_encoder import SentenceEncoder, listening_encoder
 from .models.sentence_encoder import sentence_encoder as build_encoder
@@ -217,6 +217,15 @@ def sentence_listener(grad_factor: NonNegativeFloat = 1.0, upstream: Name = "*")
     return TransformerSentenceListener(upstream, grad_factor)
 
 
+def _check_installed(needed_by: str) -> None:
+    if not is_installed():
+        raise ImportError(
+            f"{needed_by} needs the package spacy-transformers, which is not installed. Install it with pip "
+            'install "spacy-sbert[transformers]", or use spacy-sbert.SentenceEncoder.v1, whose transformer is '
+            "its own."
+        )
+
+
 @registry.architectures("spacy-sbert.TransformerModel.v1")
 @validated
 @_with_transformer_options
@@ -237,7 +246,7 @@ def transformer_model(
     RETURNS (Model): from Docs to a FullTransformerBatch.
     RAISES (ImportError): if spacy-transformers is not installed.
     """
-    check_installed("spacy-sbert.TransformerModel.v1")
+    _check_installed("spacy-sbert.TransformerModel.v1")
     from .models.shared_transformer import SharedTransformer
 
     return SharedTransformer(name, get_spans, options)
@@ -263,7 +272,7 @@ def tok2vec_transformer(
     The others: see spacy-sbert.TransformerModel.v1.
     RAISES (ImportError): if spacy-transformers is not installed.
     """
-    check_installed("spacy-sbert.Tok2VecTransformer.v1")
+    _check_installed("spacy-sbert.Tok2VecTransformer.v1")
     from spacy_transformers.layers import split_trf_batch, trfs2arrays
 
     from .models.shared_transformer import SharedTransformer

@@ -113,7 +113,7 @@ def test_a_bar_moves_with_the_passes(make_nlp, encoder):
     nlp = make_nlp(encoder, transformer={"overflow": "windows"} if encoder == "own" else None)
     text_encoder, moves = nlp.get_pipe("sbert").text_encoder(), []
     if encoder in ("own", "shared"):
-        text_encoder.model.max_batch_items = 64
+        text_encoder.model.shim.max_batch_items = 64
     one_window = {"window": 4096, "n_process": 1, "gpu_ids": ()}
     ((vectors, _),) = encode_windows(text_encoder, texts, **one_window, moved=moves.append)
     assert sum(moves) == len(texts) == len(vectors) and min(moves) >= 0
@@ -124,7 +124,7 @@ def test_a_bar_moves_with_the_passes(make_nlp, encoder):
 
 def test_the_bar_of_encode_shows_passes(make_nlp, stderr):
     pipe = make_nlp().get_pipe("sbert")
-    pipe.text_encoder().model.max_batch_items = 128
+    pipe.text_encoder().model.shim.max_batch_items = 128
     pipe.encode(LONGER, show_progress_bar=True)
     assert len(set(re.findall(r"(\d+)/36", stderr.getvalue()))) > 3 and "36/36" in stderr.getvalue()
 

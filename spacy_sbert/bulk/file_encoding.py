@@ -16,8 +16,8 @@ from ..files.atomic import Lock, atomic_write, check_folder, check_input, check_
 from ..files.serialization import checksummed_json, file_digest, parse_checksummed, read_arrays, versions
 from ..files.tables import TextColumns, read_text_rows
 from ..files.text_lines import check_texts
-from ..models.digests import precision_of
 from ..models.encoded_docs import TruncationCounter
+from ..models.fingerprint import precision_of
 from ..models.text_encoders import (
     TextEncoder,
     TransformerTextEncoder,
@@ -412,9 +412,9 @@ def _fixed_budget(encoder: TextEncoder, budget: int) -> Iterator[None]:
     if not isinstance(encoder, TransformerTextEncoder):
         yield
         return
-    before = encoder.model.max_batch_items
-    encoder.model.max_batch_items = budget
+    before = encoder.model.shim.max_batch_items
+    encoder.model.shim.max_batch_items = budget
     try:
         yield
     finally:
-        encoder.model.max_batch_items = before
+        encoder.model.shim.max_batch_items = before

@@ -9,9 +9,10 @@ from spacy.language import Language
 from spacy.util import get_installed_models
 
 from ..errors import Errors
+from ..models.resolve import nearest_name
 from ..models.sbert_config import Precision
 from ..models.text_encoders import set_precision
-from ..pipeline.listeners import is_encoder, nearest_encoder
+from ..pipeline.listeners import is_encoder
 from ..pipeline.sbert import SentenceBert, find_sbert
 from ..validation import NonNegative, check
 
@@ -99,7 +100,7 @@ def load_pipeline(pipeline: str, name: str | None = None) -> Language:
         return spacy.load(pipeline)
     except OSError as error:
         if not is_encoder(pipeline):
-            near = nearest_encoder(pipeline, get_installed_models())
+            near = nearest_name(pipeline, get_installed_models())
             hint = f"Did you mean '{near}'? " if near else ""
             raise OSError(Errors.BULK_NO_PIPELINE.format(given=pipeline, near=hint, reason=error)) from error
     return _blank(name, pipeline)

@@ -17,7 +17,7 @@ from ..errors import Errors
 from ..files.atomic import check_folder
 from ..files.serialization import device, digest_of_parts, file_digest, read_arrays, versions, write_arrays
 from ..files.text_lines import read_counts
-from ..models.digests import pipeline_digest
+from ..models.fingerprint import pipeline_digest
 from ..models.word_layers import SMOOTHING, first_component, sif_weights, token_vectors, weighted_mean
 from ..validation import NonNegative, Width, check
 

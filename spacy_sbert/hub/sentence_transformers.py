@@ -67,7 +67,7 @@ def export_folder(nlp: Language, path: Path | str, *, name: str | None = None) -
             encoder = find_transformer(pipe.name, pipe.model)
             modules = [("Transformer", ""), ("Pooling", "1_Pooling")]
             settings, prompts = load(encoder).load(), encoder.prompts
-            if encoder.overflow == "windows":
+            if encoder.options.overflow == "windows":
                 warnings.warn(Warnings.EXPORT_WINDOWS.format(name=pipe.name, limit=settings.max_length), stacklevel=3)
             encoder.shim.save_pretrained(folder)
             limits = {"max_seq_length": settings.max_length, "do_lower_case": settings.lowercase}
@@ -172,7 +172,7 @@ def import_folder(
     folder = resolve(source)
     modules = _read_modules(folder)
     settings, static = sbert_config.read_settings(folder, source), sbert_config.static_module(folder)
-    dense = [_read_dense(sbert_config.inside(folder, path)) for kind, path in modules if kind == "Dense"]
+    dense = [_read_dense(module.folder) for module in modules if module.kind == "Dense"]
     table = None if static is None else _read_table(static, settings, precision)
     config: dict[str, object] = {
         "name": source,
@@ -200,43 +200,43 @@ def import_folder(
     return nlp
 
 
-def _read_modules(folder: Path) -> list[tuple[str, str]]:
-    """Return the kind and path of each module. RAISES (ValueError): if one is unknown, or out of order."""
-    listed = sbert_config.read_modules(folder)
-    modules = [(sbert_config.module_kind(module["type"]), module["path"]) for module in listed]
+def _read_modules(folder: Path) -> list[sbert_config.Module]:
+    """Return the modules of a folder. RAISES (ValueError): if one is unknown, or out of order."""
+    modules = sbert_config.read_modules(folder)
     expected = (
         "expected Transformer and Pooling, or StaticEmbedding, any number of Dense, and optionally Normalize, in this "
         "order"
     )
-    for (kind, _), module in zip(modules, listed, strict=True):
-        if kind not in (*sbert_config.KNOWN_MODULES, "Dense"):
-            raise sbert_config.foreign_module(folder, module["type"]) or ValueError(
-                f"The folder {folder} has the module {module['type']}, which is unknown here: {expected}, all of "
+    for module in modules:
+        if module.kind not in (*sbert_config.KNOWN_MODULES, "Dense"):
+            raise sbert_config.foreign_module(folder, module) or ValueError(
+                f"The folder {folder} has the module {module.type}, which is unknown here: {expected}, all of "
                 "sentence_transformers. Code in a folder is never run."
             )
-    kinds = [kind for kind, _ in modules]
+    kinds = [module.kind for module in modules]
     if kinds and not _ORDER.fullmatch(" ".join(kinds)):
         raise ValueError(f"The folder {folder} has the modules {', '.join(kinds)}: {expected}.")
     return modules
 
 
 def _transformer_config(
-    folder: Path, modules: list[tuple[str, str]], settings: sbert_config.SentenceTransformersConfig
+    folder: Path, modules: list[sbert_config.Module], settings: sbert_config.SentenceTransformersConfig
 ) -> dict[str, object]:
     """Return the pooling and prompts of a transformer; without a Pooling module, the mean is taken."""
-    pooling = sbert_config.PoolingSettings("mean")
-    for path in [path for kind, path in modules if kind == "Pooling"]:
-        pooling = sbert_config.read_pooling(folder, path) or sbert_config.PoolingSettings(None)
-        if pooling.name is None:
+    pooling: str | None = "mean"
+    include_prompt = True
+    for module in [module for module in modules if module.kind == "Pooling"]:
+        pooling, include_prompt = sbert_config.read_pooling(module.folder)
+        if pooling is None:
             raise ValueError(
                 f"The Pooling module of {folder} asks for something unknown here, in "
-                f"{sbert_config.inside(folder, path) / 'config.json'}: expected some of {', '.join(POOLING)}."
+                f"{module.folder / 'config.json'}: expected some of {', '.join(POOLING)}."
             )
     return {
-        "pooling": pooling.name,
+        "pooling": pooling,
         "prompts": settings.prompts,
         "default_prompt_name": settings.default_prompt_name,
-        "include_prompt": pooling.include_prompt,
+        "include_prompt": include_prompt,
     }
 
 

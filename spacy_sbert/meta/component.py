@@ -19,10 +19,10 @@ from spacy.vocab import Vocab
 from thinc.api import get_current_ops
 
 from ..errors import Warnings, WarnOnce
-from ..files.serialization import add_checksum, check_parts, naming, verify_checksum
+from ..files.serialization import add_checksum, check_parts, digest_of_stream, naming, verify_checksum
 from ..models import spans
 from ..models.encoded_docs import EncodeOptions, TruncationCounter, check_device, check_form, unit_vectors
-from ..models.fingerprint import combined
+from ..models.fingerprint import LENGTH
 from ..pipeline import doc_vectors
 from ..pipeline._common import InPipeline, find_in, install_extensions
 from ..progress import progress_of
@@ -258,9 +258,9 @@ class SentenceMeta(Pipe):
             state = {"method": estimator.method, "settings": estimator.settings, "arrays": estimator.arrays}
             functions = [member for member in self.members if isinstance(member, FunctionMember)]
             parts = [part for member in functions for part in member.identity()]
-            known = estimator, estimator.widths_, combined(srsly.msgpack_dumps(state), *parts)
+            known = estimator, estimator.widths_, digest_of_stream([srsly.msgpack_dumps(state), *parts])
             self._own_fingerprint = known
-        return combined(known[2], *encoders)
+        return digest_of_stream([known[2], *encoders])[:LENGTH]
 
     @validated
     def initialize(

@@ -26,7 +26,7 @@ from ..files.serialization import (
 )
 from ..files.tables import read_objects, read_table
 from ..files.text_lines import format_suffix, read_lines
-from ..models.digests import pipeline_digest
+from ..models.fingerprint import pipeline_digest
 from ..progress import progress_of
 from ..validation import NonNegative, Positive
 from .members import FunctionMember, Member, member_vectors

@@ -1,60 +1,43 @@
-"""The fingerprint of an encoder: a few hexadecimal digits, of samples of its weights, that records on Docs carry.
+"""Fingerprints and digests of encoders.
 
-Vectors with another fingerprint cannot be compared. The full digest is in models/digests.py.
+Vectors of two encoders with the same fingerprint, which records on Docs carry, can be compared. It reads samples of the
+weights. Digests, for resumed runs and caches, are of all that vectors depend on except texts and arithmetic.
 """
 
 import hashlib
 import json
 from collections.abc import Iterable, Iterator, Sequence
+from importlib.metadata import packages_distributions, version
 from typing import Any
 
 import numpy
 import torch
+from spacy.language import Language
 from spacy.vocab import Vocab
 from thinc.api import Model
 from thinc.util import get_array_module, to_numpy
 
+from ..files.serialization import digest_of_stream
 from .pooling import SentencePooling
-from .private_attributes import upstream_name, version_of
+from .private_attributes import forward_settings, upstream_name, version_of
+from .sbert_config import INT8
+from .sentence_encoder import is_listener
 from .shim import TransformerShim
 from .span_batch import Array
-from .tokenization import lower_case
-from .transformer import SpanTransformer, is_transformer
+from .transformer import SpanTransformer, is_transformer, load
 
+LENGTH = 12  # hexadecimal digits of a fingerprint
 # Settings of a transformer that saving, a new version or training changes, and that vectors do not depend on.
 _IGNORED = {
     *("_name_or_path", "architectures", "transformers_version", "dtype", "torch_dtype", "use_cache", "return_dict"),
     *("id2label", "label2id", "problem_type", "initializer_range", "gradient_checkpointing", "output_attentions"),
     *("output_hidden_states", "_attn_implementation", "_attn_implementation_autoset"),
 }
-# Its wordpieces show how a tokenizer normalizes and splits.
-TOKENIZER_PROBE = (
-    "The Quick brown Fox's ÉCOLE Ångström ﬁne ½ 中文かな\tIt is 3,141.59 (e.g.) don't\u200b \u00a0_[MASK] <mask> İ"
-)
-_LENGTH = 12  # hexadecimal digits
+# Its wordpieces show how a slow tokenizer normalizes and splits.
+_PROBE = "The Quick brown Fox's ÉCOLE Ångström ﬁne ½ 中文かな\tIt is 3,141.59 (e.g.) don't\u200b \u00a0_[MASK] <mask> İ"
 _N_READ = 2**13  # numbers of a tensor of PyTorch, at most
-_N_TOKENS = 512  # of a vocabulary
 _N_WATCHED = 8  # parameters of another package's network, at most
 _STATIC_VECTORS = ("static_vectors", "word_vectors")  # layers that read those of the vocab
-
-
-def config_state(config: Any) -> dict[str, object]:  # noqa: ANN401 (of Hugging Face)
-    """Return the settings of a transformer that differ from its defaults, and that vectors depend on."""
-    state = json.loads(config.to_json_string(use_diff=True))
-    return {key: value for key, value in state.items() if key not in _IGNORED and "drop" not in key}
-
-
-def layer_settings(node: Model) -> dict[str, Any]:
-    """Return the attributes of a layer, and the keyword arguments that were bound to its forward function."""
-    return {**getattr(node._func, "keywords", {}), **node.attrs}  # noqa: SLF001 (Thinc has no public name for it)
-
-
-def combined(*parts: str | bytes) -> str:
-    """Return the fingerprint of what several parts make together."""
-    digest = hashlib.sha256()
-    for part in parts:
-        digest.update(hashlib.sha256(part.encode("utf8") if isinstance(part, str) else part).digest())
-    return digest.hexdigest()[:_LENGTH]
 
 
 class Fingerprint:
@@ -77,18 +60,20 @@ class Fingerprint:
     ) -> str:
         """Return the fingerprint of an encoder whose weights are loaded.
 
-        models (Sequence[Model]): what makes the states: the encoder, and the component that it listens to.
-        pooling (SentencePooling): what makes vectors of them. vocab (Vocab): of the Docs, for its static vectors.
+        models (Sequence[Model]): the encoder, and the component that it listens to. vocab (Vocab): of the Docs.
         upstream (Sequence[Model]): those of the models that other components train. Call forget when the others are
             trained: on a GPU their weights are not read.
         refresh (bool): whether a transformer must look for changes of its weights now; after encoding it has.
         """
-        for shim in _row_shims(models) if refresh else ():
-            shim.generation(refresh=True)
-        objects, numbers = _watched([*models, *([] if pooling.dense is None else [pooling.dense])], upstream, vocab)
+        for node in (node for model in models if refresh for node in model.walk()):
+            if isinstance(node, SpanTransformer):
+                node.shim.generation(refresh=True)
+        parts = [*models, *([] if pooling.dense is None else [pooling.dense])]
+        objects, numbers = _watched(parts, upstream, vocab)
         known = self._known
         if known is None or numbers != known[1] or [*map(id, objects)] != [*map(id, known[0])]:
-            known = self._known = objects, numbers, _digest(models, pooling, vocab)
+            static = [_of_arrays([("vectors", vocab.vectors.data)])] if _reads_static(models) else []
+            known = self._known = objects, numbers, _digest(models, pooling, static)[:LENGTH]
         return known[2]
 
     def forget(self) -> None:
@@ -104,6 +89,7 @@ def _watched(parts: list[Model], upstream: Sequence[Model], vocab: Vocab) -> tup
     objects: list[object] = [*parts]
     read: list[Array] = []
     for part in parts:
+        is_upstream = any(part is each for each in upstream)
         for node in part.walk():
             weights = [node.get_param(name) for name in node.param_names if node.has_param(name)]
             for shim in node.shims:
@@ -113,7 +99,7 @@ def _watched(parts: list[Model], upstream: Sequence[Model], vocab: Vocab) -> tup
                     parameters = list(shim._model.parameters())  # noqa: SLF001 (Thinc has no public name for it)
                     weights += parameters[:: len(parameters) // _N_WATCHED + 1]
             objects += weights
-            read += [array for array in weights if any(part is each for each in upstream) or not _on_gpu(array)]
+            read += [array for array in weights if is_upstream or not _on_gpu(array)]
     if _reads_static(parts):
         objects.append(vocab.vectors.data)
         read.append(vocab.vectors.data)
@@ -127,90 +113,82 @@ def _on_gpu(array: Array) -> bool:
 def _samples(arrays: list[Array]) -> list[object]:
     """Return one number of each array, those of a GPU together; of tensors also where they are, and a version."""
     samples: list[object] = []
-    groups: dict[tuple[type, str], list[Any]] = {}
+    groups: dict[tuple[bool, str], list[Array]] = {}
     for array in arrays:
-        if isinstance(array, torch.Tensor):
+        is_tensor = isinstance(array, torch.Tensor)
+        if is_tensor:
             samples.append((array.data_ptr(), version_of(array)))
             array = array.detach().float()
         flat = array.reshape(-1)
-        middle = len(flat) // 2
-        groups.setdefault((type(flat), str(flat.device)), []).append(flat[middle : middle + 1])
-    for (kind, _), numbers in groups.items():
-        if issubclass(kind, torch.Tensor):
-            samples += torch.cat(numbers).tolist()
-        else:
-            samples += to_numpy(get_array_module(numbers[0]).concatenate(numbers)).tolist()
+        groups.setdefault((is_tensor, str(flat.device)), []).append(flat[len(flat) // 2 :][:1])
+    for (is_tensor, _), numbers in groups.items():
+        joined = torch.cat(numbers) if is_tensor else to_numpy(get_array_module(numbers[0]).concatenate(numbers))
+        samples += joined.tolist()
     return samples
-
-
-def _row_shims(models: Iterable[Model]) -> list[TransformerShim]:
-    return [node.shim for model in models for node in model.walk() if isinstance(node, SpanTransformer)]
 
 
 def _reads_static(models: Iterable[Model]) -> bool:
     return any(node.name in _STATIC_VECTORS for model in models for node in model.walk())
 
 
-def _digest(models: Sequence[Model], pooling: SentencePooling, vocab: Vocab) -> str:
-    parts = [json.dumps([pooling.pooling_name, _width(models, pooling)]).encode(), *_model_parts(models)]
-    parts += _layer_parts([] if pooling.dense is None else [pooling.dense])
-    parts += [_sums([("vectors", vocab.vectors.data)])] if _reads_static(models) else []
-    return combined(*parts)
+def _digest(
+    models: Sequence[Model], pooling: SentencePooling, others: Iterable[bytes | str], *, exact: bool = False
+) -> str:
+    """Return the SHA-256 of an encoder, its pooling and other parts; exact (bool): of all weights, not samples."""
+    nodes = [node for model in models for node in model.walk()]
+    transformer = next((node for node in nodes if is_transformer(node)), None)
+    parts = [json.dumps([pooling.pooling_name, _width(models, pooling)]), *others]
+    parts += _layer_parts(nodes, exact) if transformer is None else _transformer_parts(transformer, exact)
+    parts += [] if pooling.dense is None else _layer_parts(pooling.dense.walk(), exact)
+    return digest_of_stream(parts)
 
 
 def _width(models: Sequence[Model], pooling: SentencePooling) -> int:
     """Return the width of the vectors, or to which they are truncated if that of the states is not known."""
-    settings = next((shim.settings for shim in _row_shims(models)), None)
-    nodes = [node for model in models for node in (model, *model.layers)]
-    hidden = next((node.get_dim("nO") for node in nodes if node.has_dim("nO")), None)
+    nodes = [node for model in models for node in model.walk()]
+    settings = next((node.shim.settings for node in nodes if isinstance(node, SpanTransformer)), None)
+    outer = [node for model in models for node in (model, *model.layers)]
+    hidden = next((node.get_dim("nO") for node in outer if node.has_dim("nO")), None)
     return pooling.truncate_dim if hidden is None else pooling.width(hidden, settings)
 
 
-def _model_parts(models: Sequence[Model]) -> Iterator[bytes]:
-    transformers = [node for model in models for node in model.walk() if is_transformer(node)]
-    if not transformers:
-        yield from _layer_parts(models)
-        return
-    shim: Any = transformers[0].layers[0].shims[0]
+def _transformer_parts(transformer: Model, exact: bool) -> Iterator[bytes]:
+    """Yield the config, tokenizer and weights of a transformer, of this package or of spacy-transformers."""
+    shim: Any = transformer.layers[0].shims[0]
     network, tokenizer = shim._model, shim._hfmodel.tokenizer  # noqa: SLF001 (of a stock shim, too)
-    lowercase = isinstance(transformers[0], SpanTransformer) and bool(shim.settings and shim.settings.lowercase)
-    yield json.dumps(config_state(network.config), sort_keys=True).encode()
-    yield json.dumps(_tokenizer_probe(tokenizer, getattr(network.config, "vocab_size", 0), lowercase)).encode()
-    yield _sums(_tensors(network))
+    lowercase = isinstance(transformer, SpanTransformer) and bool(shim.settings and shim.settings.lowercase)
+    config = json.loads(network.config.to_json_string(use_diff=True))  # what differs from the defaults
+    kept = {key: value for key, value in config.items() if key not in _IGNORED and "drop" not in key}
+    yield json.dumps([kept, _tokenizer_state(tokenizer), lowercase], sort_keys=True).encode()
+    yield _of_arrays(_tensors(network), exact)
 
 
-def _tokenizer_probe(tokenizer: Any, n_ids: int, lowercase: bool) -> object:  # noqa: ANN401 (of Hugging Face)
-    """Return the wordpieces of a few words, and evenly spaced tokens of the vocabulary."""
-    words = [word for text in (TOKENIZER_PROBE, TOKENIZER_PROBE.upper()) for word in text.split()]
-    words = [lower_case(word) if lowercase else word for word in words]
-    if tokenizer.is_fast:  # by itself: that of Hugging Face would change how it cuts and pads
-        encodings = [tokenizer.backend_tokenizer.encode(word) for word in words]
-        ids = [[i for i, mask in zip(e.ids, e.attention_mask, strict=True) if mask] for e in encodings]
-    else:
-        ids = [tokenizer.encode(word, verbose=False) for word in words]
-        n_ids = min(n_ids, len(tokenizer))
-    return [tokenizer.convert_ids_to_tokens(list(range(0, n_ids, n_ids // _N_TOKENS + 1))), ids]
+def _tokenizer_state(tokenizer: Any) -> object:  # noqa: ANN401 (of Hugging Face)
+    """Return what wordpieces depend on: vocabulary, normalizer, splitting and special tokens, but not truncation."""
+    if tokenizer.is_fast:  # JSON: version, truncation and padding stand before the added tokens
+        return tokenizer.backend_tokenizer.to_str().partition('"added_tokens"')[2]
+    ids = [tokenizer.encode(text, verbose=False) for text in (_PROBE, _PROBE.lower(), _PROBE.upper(), "")]
+    return [type(tokenizer).__name__, sorted(tokenizer.get_vocab().items()), ids]
 
 
 def _tensors(network: torch.nn.Module) -> Iterator[tuple[str, torch.Tensor]]:
     """Yield the weights that states depend on. A pooler is left out: folders without one draw it at random."""
-    tensors = dict([*network.named_parameters(), *network.named_buffers()])
-    for name, tensor in sorted(tensors.items()):
+    for name, tensor in sorted([*network.named_parameters(), *network.named_buffers()], key=lambda named: named[0]):
         if not name.startswith("pooler.") and tensor.is_floating_point():
             yield name, tensor
 
 
-def _layer_parts(models: Iterable[Model]) -> Iterator[bytes]:
+def _layer_parts(nodes: Iterable[Model], exact: bool) -> Iterator[bytes]:
     """Yield the settings and weights of layers; those around others, and listeners, compute nothing themselves."""
-    for node in (node for model in models for node in model.walk()):
-        settings = layer_settings(node)
-        kept = [(key, value) for key, value in sorted(settings.items()) if _is_plain(value) and "drop" not in key]
+    for node in nodes:
+        settings = sorted({**forward_settings(node), **node.attrs}.items())
+        kept = [(key, value) for key, value in settings if _is_plain(value) and "drop" not in key]
         if upstream_name(node) is not None or (node.layers and not (node.param_names or node.shims or kept)):
             continue
         yield repr([node.name, kept]).encode()
-        yield _sums([(name, node.get_param(name)) for name in node.param_names if node.has_param(name)])
+        yield _of_arrays([(name, node.get_param(name)) for name in node.param_names if node.has_param(name)], exact)
         for shim in node.shims:
-            yield _sums(_tensors(shim._model))  # noqa: SLF001 (Thinc has no public name for it)
+            yield _of_arrays(_tensors(shim._model), exact)  # noqa: SLF001 (Thinc has no public name for it)
 
 
 def _is_plain(value: object) -> bool:
@@ -219,22 +197,92 @@ def _is_plain(value: object) -> bool:
     return value is None or isinstance(value, str | int | float)
 
 
-def _sums(arrays: Iterable[tuple[str, Any]]) -> bytes:
-    """Return the names and shapes of arrays, and the sum of the bits of each column, which does not depend on order."""
-    names, sums = [], [b""]
+def _of_arrays(arrays: Iterable[tuple[str, Array]], exact: bool = False) -> bytes:
+    """Return names and shapes of arrays, and the sum of the bits of each column: quicker than a hash of them.
+
+    All of a NumPy or CuPy array are read, and evenly spaced rows of a PyTorch tensor; a hash of all if it is exact.
+    """
+    found = []
     for name, array in arrays:
-        names.append(f"{name} {tuple(array.shape)};")
+        found.append(f"{name} {tuple(array.shape)};".encode())
         if 0 in array.shape:
             continue
-        rows = _sampled(array)
+        rows = array.reshape(len(array), -1) if array.ndim > 1 else array.reshape(1, -1)
+        if isinstance(rows, torch.Tensor):
+            step = 1 if exact else rows.shape[0] * rows.shape[1] // _N_READ + 1
+            rows = rows[::step].detach().float().cpu().numpy()
+        rows = numpy.ascontiguousarray(to_numpy(rows).astype("float32", copy=False))
         bits = rows.view("int64" if rows.shape[1] % 2 == 0 else "int32")
-        sums.append(bits.sum(axis=0, dtype="int64").tobytes())
-    return "".join(names).encode() + b"".join(sums)
+        found.append(hashlib.sha256(rows).digest() if exact else bits.sum(axis=0, dtype="int64").tobytes())
+    return b"".join(found)
 
 
-def _sampled(array: Array) -> numpy.ndarray:
-    """Return evenly spaced rows of a PyTorch tensor, or all of a NumPy or CuPy array: float32 (n, width)."""
-    rows = array.reshape(len(array), -1) if array.ndim > 1 else array.reshape(1, -1)
-    if isinstance(rows, torch.Tensor):
-        rows = rows[:: rows.shape[0] * rows.shape[1] // _N_READ + 1].detach().float().cpu().numpy()
-    return numpy.ascontiguousarray(to_numpy(rows).astype("float32", copy=False))
+# Digests
+
+
+def encoder_digest(
+    model: Model,
+    pooling: SentencePooling,
+    *,
+    upstream: Model | None = None,
+    tokenizer: Any = None,  # noqa: ANN401 (of spaCy)
+) -> str:
+    """Return the SHA-256 of all that the vectors of an encoder depend on, except texts and arithmetic.
+
+    model (Model): the encoder; the weights of a transformer are loaded. pooling (SentencePooling): of its states.
+    upstream (Model): the component that it listens to, None for none.
+    tokenizer (Callable): nlp.tokenizer, if tokens are encoded; its vocab has their norms and static vectors.
+    """
+    others: list[bytes | str] = []
+    if isinstance(model, SpanTransformer):
+        folder = load(model).load()
+        how = [model.options.overflow, model.prompt(), model.prompts.include, folder.max_length]
+        others.append(json.dumps([*how, pooling.normalizes(folder)]))
+    else:
+        others.append(json.dumps(pooling.normalize))
+    if tokenizer is not None:
+        vocab = tokenizer.vocab
+        others += [tokenizer.to_bytes(exclude=["vocab"]), vocab.lookups.to_bytes(), *_vectors(vocab)]
+    return _digest([model] if upstream is None else [model, upstream], pooling, others, exact=True)
+
+
+def _vectors(vocab: Vocab) -> list[bytes]:
+    return [vocab.vectors.to_bytes(exclude=["strings"])] if vocab.vectors.size else []
+
+
+def precision_of(shim: Any) -> str:  # noqa: ANN401 (a shim of any class)
+    """Return the precision of an encoder, and the digest of the ranges that "int8" rounds by, if there are any."""
+    precision = getattr(shim, "precision", "float32")
+    ranges = shim.calibration if precision == INT8 and shim.is_loaded else None
+    return precision if ranges is None else f"{precision} by the ranges {ranges.digest()}"
+
+
+def pipeline_digest(nlp: Language) -> str:
+    """Return the SHA-256 of all that the vectors of a pipeline's Docs depend on, except texts and arithmetic."""
+    return digest_of_stream(_pipeline_parts(nlp))
+
+
+def _pipeline_parts(nlp: Language) -> Iterator[str | bytes]:
+    settings = {name: nlp.config["components"].get(name) for name in nlp.pipe_names}
+    yield json.dumps([nlp.lang, settings], sort_keys=True, default=str)
+    yield nlp.tokenizer.to_bytes(exclude=["vocab"])  # type: ignore[union-attr]
+    yield from _vectors(nlp.vocab)
+    for name, pipe in nlp.pipeline:
+        model = getattr(pipe, "model", None)
+        nodes = list(model.walk()) if isinstance(model, Model) else []
+        linked = [node.transformer if is_listener(node) else node for node in nodes]
+        encoders = [node for node in linked if isinstance(node, SpanTransformer)]
+        for encoder in encoders:
+            load(encoder)  # or its state and precision would change with use
+        pooling = model.maybe_get_ref("pooling") if nodes else None
+        yield name
+        if encoders and isinstance(pooling, SentencePooling):  # heads of the training do not change vectors
+            yield encoder_digest(encoders[0], pooling)
+        elif hasattr(pipe, "to_bytes"):
+            yield pipe.to_bytes(exclude=["vocab"])
+        # "auto" in the config does not tell the precision.
+        yield from [precision_of(shim) for node in nodes for shim in node.shims if precision_of(shim) != "float32"]
+    packages = packages_distributions()
+    modules = {type(pipe).__module__.partition(".")[0] for _, pipe in nlp.pipeline}
+    for package in sorted({package for module in modules for package in packages.get(module, [])}):
+        yield f"{package} {version(package)}"

@@ -4,9 +4,9 @@ import difflib
 import inspect
 import os
 import warnings
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -15,27 +15,24 @@ import tokenizers
 import torch
 import transformers
 from packaging.version import InvalidVersion, Version
-from transformers import (
-    MODEL_FOR_SEQUENCE_CLASSIFICATION_MAPPING,
-    MODEL_MAPPING,
-    AutoConfig,
-    AutoModel,
-    AutoModelForSequenceClassification,
-    AutoTokenizer,
-    PretrainedConfig,
-    PreTrainedTokenizerFast,
-)
+from transformers import AutoConfig, AutoModel, AutoModelForSequenceClassification, AutoTokenizer, PretrainedConfig
 from transformers.tokenization_utils_base import PreTrainedTokenizerBase
 from transformers.utils import logging
 
 from ..errors import Errors, Warnings
-from .sbert_config import check_config, read_object, unexpected
+from .sbert_config import TransformerConfig, read_object, unexpected
 
 Network: TypeAlias = Any  # a PreTrainedModel
 Tokenizer: TypeAlias = Any  # a PreTrainedTokenizerBase
 _AutoClass = type[AutoModel] | type[AutoModelForSequenceClassification]
-_CLASSES = {AutoModel: MODEL_MAPPING, AutoModelForSequenceClassification: MODEL_FOR_SEQUENCE_CLASSIFICATION_MAPPING}
+_CLASSES = {
+    AutoModel: transformers.MODEL_MAPPING,
+    AutoModelForSequenceClassification: transformers.MODEL_FOR_SEQUENCE_CLASSIFICATION_MAPPING,
+}
+TRUST = "SPACY_SBERT_TRUST_REMOTE_CODE"
 _NO_LIMIT = 1_000_000  # tokenizers without a limit have 1e30
+_MAX_LAYERS = 1000  # to build more would take until memory is full
+_ALIKE = (int, int | float, str, list | tuple, dict)  # values of a config and their defaults
 _TOKENIZER_FILES = ("tokenizer_config.json", "special_tokens_map.json", "added_tokens.json")
 _TOKENIZER_KEYS = {  # of from_pretrained, and what each tokenizer takes beside the arguments that it names
     *("use_fast", "from_slow", "tokenizer_type", "subfolder", "revision", "cache_dir", "force_download"),
@@ -56,18 +53,34 @@ class Source:
 
     folder: Path
     name: str
-    tokenizer_config: Mapping[str, Any]
-    transformer_config: Mapping[str, Any]
-    trust: bool
+    tokenizer_config: Mapping[str, Any] = field(default_factory=dict)
+    transformer_config: Mapping[str, Any] = field(default_factory=dict)
+    trust: bool = False
 
-    @property
-    def cuts_layers(self) -> bool:
-        """Whether the settings ask for other layers than the folder has."""
-        return any("layers" in key for key in self.transformer_config)
+    @classmethod
+    def of(cls, folder: Path, name: str, options: TransformerConfig, *, is_saved: bool) -> "Source":
+        """Return the source of an encoder with the settings of a config.
 
-    @property
-    def config_file(self) -> Path:
-        return self.folder / "config.json"
+        RAISES (ValueError): if the folder brings or names code, and not both ask for it: the config, which is its
+            author's word, and the environment variable, which is that of who runs it.
+
+        is_saved (bool): whether a pipeline was saved with the encoder in the folder; its weights are those of
+            Transformers' own class if no code was saved with them.
+        """
+        settings, asked = dict(options.transformer_config), options.trust_remote_code
+        files = ("config.json", "tokenizer_config.json")
+        naming = [file for file in files if read_object(folder / file).get("auto_map")]
+        if is_saved and not asked and not any(folder.glob("*.py")):
+            naming = []
+        if "/" in str(settings.get("attn_implementation")):  # a compiled kernel from the hub
+            naming.append("transformer_config")
+        if naming and not (asked and os.environ.get(TRUST) == "1"):
+            raise ValueError(
+                f"The encoder '{name}' comes with Python code of its own ({' and '.join(naming)} name it), and "
+                f"trust_remote_code = {str(asked).lower()} in the config is its author's word, not yours. If you trust "
+                f"it, set trust_remote_code = true and the environment variable {TRUST}=1; else use another encoder."
+            )
+        return cls(folder, name, dict(options.tokenizer_config), settings, bool(naming))
 
     @property
     def options(self) -> dict[str, Any]:
@@ -76,11 +89,8 @@ class Source:
 
 
 def load_config(source: Source) -> PretrainedConfig:
-    """Return the config of the transformer.
-
-    RAISES (ValueError): if it is damaged, not that of an encoder, or a setting is unknown or of another type.
-    """
-    file, settings = source.config_file, dict(source.transformer_config)
+    """Return the config of the transformer. RAISES (ValueError): if it is no encoder's, or a setting does not fit."""
+    file, settings = source.folder / "config.json", source.transformer_config
     raw = read_object(file)
     try:
         plain = AutoConfig.from_pretrained(**source.options)
@@ -91,24 +101,41 @@ def load_config(source: Source) -> PretrainedConfig:
             f"The model '{source.name}' ({plain.model_type}) is an encoder with a decoder. Use an encoder only, "
             "such as BERT, MPNet or RoBERTa."
         )
-    check_config(raw, plain, partial(unexpected, file))
+    _check_types(raw, plain, partial(unexpected, file))
     _check_honored(file, raw, plain)
     _warn_of_unknown(file, raw, plain)
     known = {key for key in dir(plain) if not key.startswith("_") and not callable(getattr(type(plain), key, None))}
     _check_known("transformer_config", settings, known | set(plain.attribute_map) | {"attn_implementation"})
-    check_config(settings, plain, partial(_bad_setting, "transformer_config"))
+    _check_types(settings, plain, partial(_bad_setting, "transformer_config"))
     try:
         return AutoConfig.from_pretrained(**source.options, **{**settings, "return_dict": True})
     except Exception as error:  # whatever the values lead to
         raise ValueError(Errors.BAD_SETTING.format(setting="transformer_config", reason=_in_one_line(error))) from error
 
 
-def load_tokenizer(source: Source) -> Tokenizer:
-    """Return the tokenizer.
+def _check_types(values: Mapping[str, Any], config: Any, wrong: Callable[[str, Any, str], ValueError]) -> None:  # noqa: ANN401 (of Hugging Face)
+    """Check that values have the types of the defaults of a config's class; wrong: makes the error."""
+    try:
+        defaults = type(config)()
+    except Exception:  # a class of the folder's own may take arguments
+        return
+    for key, value in values.items():
+        name = config.attribute_map.get(key, key)
+        default: Any = getattr(defaults, name, None)
+        alike = next((kinds for kinds in _ALIKE if isinstance(default, kinds)), object)
+        if isinstance(default, int) and default in (0, 1):
+            alike = int | float
+        fits = isinstance(value, alike) and (isinstance(value, bool) == isinstance(default, bool) or alike is object)
+        may_be_none = value is None and isinstance(default, bool | list | tuple | dict)
+        if not (fits or may_be_none or key.endswith("_token_id") or key.startswith("summary_")):
+            raise wrong(key, value, f"a {type(default).__name__}, such as {default!r}")
+        if "num_hidden_layers" in (key, name) and value > _MAX_LAYERS:
+            raise wrong(key, value, f"at most {_MAX_LAYERS}")
 
-    RAISES (ValueError): if one of its files is damaged, or a setting is unknown or does not fit.
-    """
-    settings, file = dict(source.tokenizer_config), source.folder / _TOKENIZER_FILES[0]
+
+def load_tokenizer(source: Source) -> Tokenizer:
+    """Return the tokenizer. RAISES (ValueError): if one of its files is damaged, or a setting does not fit."""
+    settings, file = source.tokenizer_config, source.folder / _TOKENIZER_FILES[0]
     raw, *_ = [read_object(source.folder / name) for name in _TOKENIZER_FILES]
     limit = raw.get("model_max_length")
     if limit is not None and (not isinstance(limit, int | float) or isinstance(limit, bool) or limit < 1):
@@ -118,30 +145,30 @@ def load_tokenizer(source: Source) -> Tokenizer:
         _check_flags(named, file, raw, settings)
     # Version 5 names this class in every folder with a tokenizer.json; version 4 has it by another name.
     is_fast = raw.get("tokenizer_class") == "TokenizersBackend" and not hasattr(transformers, "TokenizersBackend")
-    kind = PreTrainedTokenizerFast if is_fast else AutoTokenizer
+    kind = transformers.PreTrainedTokenizerFast if is_fast else AutoTokenizer
     try:
         tokenizer = kind.from_pretrained(**source.options, **settings)
         tokenizer("a")
     except BaseException as error:  # whatever files and settings lead to; a panic in Rust is not an Exception
         if not isinstance(error, Exception) and type(error).__name__ != "PanicException":
             raise
-        _check_fast_tokenizer(source.folder / "tokenizer.json")
-        reason = _in_one_line(error)
-        if settings:
-            raise ValueError(Errors.BAD_SETTING.format(setting="tokenizer_config", reason=reason)) from error
-        raise ValueError(Errors.BAD_TOKENIZER.format(folder=source.folder, reason=reason)) from error
+        raise _tokenizer_error(source, error) from error
     _check_flags(type(tokenizer), file, raw, settings)
     _check_known("tokenizer_config", settings, _arguments(type(tokenizer)).keys() | _TOKENIZER_KEYS | raw.keys())
     return tokenizer
 
 
-def _check_fast_tokenizer(file: Path) -> None:
-    """Raise a ValueError that names the file of a fast tokenizer, if it is there and cannot be read."""
-    if file.is_file():
-        try:
+def _tokenizer_error(source: Source, error: BaseException) -> ValueError:
+    """Return the error for a tokenizer that cannot be loaded: tokenizer.json is damaged, or the settings do not fit."""
+    file = source.folder / "tokenizer.json"
+    try:
+        if file.is_file():
             tokenizers.Tokenizer.from_file(str(file))
-        except Exception as error:  # the library raises no other type
-            raise ValueError(Errors.BAD_FOLDER_FILE.format(file=file, reason=_in_one_line(error))) from error
+    except Exception as damage:  # the library raises no other type
+        return ValueError(Errors.BAD_FOLDER_FILE.format(file=file, reason=_in_one_line(damage)))
+    if source.tokenizer_config:
+        return ValueError(Errors.BAD_SETTING.format(setting="tokenizer_config", reason=_in_one_line(error)))
+    return ValueError(Errors.BAD_TOKENIZER.format(folder=source.folder, reason=_in_one_line(error)))
 
 
 def _check_flags(kind: type, file: Path, raw: Mapping[str, object], settings: Mapping[str, object]) -> None:
@@ -162,43 +189,127 @@ def _arguments(kind: type) -> dict[str, object]:
     return {each.name: each.default for each in named if each.kind is not each.VAR_KEYWORD and each.name != "self"}
 
 
-def check_vocabulary(source: Source, tokenizer: Tokenizer, model: Network) -> None:
-    """Check that a tokenizer has about as many wordpieces as the encoder; a few are often left unused.
+def _check_known(setting: str, keys: Iterable[str], known: set[str]) -> None:
+    for key in sorted(set(keys) - known):
+        matches = " or ".join(difflib.get_close_matches(key, sorted(known), n=3))
+        near = f" (did you mean {matches}?)" if matches else ""
+        raise ValueError(
+            f"Unknown key '{key}' in {setting}, which Transformers would ignore{near}. Correct it in the "
+            "config of the model, or leave it out."
+        )
 
-    RAISES (ValueError): if it is another one's, or cut.
-    """
-    ids = tokenizer.get_vocab().values()
-    known, rows = max(ids, default=-1) + 1, model.get_input_embeddings().weight.shape[0]
-    if len(ids) < 0.9 * rows or known > 2 * rows + 1000:
-        reason = f"it has {len(ids)} wordpieces with ids below {known}, the encoder has {rows}"
-        raise ValueError(Errors.BAD_TOKENIZER.format(folder=source.folder, reason=reason))
+
+def _bad_setting(setting: str, key: str, value: object, expected: str) -> ValueError:
+    return ValueError(Errors.BAD_SETTING.format(setting=setting, reason=f"{key} = {value!r}, expected {expected}"))
+
+
+def _in_one_line(error: BaseException) -> str:
+    return f"{type(error).__name__}: {' '.join(str(error).split())}"[:300]
+
+
+# Weights
 
 
 def load_weights(
-    source: Source, auto_class: _AutoClass, config: PretrainedConfig
-) -> tuple[Network, dict[str, list[str]]]:
-    """Return a model, and what Transformers reports of its loading.
+    source: Source, auto_class: _AutoClass, config: PretrainedConfig, *, keeps_head: bool = False
+) -> tuple[Network, list[str]]:
+    """Return a model, and the names of its weights that the folder does not have, such as those of a new head.
 
-    auto_class: AutoModel or AutoModelForSequenceClassification. config: see load_config.
-    RAISES (ValueError): if the weights are damaged, or their shapes are not those of config.json.
+    config: see load_config. keeps_head (bool): whether the folder should have the classifier's head.
+    RAISES (ValueError): if the weights are damaged, or are not those that config.json describes.
     """
     # The Auto class finds the same class, but imports the configs of all models that it knows first.
     own: Any = None if source.trust else _CLASSES[auto_class].get(type(config), None)
     kind = own if getattr(own, "config_class", None) is type(config) else auto_class
     try:
         with without_bars():
-            loaded = kind.from_pretrained(**source.options, config=config, output_loading_info=True)
+            model, report = kind.from_pretrained(**source.options, config=config, output_loading_info=True)
     except Exception as error:  # whatever config and weights lead to
         raise _unfit(source, _in_one_line(error)) from error
-    _check_causal(source.config_file, loaded[0])
-    return loaded
+    config_file = source.folder / "config.json"
+    _check_causal(config_file, model)
+    if not source.trust:
+        _check_architecture(config_file, model, config)
+    _check_names(source, model, report, keeps_head=keeps_head)
+    return model, report["missing_keys"]
 
 
-def try_once(source: Source, model: Network, tokenizer: Tokenizer, texts: Sequence[str]) -> None:
-    """Encode a text, or a pair, as the first use would.
+def _unfit(source: Source, reason: str) -> ValueError:
+    return ValueError(
+        f"The weights in {source.folder} and {source.folder / 'config.json'} do not make an encoder ({reason}). "
+        "Download the encoder again, or correct config.json."
+    )
 
-    RAISES (ValueError): if that fails, or gives numbers that are not finite.
+
+def _check_architecture(file: Path, model: Network, config: PretrainedConfig) -> None:
+    """Check that config.json names a class of the encoder's family, such as BertForMaskedLM for a BertModel."""
+    family = type(model).__name__.removesuffix("Model").removesuffix("ForSequenceClassification")
+    names = config.architectures or []
+    if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
+        raise unexpected(file, "architectures", names, "a list of strings")
+    for name in names:
+        stock = getattr(transformers, name, None)
+        is_same = stock is not None and getattr(stock, "config_class", None) is type(model.config)
+        if not is_same and not name.startswith(family):
+            raise ValueError(
+                f"The file {file} names the architecture {name}, for which Transformers would load a class that makes "
+                f"other vectors: expected {family}Model or the like. Use another encoder, or correct architectures or "
+                "model_type in that file."
+            )
+
+
+# Buffers that are computed, and that some versions of Transformers saved with the weights.
+_BUFFERS = ("position_ids", "token_type_ids", "inv_freq", "masked_bias", ".attn.bias", "relative_position_index")
+
+
+def _check_names(source: Source, model: Network, report: Mapping[str, Any], *, keeps_head: bool) -> None:
+    """Compare the names of the weights in a folder with those that the model has.
+
+    A pooler without weights is removed. A head that is not used, or is still to be trained, is no part of the encoder.
     """
+    encoder = model.base_model
+    prefix = f"{encoder.base_model_prefix}."
+    parts = {name.split(".")[0] for name, _ in (*encoder.named_children(), *encoder.named_parameters())}
+
+    def part_of(key: str) -> str | None:
+        """Return the part of the encoder that a weight belongs to; None if to none."""
+        part = key.removeprefix(prefix).split(".")[0]
+        return part if part in parts or key.startswith(prefix) else None
+
+    missing = [key for key in report["missing_keys"] if keeps_head or encoder is model or part_of(key)]
+    has_own_pooler = "add_pooling_layer" in inspect.signature(type(model).__init__).parameters
+    if not keeps_head and (encoder is not model or has_own_pooler):  # with a new head a new pooler is trained
+        if encoder is model and any(part_of(key) == "pooler" for key in missing):
+            model.pooler = None
+        missing = [key for key in missing if part_of(key) != "pooler"]
+    left = [key for key in report["unexpected_keys"] if part_of(key) not in (None, "pooler")]
+    left = [key for key in left if not key.endswith(_BUFFERS)]
+    cuts_layers = any("layers" in key for key in source.transformer_config)
+    if missing or (left and not cuts_layers):
+        names = ", ".join(sorted(missing or left)[:3]) + (" and others" if len(missing or left) > 3 else "")
+        raise ValueError(
+            f"The weights in {source.folder} lack {names}, which config.json asks for, and which would be random. "
+            "Download the encoder again, or correct config.json."
+            if missing
+            else f"The weights in {source.folder} hold {names}, which the encoder that config.json describes has no "
+            "place for. Correct config.json; for fewer layers set num_hidden_layers in transformer_config."
+        )
+
+
+def check_encoder(
+    source: Source, tokenizer: Tokenizer, model: Network, texts: Sequence[str], max_length: int | None
+) -> int | None:
+    """Check that a tokenizer fits an encoder: encode a text, or a pair, as the first use would.
+
+    max_length (int): the limit of the folder, None for none.
+    RETURNS (int): the most wordpieces of a row: of the folder, the positions, or the tokenizer; None for no limit.
+    RAISES (ValueError): if the vocabulary or the limit does not fit, or states are not finite.
+    """
+    ids = tokenizer.get_vocab().values()
+    known, rows = max(ids, default=-1) + 1, model.get_input_embeddings().weight.shape[0]
+    if len(ids) < 0.9 * rows or known > 2 * rows + 1000:
+        reason = f"it has {len(ids)} wordpieces with ids below {known}, the encoder has {rows}"
+        raise ValueError(Errors.BAD_TOKENIZER.format(folder=source.folder, reason=reason))
     inputs = dict(tokenizer(*texts, return_tensors="pt"))
     if not inputs["input_ids"].numel():
         raise ValueError(Errors.BAD_TOKENIZER.format(folder=source.folder, reason=f"no wordpiece in {texts}"))
@@ -211,21 +322,14 @@ def try_once(source: Source, model: Network, tokenizer: Tokenizer, texts: Sequen
         raise _unfit(source, _in_one_line(error)) from error
     if not is_finite:
         raise _unfit(source, "its states are not finite")
-
-
-def room_for_text(source: Source, tokenizer: Tokenizer, model: Network, max_length: int | None) -> int | None:
-    """Return the most wordpieces of a row: of the folder, the positions, or the tokenizer; None for no limit.
-
-    RAISES (ValueError): if it leaves no room beside the special tokens.
-    """
     of_tokenizer = int(tokenizer.model_max_length) if tokenizer.model_max_length < _NO_LIMIT else None
     limit = min(filter(None, (max_length, position_limit(model), of_tokenizer)), default=None)
     n_special = tokenizer.num_special_tokens_to_add()
     if limit is not None and limit <= n_special:
         raise ValueError(
-            f"The encoder in {source.folder} is limited to {limit} wordpieces (max_seq_length, "
-            f"model_max_length or the number of its positions), of which {n_special} are special tokens: no "
-            f"text fits. Expected more than {n_special}."
+            f"The encoder in {source.folder} is limited to {limit} wordpieces (max_seq_length, model_max_length or the "
+            f"number of its positions), of which {n_special} are special tokens: no text fits. Expected more than "
+            f"{n_special}."
         )
     return limit
 
@@ -241,137 +345,15 @@ def position_limit(transformer: Network) -> int | None:
     return limit if limit and limit > 0 else None  # XLNet has no limit, and -1
 
 
-def _check_known(setting: str, keys: Iterable[str], known: set[str]) -> None:
-    for key in sorted(set(keys) - known):
-        matches = " or ".join(difflib.get_close_matches(key, sorted(known), n=3))
-        near = f" (did you mean {matches}?)" if matches else ""
-        raise ValueError(
-            f"Unknown key '{key}' in {setting}, which Transformers would ignore{near}. Correct it in the "
-            "config of the model, or leave it out."
-        )
-
-
-def _bad_setting(setting: str, key: str, value: object, expected: str) -> ValueError:
-    return ValueError(Errors.BAD_SETTING.format(setting=setting, reason=f"{key} = {value!r}, expected {expected}"))
-
-
-def _unfit(source: Source, reason: str) -> ValueError:
-    return ValueError(
-        f"The weights in {source.folder} and the file {source.config_file} do not make an encoder ({reason}). "
-        "Download the encoder again, or correct config.json."
-    )
-
-
-def _in_one_line(error: BaseException) -> str:
-    return f"{type(error).__name__}: {' '.join(str(error).split())}"[:300]
-
-
-def check_architecture(model: Network, config: PretrainedConfig, folder: Path) -> None:
-    """Check that config.json names a class of the encoder's family, such as BertForMaskedLM for a BertModel.
-
-    RAISES (ValueError): if it names another one, for which Transformers' stock class would give other states.
-    """
-    family = type(model).__name__.removesuffix("Model").removesuffix("ForSequenceClassification")
-    names = config.architectures or []
-    if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
-        raise unexpected(folder / "config.json", "architectures", names, "a list of strings")
-    for name in names:
-        stock = getattr(transformers, name, None)
-        is_same = stock is not None and getattr(stock, "config_class", None) is type(model.config)
-        if not is_same and not name.startswith(family):
-            raise ValueError(
-                f"The file {folder / 'config.json'} names the architecture {name}, for which Transformers "
-                f"would load a class that makes other vectors: expected {family}Model or the like. Use another "
-                "encoder, or correct architectures or model_type in that file."
-            )
-
-
-# Buffers that are computed, and that some versions of Transformers saved with the weights.
-_BUFFERS = ("position_ids", "token_type_ids", "inv_freq", "masked_bias", ".attn.bias", "relative_position_index")
-
-
-def check_weights(model: Network, loading: Mapping[str, Any], folder: Path, *, head: bool, cut: bool) -> None:
-    """Compare the names of the weights in a folder with those that the model has.
-
-    A pooler without weights is removed. A head that the model does not have, or whose classifier is still to be
-    trained, is not a part of the encoder.
-
-    loading (dict): see load_weights. head (bool): whether the folder should have the classifier's head.
-    cut (bool): whether settings ask for fewer layers.
-    RAISES (ValueError): if weights are missing, or the encoder has no place for some.
-    """
-    encoder = model.base_model
-    prefix = f"{encoder.base_model_prefix}."
-    parts = {
-        name.split(".")[0] for named in (encoder.named_children(), encoder.named_parameters()) for name, _ in named
-    }
-
-    def part_of(key: str) -> str | None:
-        """Return the part of the encoder that a weight belongs to; None if to none."""
-        part = key.removeprefix(prefix).split(".")[0]
-        return part if part in parts or key.startswith(prefix) else None
-
-    missing = [key for key in loading["missing_keys"] if head or encoder is model or part_of(key)]
-    has_own_pooler = "add_pooling_layer" in inspect.signature(type(model).__init__).parameters
-    if not head and (encoder is not model or has_own_pooler):  # with a new head a new pooler is trained
-        if encoder is model and any(part_of(key) == "pooler" for key in missing):
-            model.pooler = None
-        missing = [key for key in missing if part_of(key) != "pooler"]
-    left = [] if cut else [key for key in loading["unexpected_keys"] if part_of(key) not in (None, "pooler")]
-    left = [key for key in left if not key.endswith(_BUFFERS)]
-    if missing:
-        raise ValueError(
-            f"The weights in {folder} lack {_first_names(missing)}, which config.json asks for, and which would be "
-            "random. Download the encoder again, or correct config.json."
-        )
-    if left:
-        raise ValueError(
-            f"The weights in {folder} hold {_first_names(left)}, which the encoder that config.json describes has no "
-            "place for. Correct config.json; for fewer layers set num_hidden_layers in transformer_config."
-        )
-
-
-def _first_names(keys: list[str]) -> str:
-    return ", ".join(sorted(keys)[:3]) + (" and others" if len(keys) > 3 else "")
-
-
-TRUST = "SPACY_SBERT_TRUST_REMOTE_CODE"
-
-
-def may_run(folder: Path, settings: Mapping[str, Any], *, name: str, asked: bool, is_saved: bool) -> bool:
-    """Return whether Transformers should run code that a folder brings, or names; False if there is none.
-
-    A config's trust_remote_code = true is its author's word; the environment variable is that of who runs it.
-
-    settings (dict): the transformer_config. name (str): of the encoder. asked (bool): trust_remote_code.
-    is_saved (bool): whether a pipeline was saved with the encoder in the folder; its weights are those of Transformers'
-        own class if no code was saved with them.
-    RAISES (ValueError): if there is code that may not run. Transformers' own class is not used instead.
-    """
-    naming = [file for file in ("config.json", "tokenizer_config.json") if read_object(folder / file).get("auto_map")]
-    if is_saved and not asked and not any(folder.glob("*.py")):
-        naming = []
-    if "/" in str(settings.get("attn_implementation")):  # a compiled kernel from the hub
-        naming.append("transformer_config")
-    if not naming:
-        return False
-    if asked and os.environ.get(TRUST) == "1":
-        return True
-    raise ValueError(
-        f"The encoder '{name}' comes with Python code of its own ({' and '.join(naming)} name it), which is "
-        f"not run: the config says trust_remote_code = {str(asked).lower()}, and that is its author's word, "
-        f"not yours. If you trust the code, set trust_remote_code = true and the environment variable {TRUST}=1; "
-        "else use another encoder."
-    )
-
-
-def freeze(network: Network, names: Sequence[str]) -> None:
-    """Take parameters out of training.
-
-    names (Sequence[str]): of parameters, or of the modules that hold them, such as "embeddings".
-    RAISES (ValueError): if there are none of that name.
-    """
-    for prefix in names:
+def prepare_training(network: Network, options: TransformerConfig) -> None:
+    """Set up gradient checkpointing, and freeze parameters. RAISES (ValueError): if there are none of a name."""
+    if options.gradient_checkpointing:
+        settings = {"use_reentrant": False}
+        if hasattr(network, "activation_checkpointing_enable"):  # as version 5 calls it
+            network.activation_checkpointing_enable(activation_checkpointing_kwargs=settings)
+        else:
+            network.gradient_checkpointing_enable(gradient_checkpointing_kwargs=settings)
+    for prefix in options.frozen:
         named = [p for name, p in network.named_parameters() if f"{name}.".startswith(f"{prefix}.")]
         if not named:
             modules = sorted({name.rsplit(".", 1)[0] for name, _ in network.named_parameters()})
@@ -395,49 +377,30 @@ _METADATA = {  # keys of a config.json that the computation does not depend on
 
 
 def _check_honored(file: Path, raw: Mapping[str, Any], config: PretrainedConfig) -> None:
-    """Check that the installed version computes as a config asks.
-
-    RAISES (ValueError): for a setting that it ignores.
-    """
+    """Check that the installed version computes as a config asks. RAISES (ValueError): for a setting it ignores."""
     for block, read in _blocks(raw, config):
         if block.get(_BIDIRECTIONAL) and Version("4.56.2") > INSTALLED:  # of Gemma 3
-            raise _ignored(file, _BIDIRECTIONAL, block[_BIDIRECTIONAL], "4.56.2 or later")
+            raise _ignored(file, _BIDIRECTIONAL, block[_BIDIRECTIONAL], "transformers 4.56.2 or later")
         rope = block.get(_ROPE)  # in place of rope_theta and rope_scaling
         if isinstance(rope, Mapping) and Version("5.0") > INSTALLED and not _is_default_rope(rope, block, read):
-            raise _ignored(file, _ROPE, rope, "5.0 or later")
+            raise _ignored(file, _ROPE, rope, "transformers 5.0 or later")
         positions = block.get("position_embedding_type")
         if positions in ("relative_key", "relative_key_query") and Version("5.0") <= INSTALLED:
-            raise _ignored(file, "position_embedding_type", positions, "before 5.0")
+            raise _ignored(file, "position_embedding_type", positions, "a transformers before 5.0")
 
 
 def _check_causal(file: Path, network: Network) -> None:
     """Check that attention looks both ways if the config asks for that. RAISES (ValueError): if it does not."""
     is_asked = any(block.get(_CAUSAL) is False for block, _ in _blocks(read_object(file), None))
     if is_asked and Version("5.2") > INSTALLED and any(getattr(part, _CAUSAL, False) for part in network.modules()):
-        raise _ignored(file, _CAUSAL, False, "5.2 or later")
+        raise _ignored(file, _CAUSAL, False, "transformers 5.2 or later")
 
 
-def _ignored(file: Path, setting: str, value: object, versions: str) -> ValueError:
-    needed = f"a transformers {versions}" if versions.startswith("before") else f"transformers {versions}"
+def _ignored(file: Path, setting: str, value: object, needed: str) -> ValueError:
     return ValueError(
         f"{file} asks for {setting} = {value}, which transformers {INSTALLED} ignores: its vectors would be "
         f"others. Install {needed}."
     )
-
-
-def _warn_of_unknown(file: Path, raw: Mapping[str, Any], config: PretrainedConfig) -> None:
-    """Warn of settings that a newer version wrote, and that the installed config class does not know."""
-    try:
-        is_newer = Version(str(raw.get("transformers_version"))) > INSTALLED
-    except InvalidVersion:
-        return
-    unknown = (
-        sorted(key for block, read in _blocks(raw, config) for key in _unknown_keys(block, read)) if is_newer else []
-    )
-    if unknown:
-        written, names = raw["transformers_version"], ", ".join(unknown)
-        text = Warnings.UNKNOWN_SETTINGS.format(file=file, names=names, written=written, installed=INSTALLED)
-        warnings.warn(text, stacklevel=2)
 
 
 def _blocks(raw: Mapping[str, Any], config: Any) -> Iterator[tuple[Mapping[str, Any], Any]]:  # noqa: ANN401 (of Hugging Face)
@@ -457,19 +420,28 @@ def _is_default_rope(rope: Mapping[str, Any], block: Mapping[str, Any], config: 
     return thetas == {float(getattr(config, name)) for name in names}
 
 
-def _unknown_keys(block: Mapping[str, Any], config: PretrainedConfig | None) -> list[str]:
-    kind: Any = type(config)  # a class of Hugging Face, or of None
+def _warn_of_unknown(file: Path, raw: Mapping[str, Any], config: PretrainedConfig) -> None:
+    """Warn of settings that a newer version wrote, and that the installed config class does not know."""
     try:
-        known = {*vars(kind()), *getattr(kind, "attribute_map", {}), *_METADATA, _BIDIRECTIONAL, _CAUSAL, _ROPE}
-    except Exception:  # a class of the folder's own may take arguments
-        return []
-    known = known.union(*(inspect.signature(base).parameters for base in kind.__mro__[:-1]))
-    return [
-        key
-        for key, value in block.items()
-        if key not in known and value not in (None, False, [], {}) and not key.startswith("_")
-        if not key.endswith("_token_id")
-    ]
+        if Version(str(raw.get("transformers_version"))) <= INSTALLED:
+            return
+    except InvalidVersion:
+        return
+    unknown: list[str] = []
+    for block, read in _blocks(raw, config):
+        kind: Any = type(read)  # a class of Hugging Face, or of None
+        try:
+            known = {*vars(kind()), *getattr(kind, "attribute_map", {}), *_METADATA, _BIDIRECTIONAL, _CAUSAL, _ROPE}
+        except Exception:  # a class of the folder's own may take arguments
+            continue
+        known = known.union(*(inspect.signature(base).parameters for base in kind.__mro__[:-1]))
+        set_keys = [key for key, value in block.items() if value not in (None, False, [], {})]
+        unknown += [key for key in set_keys if key not in known and not key.startswith("_")]
+    names = ", ".join(sorted(key for key in unknown if not key.endswith("_token_id")))
+    if names:
+        written = raw["transformers_version"]
+        text = Warnings.UNKNOWN_SETTINGS.format(file=file, names=names, written=written, installed=INSTALLED)
+        warnings.warn(text, stacklevel=2)
 
 
 @contextmanager
@@ -482,18 +454,3 @@ def without_bars() -> Iterator[None]:
     finally:
         if is_enabled:
             logging.enable_progress_bar()
-
-
-def recompute_states(model: Network) -> None:
-    """Keep only the inputs of layers in training: gradient checkpointing, renamed in version 5."""
-    settings = {"use_reentrant": False}
-    if hasattr(model, "activation_checkpointing_enable"):
-        model.activation_checkpointing_enable(activation_checkpointing_kwargs=settings)
-    else:
-        model.gradient_checkpointing_enable(gradient_checkpointing_kwargs=settings)
-
-
-def recomputes_states(model: Network) -> bool:
-    """Return whether recompute_states was called for a model."""
-    name = "is_activation_checkpointing"
-    return bool(getattr(model, name if hasattr(type(model), name) else "is_gradient_checkpointing"))

@@ -25,8 +25,7 @@ ACTIVATIONS: dict[str, tuple[str, str]] = {  # name in a config -> that of the f
 def linear(weight: torch.Tensor, bias: torch.Tensor, dtype: torch.dtype, activation: str | None = None) -> Linear:
     """X W' + b, and the activation of it.
 
-    On CPUs that oneDNN has kernels for, the weight is laid out for them once, and the activation is part of the
-    product.
+    Where oneDNN has kernels, the weight is laid out for them once, and the activation is part of the product.
 
     weight: (out, in); bias: (out,); activation: see ACTIVATIONS, None for none.
     """
@@ -92,16 +91,13 @@ def uses_amx() -> bool:
     return has_amx and (limit in ("ALL", "DEFAULT") or "AMX" in limit)
 
 
-def has_bfloat16_arithmetic() -> bool:
-    """Whether a CPU has AVX-512 BF16 or AMX; False where PyTorch does not say."""
+def has_bfloat16_arithmetic() -> bool | None:
+    """Whether a CPU has AVX-512 BF16 or AMX; None where PyTorch does not say, and on others than x86."""
     checks = ("_is_avx512_bf16_supported", "_is_amx_tile_supported")
-    return any(getattr(torch.cpu, check, lambda: False)() for check in checks)
-
-
-def lacks_bfloat16_arithmetic() -> bool:
-    """Return whether PyTorch reports that this x86 CPU computes bfloat16 in float32."""
+    if any(getattr(torch.cpu, check, lambda: False)() for check in checks):
+        return True
     is_x86 = platform.machine().lower() in ("x86_64", "amd64", "i386", "i686")
-    return is_x86 and hasattr(torch.cpu, "_is_avx512_bf16_supported") and not has_bfloat16_arithmetic()
+    return False if is_x86 and hasattr(torch.cpu, checks[0]) else None
 
 
 def version_of(weight: torch.Tensor) -> int:
@@ -110,18 +106,12 @@ def version_of(weight: torch.Tensor) -> int:
 
 
 def saved_components(nlp: Language) -> tuple[str, ...]:
-    """Return the names of the components in meta.json, which spacy.load reads before it adds them.
-
-    nlp.meta, the public way, lists the components that the pipeline has now.
-    """
+    """Return the components in meta.json, which spacy.load reads first; nlp.meta lists those that are there now."""
     return tuple(nlp._meta.get("components", ()))
 
 
 def forward_settings(layer: Model) -> dict[str, object]:
-    """Return the keyword arguments of a layer's forward function.
-
-    As attrs they would be saved, and replace those of the config when they are loaded.
-    """
+    """Return the keyword arguments of a layer's forward function: attrs would be saved, and win over the config."""
     return getattr(layer._func, "keywords", {})
 
 
@@ -158,20 +148,7 @@ def is_installed() -> bool:
     return find_spec("spacy_transformers") is not None
 
 
-def check_installed(needed_by: str) -> None:
-    """Check that spacy-transformers is installed. RAISES (ImportError): if it is not."""
-    if not is_installed():
-        raise ImportError(
-            f"{needed_by} needs the package spacy-transformers, which is not installed. Install it with pip "
-            'install "spacy-sbert[transformers]", or use spacy-sbert.SentenceEncoder.v1, whose transformer is '
-            "its own."
-        )
-
-
 def is_a(value: object, name: str) -> bool:
-    """Return whether an object is of a class of spacy-transformers; there is none before the package is imported.
-
-    name (str): "Transformer", "TransformerModel" or "TransformerData".
-    """
+    """Return whether an object is of a class of spacy-transformers, such as "Transformer"; False unless imported."""
     kind = getattr(sys.modules.get("spacy_transformers"), name, None)
     return kind is not None and isinstance(value, kind)

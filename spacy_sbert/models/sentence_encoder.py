@@ -12,7 +12,7 @@ from thinc.types import Ragged
 
 from ..validation import ConfiguredModel
 from .encoded_docs import DEFAULT_SETTINGS, EncodedDoc, EncodeSettings, WordpieceStates
-from .pooling import SentencePooling, pool_rows
+from .pooling import SentencePooling
 from .private_attributes import is_replaced
 from .span_batch import Array, EncodedSpans, SpanBatch
 from .spans import SpanGetter
@@ -106,7 +106,7 @@ def _encode(
             zero = pooling.ops.alloc2f(0, _width(model, pooling, settings.truncate_dim))
             encoded = [EncodedDoc(SpanBatch.empty(), zero, pooling.pooling_name, False, None) for _ in docs]
             return encoded, lambda d_vectors: batch.backprop([])
-        (vectors, states), backprop = pool_rows(pooling, batch, is_train, settings=settings)
+        (vectors, states), backprop = pooling.pool_rows(batch, is_train, settings)
     encoded = _encoded_docs(pooling, batch, vectors, states)
     return encoded, lambda d_vectors: backprop(pooling.ops.xp.concatenate(d_vectors))
 

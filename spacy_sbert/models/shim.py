@@ -393,18 +393,11 @@ class TransformerShim(PyTorchShim):
         return self
 
     def _load_folder(self, folder: Path, settings: SentenceTransformersConfig, *, is_saved: bool = False) -> None:
-        options = self.options
-        of_transformer = dict(options.transformer_config)
-        trust = loading.may_run(
-            folder, of_transformer, name=settings.name, asked=options.trust_remote_code, is_saved=is_saved
-        )
-        source = loading.Source(folder, settings.name, dict(options.tokenizer_config), of_transformer, trust)
+        source = loading.Source.of(folder, settings.name, self.options, is_saved=is_saved)
         config = loading.load_config(source)  # which version 5 reads with the tokenizer, too
         tokenizer = loading.load_tokenizer(source)
         transformer = self._load_transformer(source, config)
-        loading.check_vocabulary(source, tokenizer, transformer)
-        loading.try_once(source, transformer, tokenizer, self._trial)
-        limit = loading.room_for_text(source, tokenizer, transformer, settings.max_length)
+        limit = loading.check_encoder(source, tokenizer, transformer, self._trial, settings.max_length)
         transformer.config.name_or_path = tokenizer.name_or_path = settings.name
         file = getattr(tokenizer, "vocab_file", None)
         vocab = Path(file).read_bytes() if file and Path(file).is_file() else None
@@ -415,7 +408,7 @@ class TransformerShim(PyTorchShim):
         self._is_packable = is_packable(transformer)
         self._inference.drop(self._saved_calibration(folder, transformer) if is_saved else None)
         self._deferred = []
-        self._prepare_training()
+        loading.prepare_training(self._model, self.options)
         warn_of_slow(self.precision, self.device.type)
         self.settings = replace(settings, max_length=limit)  # last: now it is loaded
 
@@ -428,13 +421,5 @@ class TransformerShim(PyTorchShim):
         return read_calibration(folder / CALIBRATION_FILE, transformer)
 
     def _load_transformer(self, source: loading.Source, config: PretrainedConfig) -> Network:
-        transformer, report = loading.load_weights(source, AutoModel, config)
-        if not source.trust:
-            loading.check_architecture(transformer, config, source.folder)
-        loading.check_weights(transformer, report, source.folder, head=False, cut=source.cuts_layers)
+        transformer, _ = loading.load_weights(source, AutoModel, config)
         return transformer
-
-    def _prepare_training(self) -> None:
-        if self.options.gradient_checkpointing:
-            loading.recompute_states(self._model)
-        loading.freeze(self._model, self.options.frozen)

@@ -69,6 +69,12 @@ class SpanBatch:
         zeros = numpy.zeros(0, dtype="int64")
         return cls(zeros.reshape(0, 2), zeros, zeros, zeros, None, zeros.reshape(0, 2))
 
+    @classmethod
+    def of_texts(cls, wordpieces: TokenizedBatch, settings: SentenceTransformersConfig) -> "SpanBatch":
+        """Return texts as rows, without places in a Doc."""
+        n_cut = numpy.bincount(wordpieces.text_of, weights=wordpieces.n_cut).astype("int64")
+        return cls(numpy.zeros((len(n_cut), 2), "int64"), wordpieces.text_of, wordpieces.n_text, n_cut, settings)
+
     @property
     def has_text(self) -> numpy.ndarray:
         """Bool (rows,): whether there are wordpieces beside the special tokens."""
@@ -151,20 +157,12 @@ def row_characters(spans: list[Span], texts: list[str]) -> numpy.ndarray:
     return numpy.array([trimmed(text, span.start_char) for span, text in zip(spans, texts, strict=True)])
 
 
-def batch_texts(wordpieces: TokenizedBatch, settings: SentenceTransformersConfig) -> SpanBatch:
-    """Return texts as rows, without places in a Doc."""
-    n_cut = numpy.bincount(wordpieces.text_of, weights=wordpieces.n_cut).astype("int64")
-    return SpanBatch(numpy.zeros((len(n_cut), 2), "int64"), wordpieces.text_of, wordpieces.n_text, n_cut, settings)
-
-
 def encode_spans(
     tokenizer: BatchTokenizer, spans: list[list[Span]], *, prompt: str, with_pieces: bool
 ) -> tuple[TokenizedBatch, EncodedSpans]:
     """Return the wordpieces of the rows of a batch of Docs, and the rows, whose states are still to come.
 
-    tokenizer (BatchTokenizer): of the encoder.
-    spans (list[list[Span]]): the rows of each Doc, in the order of the text; one at least.
-    prompt (str): what is put before each.
+    spans (list[list[Span]]): the rows of each Doc, in the order of the text; one at least. prompt (str): before each.
     with_pieces (bool): whether to record the characters of the wordpieces in their Docs, as token vectors need them.
     """
     flat = [span for doc_spans in spans for span in doc_spans]
@@ -172,7 +170,7 @@ def encode_spans(
     texts = [span.doc.text if len(span) == len(span.doc) else span.text for span in flat]
     wordpieces = tokenizer(texts, offsets=with_pieces, prompt=prompt)
     tokens, characters = numpy.array([(span.start, span.end) for span in flat]), row_characters(flat, texts)
-    rows = replace(batch_texts(wordpieces, tokenizer.settings), spans=tokens, characters=characters)
+    rows = replace(SpanBatch.of_texts(wordpieces, tokenizer.settings), spans=tokens, characters=characters)
     borders = borders_of(map(len, spans))
     batch = EncodedSpans(rows, borders, wordpieces.lengths, n_lead=wordpieces.n_lead, texts=texts)
     if with_pieces and wordpieces.offsets is not None:
@@ -191,9 +189,7 @@ def read_tokens(
 ) -> tuple[list[Span], numpy.ndarray, EncodedSpans]:
     """Return the rows of Docs in units that were made of their tokens, white space left out.
 
-    spans (list[list[Span]]): the rows of each Doc, in the order of the text; not all empty.
-    counts (int64 (tokens,)): how many units each token of all Docs has: itself, or its wordpieces.
-    with_pieces (bool): whether to record the characters of the units.
+    spans, with_pieces: see encode_spans. counts (int64 (tokens,)): how many units each token of all Docs has.
     RETURNS (list[Span], int64 (N,), EncodedSpans): the rows of all Docs, the index of each of their N units among the
         units of all Docs, and the batch, still without states: a window a row.
     """
@@ -218,10 +214,7 @@ def read_tokens(
 
 
 def in_places(values: Array, places: numpy.ndarray) -> tuple[Array, Callable[[Array], Array]]:
-    """Return rows of an array, and what takes their gradient to that of the whole array.
-
-    values: float (n, width). places: int64 (k,), which rows; the gradients of one that is there twice add up.
-    """
+    """Return rows of an array, float (n, width), and what takes their gradient to its: those of equal rows add up."""
     ops = get_array_ops(values)
     index = ops.xp.asarray(places)
 
@@ -239,82 +232,59 @@ def in_places(values: Array, places: numpy.ndarray) -> tuple[Array, Callable[[Ar
 def align_wordpieces(
     tokenizer: BatchTokenizer, wordpieces: TokenizedBatch, spans: list[list[Span]], texts: list[str]
 ) -> Ragged:
-    """Return for each token of every Doc that has a Span the ascending indices of its wordpieces.
+    """Return the ascending indices of the wordpieces of each token, of all Docs that have a Span, as int32.
 
     spans: of each Doc; texts: of each Span. A slow tokenizer does not know what characters wordpieces cover: they are
     aligned by spacy-alignments then, as in spacy-transformers.
-    RETURNS (Ragged of int32): of the tokens of all Docs, one Doc after another.
     """
-    flat = [span for doc_spans in spans for span in doc_spans]
-    doc_of = [number for number, doc_spans in enumerate(spans) for _ in doc_spans]
     span_of = numpy.repeat(wordpieces.text_of, wordpieces.lengths)
     if wordpieces.offsets is not None:
-        return _align_offsets(flat, doc_of, wordpieces.offsets, span_of)
+        return _align_offsets(spans, wordpieces.offsets, span_of)
+    flat = [span for doc_spans in spans for span in doc_spans]
+    firsts = borders_of(len(doc_spans[0].doc) if doc_spans else 0 for doc_spans in spans)
+    first_of = [first for first, doc_spans in zip(firsts, spans, strict=False) for _ in doc_spans]
     kept = numpy.flatnonzero(~wordpieces.special)
     of_spans = numpy.split(kept, numpy.searchsorted(span_of[kept], numpy.arange(1, len(flat))))
-    positions, n_tokens = _doc_positions(flat, doc_of)
-    pieces_of: list[set[int]] = [set() for _ in range(n_tokens)]
-    for span, position, pieces, places in zip(flat, positions, tokenizer.pieces_of(texts), of_spans, strict=True):
+    pieces_of: list[set[int]] = [set() for _ in range(firsts[-1])]
+    for span, first, pieces, places in zip(flat, first_of, tokenizer.pieces_of(texts), of_spans, strict=True):
         of_tokens, _ = get_alignments([token.text for token in span], pieces)
         for token, aligned in zip(span, of_tokens, strict=True):
             # Pieces that were cut off have no place.
-            pieces_of[position + token.i].update(int(places[piece]) for piece in aligned if piece < len(places))
+            pieces_of[first + token.i].update(int(places[piece]) for piece in aligned if piece < len(places))
     counts = numpy.array([len(pieces) for pieces in pieces_of], dtype="int32")
     indices = numpy.array([piece for pieces in pieces_of for piece in sorted(pieces)], dtype="int32")
     return Ragged(cast(Any, indices), cast(Any, counts))
 
 
-def _align_offsets(spans: list[Span], doc_of: list[int], offsets: numpy.ndarray, span_of: numpy.ndarray) -> Ragged:
-    """Align tokens with wordpieces by the characters that both cover.
+def _align_offsets(spans: list[list[Span]], offsets: numpy.ndarray, span_of: numpy.ndarray) -> Ragged:
+    """Align tokens with wordpieces by the characters that both cover, those of the space behind a token among them.
 
-    A wordpiece belongs to every token of its Span of which it covers a character, the space behind a token counting as
-    its own. That is what get_alignment_via_offset_mapping of spacy-transformers does, for all rows at once.
+    This is get_alignment_via_offset_mapping of spacy-transformers for all rows at once.
 
-    doc_of (list[int]): the Doc of each Span, as numbers that ascend: a Doc may be in a batch twice.
-    offsets (int64 (wordpieces, 2)): the characters of each wordpiece, counted from its Span's start.
-    span_of (int64 (wordpieces,)): the Span of each wordpiece.
-    RETURNS (Ragged of int32): see align_wordpieces.
+    offsets (int64 (wordpieces, 2)): characters, from the Span's start. span_of (int64 (wordpieces,)): the Spans.
     """
-    positions, n_tokens = _doc_positions(spans, doc_of)
-    docs = {position: cast(Any, span.doc) for span, position in zip(spans, positions, strict=True)}
-    starts_of = {position: doc.to_array(IDX).astype("int64") for position, doc in docs.items()}
-    token_starts = [starts_of[position][span.start : span.end] for position, span in zip(positions, spans, strict=True)]
-    counts_of = numpy.array([len(starts) for starts in token_starts])
-    # Spans are laid end to end on one line of characters, so that a single search finds every token.
-    firsts = numpy.array([int(starts[0]) for starts in token_starts])
-    lasts = [int(starts[-1]) + len(span[-1].text_with_ws) for starts, span in zip(token_starts, spans, strict=True)]
-    lengths = numpy.array(lasts) - firsts
-    shifts = numpy.cumsum(lengths) - lengths  # (rows,)
-    line = numpy.concatenate(token_starts) + numpy.repeat(shifts - firsts, counts_of)
-    shift = shifts[span_of]
-    begin, end = offsets[:, 0] + shift, offsets[:, 1] + shift
-    end = numpy.minimum(end, shift + lengths[span_of])  # no wordpiece reaches into another Span
-    pieces = numpy.flatnonzero(end > begin)
+    token_starts, bounds, shift = [], [], 0
+    for doc_spans in filter(None, spans):  # Docs are laid end to end on one line of characters
+        doc = doc_spans[0].doc
+        token_starts.append(doc.to_array(IDX).astype("int64") + shift)
+        ends = [span[-1].idx + len(span[-1].text_with_ws) for span in doc_spans]
+        bounds += [(span.start_char + shift, end + shift) for span, end in zip(doc_spans, ends, strict=True)]
+        shift += doc[-1].idx + len(doc[-1].text_with_ws)
+    line, (firsts, lasts) = numpy.concatenate(token_starts), numpy.array(bounds)[span_of].T
+    begin, end = offsets[:, 0] + firsts, numpy.minimum(offsets[:, 1] + firsts, lasts)
+    pieces = numpy.flatnonzero(end > begin)  # no wordpiece reaches into another Span
     first = numpy.searchsorted(line, begin[pieces], side="right") - 1
-    last = numpy.searchsorted(line, end[pieces] - 1, side="right") - 1
-
-    n_tokens_of = last - first + 1  # of each wordpiece
-    places = numpy.array([span.start for span in spans]) + positions  # of rows' first tokens among those of all Docs
-    tokens = ragged_arange(places, counts_of)[ragged_arange(first, n_tokens_of)]
-    pieces = numpy.repeat(pieces, n_tokens_of)
+    n_tokens = numpy.searchsorted(line, end[pieces] - 1, side="right") - first  # of each wordpiece
+    tokens, pieces = ragged_arange(first, n_tokens), numpy.repeat(pieces, n_tokens)
     order = numpy.lexsort((pieces, tokens))
-    counts = numpy.bincount(tokens, minlength=n_tokens).astype("int32")
+    counts = numpy.bincount(tokens, minlength=len(line)).astype("int32")
     return Ragged(cast(Any, pieces[order].astype("int32")), cast(Any, counts))
 
 
-def _doc_positions(spans: list[Span], doc_of: list[int]) -> tuple[list[int], int]:
-    """Return where the tokens of each Span's Doc begin among those of all Docs, and how many there are."""
-    sizes = {number: len(span.doc) for span, number in zip(spans, doc_of, strict=True)}
-    positions = dict(zip(sizes, borders_of(sizes.values()), strict=False))
-    return [positions[number] for number in doc_of], sum(sizes.values())
-
-
 def piece_characters(align: Ragged, docs: Sequence[Doc], n_pieces: int) -> numpy.ndarray:
-    """Return where wordpieces are in their Docs, by the tokens that they belong to.
+    """Return where wordpieces are in their Docs, int32 (n_pieces, 2): the characters of the tokens they belong to.
 
     align (Ragged of int32): see align_wordpieces. docs (list[Doc]): whose tokens these are, one Doc after another.
-    RETURNS (int32 (n_pieces, 2)): from the first character of the first token to the last of the last one; (0, 0) for
-        the wordpieces of none.
     """
     of_tokens = numpy.concatenate([numpy.asarray(doc.to_array([IDX, LENGTH])).astype("int32") for doc in docs])
     starts, ends = of_tokens[:, 0], of_tokens[:, 0] + of_tokens[:, 1]

@@ -2,9 +2,10 @@
 
 from collections.abc import Callable, Iterable
 from functools import partial
-from typing import Literal
+from typing import Any, Literal
 
 import catalogue
+import numpy
 from spacy.tokens import Doc, Span
 from spacy.util import registry
 
@@ -25,10 +26,7 @@ def members(doc: Doc, spans_key: str = SPANS_KEY) -> list[Span]:
 def row_order(spans: list[Span]) -> list[int]:
     """Where each member stands among the rows, which follow the order of the text: alignment to tokens needs it."""
     by_position = sorted(range(len(spans)), key=lambda i: (spans[i].start, spans[i].end))
-    order = [0] * len(spans)
-    for row, member in enumerate(by_position):
-        order[member] = row
-    return order
+    return numpy.argsort(by_position).tolist()
 
 
 def trimmed(text: str, start: int) -> tuple[int, int]:
@@ -60,39 +58,28 @@ def sentence_spans(unit: Unit = "doc", spans_key: Name = SPANS_KEY) -> SpanGette
 
 
 def _get_sentence_spans(docs: Iterable[Doc], unit: str, spans_key: str) -> list[list[Span]]:
-    """Return the rows of each Doc, see sentence_spans."""
     return [_rows(doc, unit, spans_key) for doc in docs]
 
 
-def spans_key_of(getter: object) -> str | None:
-    """Where a span getter takes members from; None for one that is not of this package."""
-    return (
-        getattr(getter, "keywords", {}).get("spans_key")
-        if getattr(getter, "func", None) is _get_sentence_spans
-        else None
-    )
-
-
-def wants_sentences(getter: object) -> bool:
-    """Whether a span getter of this package makes rows of sentences."""
-    return spans_key_of(getter) is not None and getattr(getter, "keywords", {})["unit"] != "doc"
+def getter_settings(getter: Any) -> dict[str, str]:  # noqa: ANN401 (a span getter of any package)
+    """Return the unit and spans_key of a span getter of this package; nothing for another."""
+    return getter.keywords if getattr(getter, "func", None) is _get_sentence_spans else {}
 
 
 def _rows(doc: Doc, unit: str, spans_key: str) -> list[Span]:
+    """Return the rows of a Doc in the order of the text; one without tokens would break the alignment of its batch."""
     pair = members(doc, spans_key)
     if pair:
         return sorted((span for span in pair if len(span)), key=lambda span: (span.start, span.end))
-    if not len(doc):
-        return []  # a row without tokens would break the alignment of the whole batch
-    if unit == "sent":
-        if not doc.has_annotation("SENT_START"):
-            raise ValueError(
-                f"The Doc '{doc.text[:50]}' has no sentence boundaries, and the rows of the encoder are to be "
-                'sentences: unit = "sent" in get_spans. What sets boundaries (a parser, a senter, a '
-                'sentencizer) must be enabled, and stand before what encodes: nlp.add_pipe("sentencizer", '
-                'before="sbert"), or before="transformer" where that is shared. With unit = "doc+sent" Docs '
-                "without boundaries are encoded whole."
-            )
-        return list(doc.sents)
-    sentences = list(doc.sents) if unit == "doc+sent" and doc.has_annotation("SENT_START") else []
-    return [doc[:], *sentences] if len(sentences) > 1 else [doc[:]]
+    if unit == "doc" or not len(doc):
+        return [doc[:]] if len(doc) else []
+    if doc.has_annotation("SENT_START"):
+        sentences = list(doc.sents)
+        return sentences if unit == "sent" else [doc[:], *sentences] if len(sentences) > 1 else [doc[:]]
+    if unit == "doc+sent":
+        return [doc[:]]
+    raise ValueError(
+        f"The Doc '{doc.text[:50]}' has no sentence boundaries, which unit = \"sent\" in get_spans needs. Put a "
+        'parser, senter or sentencizer before what encodes, nlp.add_pipe("sentencizer", before="sbert"), or '
+        'before="transformer" if that is shared; or set unit = "doc+sent", which encodes such Docs whole.'
+    )

@@ -124,7 +124,7 @@ class StaticEmbedding(ConfiguredModel[TokenizedBatch, Floats2d]):
         if module is not None:
             self.set_table(*read_static(module, settings))
             return
-        tokenizer = load_tokenizer(Source(transformer_folder(folder), self.source, {}, {}, False))
+        tokenizer = load_tokenizer(Source(transformer_folder(folder), self.source))
         if not tokenizer.is_fast:
             raise ValueError(Errors.SLOW_TOKENIZER.format(name=self.source))
         state = tokenizer.backend_tokenizer.to_str()

@@ -23,16 +23,16 @@ from thinc.util import to_numpy
 from ..errors import Errors
 from ..progress import progress_bar
 from ..validation import Positive, Processes, Text, check, checked_texts
-from .digests import encoder_digest, layers_digest
 from .encoded_docs import DEFAULT_SETTINGS, Encoded, EncodeSettings, ProgressCallback, TruncationCounter
 from .engine.backends import GPU_BUDGET, resolve_precision, warn_of_slow
 from .engine.concurrency import map_ahead
 from .engine.packed_bert import is_packable
 from .engine.packing import CPU_BUDGET
-from .pooling import SentencePooling, pool_rows
+from .fingerprint import encoder_digest
+from .pooling import SentencePooling
 from .sbert_config import INT8, REFERENCE
 from .sentence_encoder import is_token_encoder
-from .span_batch import EncodedSpans, TokenEmbeddings, batch_texts
+from .span_batch import EncodedSpans, SpanBatch, TokenEmbeddings
 from .tokenization import TokenizedBatch
 from .transformer import SpanTransformer, load
 
@@ -77,7 +77,7 @@ class TextEncoder:
     def digest(self) -> str:
         """Return a SHA-256 of everything that the vectors depend on, see encoder_digest."""
         self.load()
-        return layers_digest([self.model], self.model.get_dim("nO"), self.pooling)
+        return encoder_digest(self.model, self.pooling)
 
     def load(self) -> None:
         """Load the weights, unless they are loaded."""
@@ -102,7 +102,7 @@ class TextEncoder:
         self.pooling.to_gpu(gpu_id)
 
     def _pooled(self, batch: EncodedSpans) -> numpy.ndarray:
-        (vectors, _), _ = pool_rows(self.pooling, batch, False, settings=self.settings)
+        (vectors, _), _ = self.pooling.pool_rows(batch, False, self.settings)
         return to_numpy(vectors)
 
 
@@ -123,9 +123,6 @@ class TransformerTextEncoder(TextEncoder):
     @property
     def max_length(self) -> int | None:
         return load(self.model).load().max_length
-
-    def digest(self) -> str:
-        return encoder_digest(self.model, self.pooling)
 
     def load(self) -> None:
         load(self.model)
@@ -151,7 +148,7 @@ class TransformerTextEncoder(TextEncoder):
         return self.model.wordpiece_tokenizer(texts, offsets=False, prompt=prompt)
 
     def encode(self, units: TokenizedBatch, moved: ProgressCallback = _no_progress) -> Encoded:
-        rows = batch_texts(units, self.model.shim.load())
+        rows = SpanBatch.of_texts(units, self.model.shim.load())
         batch = EncodedSpans(rows, [], units.lengths, n_lead=units.n_lead)
         with self.model.states(units, False) as (states, batch.backprop):
             batch.states = _counted(states, rows.row_of, moved)
@@ -183,7 +180,7 @@ class StaticTextEncoder(TextEncoder):
         return self.model.wordpiece_tokenizer(texts, offsets=False)
 
     def encode(self, units: TokenizedBatch, moved: ProgressCallback = _no_progress) -> Encoded:
-        batch = EncodedSpans(batch_texts(units, self.model.wordpiece_tokenizer.settings), [], units.lengths)
+        batch = EncodedSpans(SpanBatch.of_texts(units, self.model.wordpiece_tokenizer.settings), [], units.lengths)
         batch.states, batch.backprop = self.model.states(units, False)
         vectors = self._pooled(batch)
         moved(len(vectors))
@@ -224,8 +221,7 @@ class Tok2VecTextEncoder(TextEncoder):
         return next(node.get_dim("nO") for node in nodes if node.has_dim("nO"))
 
     def digest(self) -> str:
-        models = [model for model in (self.model, self.upstream) if model is not None]
-        return layers_digest(models, self._hidden, self.pooling, self.tokenizer)
+        return encoder_digest(self.model, self.pooling, upstream=self.upstream, tokenizer=self.tokenizer)
 
     def tokenize(self, texts: list[str]) -> list[Doc]:
         return [self.tokenizer(text) for text in texts]

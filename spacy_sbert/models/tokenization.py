@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import chain
+from types import SimpleNamespace
 from typing import Any
 
 import numpy
@@ -55,8 +56,7 @@ class BatchTokenizer:
 
     A fast tokenizer is copied, so that its truncation and padding are its own.
 
-    tokenizer: of Hugging Face.
-    settings (SentenceTransformersConfig): of the encoder; max_length limits a window.
+    tokenizer: of Hugging Face. settings (SentenceTransformersConfig): of the encoder; max_length limits a window.
     overflow (str): what happens to a text that is longer: "truncate" cuts its end, "windows" makes several windows of
         it. Every window begins and ends with the special tokens.
     include_prompt (bool): whether the wordpieces of a prompt are pooled.
@@ -74,7 +74,6 @@ class BatchTokenizer:
         self._special_ids = set(tokenizer.all_special_ids)
         self._given: Any = tokenizer
         self._slow: Any = None if tokenizer.is_fast else tokenizer
-        self._fast: Any = None
         self.has_type_ids = "token_type_ids" in tokenizer.model_input_names
         self.pad_id, self.pad_type_id = tokenizer.pad_token_id or 0, tokenizer.pad_token_type_id
         if tokenizer.is_fast:
@@ -91,29 +90,29 @@ class BatchTokenizer:
         return numpy.array(self._given.convert_ids_to_tokens(list(range(n_ids))), dtype=object)
 
     def __call__(self, texts: Sequence[str], *, offsets: bool, prompt: str = "") -> TokenizedBatch:
-        """Tokenize texts, one at least.
+        """Tokenize texts, one at least; offsets (bool): whether to return the characters that wordpieces cover.
 
-        offsets (bool): whether to return the characters that wordpieces cover.
         prompt (str): what is put before each text; its wordpieces count as special tokens do.
         """
         if self.settings.lowercase:
-            prompt, texts = lower_case(prompt), [lower_case(text) for text in texts]
-        if not prompt:
-            return self._tokenize(texts, offsets) if self._slow is None else self._tokenize_slowly(texts, 0)
-        prompted = [prompt + text for text in texts]
+            prompt, texts = self.lower_case(prompt), [self.lower_case(text) for text in texts]
+        prompted = [prompt + text for text in texts] if prompt else texts
         if self._slow is not None:
-            n_prompt = len(self._slow.encode(prompt, add_special_tokens=False, verbose=False))
-            wordpieces = self._tokenize_slowly(prompted, n_prompt)
+            wordpieces = self._tokenize_slowly(prompted, prompt)
         else:
-            wordpieces = _without_prompt(self._tokenize(prompted, True), len(prompt))
-        if not self.include_prompt:
-            wordpieces.n_lead = self._n_lead(prompt)
+            wordpieces = self._tokenize(prompted, offsets or bool(prompt))
+        if prompt and wordpieces.offsets is not None:  # a wordpiece that reaches over its end is of the text
+            wordpieces.special = wordpieces.special | (wordpieces.offsets[:, 1] <= len(prompt))
+            wordpieces.offsets = numpy.maximum(wordpieces.offsets - len(prompt), 0)
+        if prompt and not self.include_prompt:
+            ids = self._fast.encode(prompt).ids if self._slow is None else self._slow.encode(prompt, verbose=False)
+            wordpieces.n_lead = len(ids) - (ids[-1] in self._special_ids)
         return wordpieces
 
-    def _n_lead(self, prompt: str) -> int:
-        """Return the wordpieces of a prompt alone, with the special tokens before it."""
-        ids = self._fast.encode(prompt).ids if self._slow is None else self._slow.encode(prompt, verbose=False)
-        return len(ids) - (ids[-1] in self._special_ids)
+    @staticmethod
+    def lower_case(text: str) -> str:
+        """Return a text in lower case, character by character: each stays where it is (some would get longer: İ)."""
+        return "".join(lower if len(lower := character.lower()) == 1 else character for character in text)
 
     def _tokenize(self, texts: Sequence[str], offsets: bool) -> TokenizedBatch:
         encode = self._fast.encode_batch if offsets else self._fast.encode_batch_fast
@@ -127,51 +126,34 @@ class BatchTokenizer:
             n_cut = numpy.zeros(len(windows), dtype="int64")
         elif longer:
             n_cut[longer] = [sum(w.special_tokens_mask.count(0) for w in firsts[i].overflowing) for i in longer]
-        lengths = numpy.array([len(window) for window in windows])
-        type_ids = flat(window.type_ids for window in windows)
-        return TokenizedBatch(
-            text_of=text_of,
-            lengths=lengths,
-            ids=flat(window.ids for window in windows),
-            type_ids=type_ids if type_ids.any() else None,
-            special=flat(window.special_tokens_mask for window in windows).astype(bool),
-            offsets=flat(chain.from_iterable(w.offsets) for w in windows).reshape(-1, 2) if offsets else None,
-            n_cut=n_cut,
-            n_characters=numpy.fromiter(map(len, texts), dtype="int64")[text_of],
-        )
+        batch = _batch_of(windows, list(map(len, windows)), texts, text_of, n_cut)
+        if offsets:
+            batch.offsets = flat(chain.from_iterable(window.offsets) for window in windows).reshape(-1, 2)
+        return batch
 
-    def _tokenize_slowly(self, texts: Sequence[str], n_prompt: int) -> TokenizedBatch:
+    def _tokenize_slowly(self, texts: Sequence[str], prompt: str) -> TokenizedBatch:
         tokenizer, limit = self._slow, self.settings.max_length
         pieces = [tokenizer.encode(text, add_special_tokens=False, verbose=False) for text in texts]
+        n_prompt = len(tokenizer.encode(prompt, add_special_tokens=False, verbose=False)) if prompt else 0
         body = max(map(len, pieces)) if limit is None else limit - tokenizer.num_special_tokens_to_add()
         places = [(i, at) for i, ids in enumerate(pieces) for at in range(0, max(len(ids), 1), max(body, 1))]
         n_cut = numpy.zeros(len(places), dtype="int64")
         if self.overflow == "truncate":
             places = [(i, 0) for i in range(len(pieces))]
             n_cut = numpy.array([max(len(ids) - body, 0) for ids in pieces])
-        windows = [
-            tokenizer.prepare_for_model(pieces[i][at : at + body], return_special_tokens_mask=True) for i, at in places
-        ]
-        type_ids = flat(window.get("token_type_ids", [0]) for window in windows)
-        masks = [window["special_tokens_mask"] for window in windows]
-        for mask in [mask for mask, (_, at) in zip(masks, places, strict=True) if at == 0]:
-            for place in [place for place, special in enumerate(mask) if not special][:n_prompt]:
+        windows = []
+        for i, at in places:
+            made = tokenizer.prepare_for_model(pieces[i][at : at + body], return_special_tokens_mask=True)
+            ids, mask = made["input_ids"], made["special_tokens_mask"]
+            for place in [place for place, special in enumerate(mask) if not special][: n_prompt if at == 0 else 0]:
                 mask[place] = 1
-        text_of = numpy.array([i for i, _ in places])
-        return TokenizedBatch(
-            text_of=text_of,
-            lengths=numpy.array([len(window["input_ids"]) for window in windows]),
-            ids=flat(window["input_ids"] for window in windows),
-            type_ids=type_ids if type_ids.any() else None,
-            special=flat(masks).astype(bool),
-            offsets=None,
-            n_cut=n_cut,
-            n_characters=numpy.fromiter(map(len, texts), dtype="int64")[text_of],
-        )
+            windows.append(SimpleNamespace(ids=ids, type_ids=made.get("token_type_ids", [0]), special_tokens_mask=mask))
+        lengths = [len(window.ids) for window in windows]
+        return _batch_of(windows, lengths, texts, numpy.array([i for i, _ in places]), n_cut)
 
     def pieces_of(self, texts: Sequence[str]) -> list[list[str]]:
         """Return the wordpieces of a slow tokenizer, special tokens left out, before anything is cut."""
-        texts = [lower_case(text) for text in texts] if self.settings.lowercase else texts
+        texts = [self.lower_case(text) for text in texts] if self.settings.lowercase else texts
         return [self._slow.tokenize(text) for text in texts]
 
 
@@ -180,18 +162,21 @@ def flat(parts: Iterable[Iterable[int]]) -> numpy.ndarray:
     return numpy.fromiter(chain.from_iterable(parts), dtype="int64")
 
 
-def _without_prompt(wordpieces: TokenizedBatch, length: int) -> TokenizedBatch:
-    """Return the same, with offsets from behind the prompt on; a wordpiece that reaches over its end is of the text."""
-    offsets: Any = wordpieces.offsets
-    of_prompt = offsets[:, 1] <= length  # and special tokens, which have none
-    wordpieces.offsets = numpy.maximum(offsets - length, 0)
-    wordpieces.special = wordpieces.special | of_prompt
-    return wordpieces
-
-
-def lower_case(text: str) -> str:
-    """Return the text in lower case, character by character, so that each stays where it is (some get longer: İ)."""
-    return "".join(lower if len(lower := character.lower()) == 1 else character for character in text)
+def _batch_of(
+    windows: Sequence[Any], lengths: list[int], texts: Sequence[str], text_of: numpy.ndarray, n_cut: numpy.ndarray
+) -> TokenizedBatch:
+    """Return windows, Encodings of the tokenizers library or the like, as a batch without offsets."""
+    type_ids = flat(window.type_ids for window in windows)
+    return TokenizedBatch(
+        text_of=text_of,
+        lengths=numpy.array(lengths),
+        ids=flat(window.ids for window in windows),
+        type_ids=type_ids if type_ids.any() else None,
+        special=flat(window.special_tokens_mask for window in windows).astype(bool),
+        offsets=None,
+        n_cut=n_cut,
+        n_characters=numpy.fromiter(map(len, texts), dtype="int64")[text_of],
+    )
 
 
 @dataclass(frozen=True)
@@ -211,9 +196,9 @@ class Prompts:
         for name, prompt in self.own.items():
             if "${" in prompt or not _is_key(name):
                 raise ValueError(
-                    f"Cannot save the prompt {name!r} = {prompt!r} in a config: expected a name without ':', "
-                    "'=' and line breaks, nor '#', ';', '[' or white space at its ends, and a text without "
-                    "'${'. Give such a prompt with each call, encode(texts, prompt=...)."
+                    f"Cannot save the prompt {name!r} = {prompt!r} in a config: expected a name without ':', '=' and "
+                    "line breaks, nor '#', ';', '[' or white space at its ends, and a text without '${'. Give such a "
+                    "prompt with each call, encode(texts, prompt=...)."
                 )
         if "${" in (self.default_name or ""):
             raise ValueError(
@@ -222,15 +207,13 @@ class Prompts:
             )
 
     def find(self, settings: SentenceTransformersConfig, name: str | None = None) -> str:
-        """Return the prompt of a name, or the default one.
+        """Return the prompt of a name, None for the default one; "" if there is none. settings: of the folder.
 
-        settings (SentenceTransformersConfig): what the folder says. name (str): None for the default.
-        RETURNS (str): "" for none.
         RAISES (ValueError): if there is none of that name.
         """
         known = {**settings.prompts, **self.own}
         by_folder = name is None and self.default_name is None
-        wanted = name if name is not None else settings.default_prompt_name if by_folder else self.default_name
+        wanted = settings.default_prompt_name if by_folder else self.default_name if name is None else name
         if name is None and not wanted:
             return ""
         if wanted not in known:

@@ -13,7 +13,7 @@ from ..validation import ConfiguredModel
 from .engine.backends import run
 from .engine.concurrency import prepare_forks
 from .engine.packed_bert import is_packable
-from .loading import Network, Tokenizer
+from .loading import Tokenizer
 from .private_attributes import is_a
 from .sbert_config import REFERENCE, TransformerConfig
 from .shim import TransformerShim
@@ -25,11 +25,7 @@ from .tokenization import BatchTokenizer, Prompts, TokenizedBatch
 class SpanTransformer(ConfiguredModel, ChecksummedModel, Model):
     """Encode the rows of Docs with a Hugging Face encoder that is loaded on first use.
 
-    Names of installed packages are known, rows are as long as the encoder was trained for, and a row that is cut keeps
-    its final special token.
-
-    name (str): a folder or a name, see resolve.
-    get_spans (Callable): from Docs to the Spans that are its rows.
+    name (str): a folder or a name, see resolve. get_spans (Callable): from Docs to the Spans that are its rows.
     options (TransformerConfig): how it is loaded, encodes and is trained.
     max_batch_items (int): the most wordpieces in a forward pass in use, see run; 0 for what suits the device.
     prompts (Prompts): what may be put before texts; None where other components read the states, too.
@@ -63,30 +59,6 @@ class SpanTransformer(ConfiguredModel, ChecksummedModel, Model):
         return self.layers[0].shims[0]  # type: ignore[return-value]
 
     @property
-    def tokenizer(self) -> Tokenizer:
-        """The Hugging Face tokenizer, None until it is loaded."""
-        return self.shim.tokenizer
-
-    @property
-    def transformer(self) -> Network:
-        """The Hugging Face model, None until it is loaded."""
-        return self.shim.network
-
-    @property
-    def overflow(self) -> str:
-        """What happens to rows longer than the limit."""
-        return self.options.overflow
-
-    @property
-    def max_batch_items(self) -> int:
-        """The most wordpieces in a forward pass in use; 0 for what suits the device."""
-        return self.shim.max_batch_items
-
-    @max_batch_items.setter
-    def max_batch_items(self, most: int) -> None:
-        self.shim.max_batch_items = most
-
-    @property
     def in_parallel(self) -> bool:
         """True if it is loaded, and several threads may encode with it on the CPU at a time: on packed rows."""
         shim = self.shim
@@ -98,7 +70,7 @@ class SpanTransformer(ConfiguredModel, ChecksummedModel, Model):
         """The encoder's tokenizer, for whole batches."""
         settings, tokenizer = self.shim.load(), self.shim.tokenizer
         if self._tokenizer is None or self._tokenizer[0] is not tokenizer:
-            batched = BatchTokenizer(tokenizer, settings, self.overflow, include_prompt=self.prompts.include)
+            batched = BatchTokenizer(tokenizer, settings, self.options.overflow, include_prompt=self.prompts.include)
             self._tokenizer = tokenizer, batched
         return self._tokenizer[1]
 
@@ -119,7 +91,7 @@ class SpanTransformer(ConfiguredModel, ChecksummedModel, Model):
             yield shim.begin_update(wordpieces)
             return
         with shim.encoding(wordpieces) as engine:
-            yield run(engine, wordpieces, budget=self.max_batch_items), no_gradient
+            yield run(engine, wordpieces, budget=shim.max_batch_items), no_gradient
 
     @contextmanager
     def read(self, docs: list[Doc], *, prompt: str | None, with_pieces: bool, is_train: bool) -> Iterator[EncodedSpans]:

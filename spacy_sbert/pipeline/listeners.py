@@ -16,10 +16,10 @@ from ..losses._common import LossLayer
 from ..models.encoded_docs import EncodedDoc
 from ..models.pooling import SentencePooling
 from ..models.private_attributes import ALL_LAYERS, SENTINEL, is_a, is_curated, is_installed, upstream_name
-from ..models.resolve import check_name, find_local, known_names, nearest_name
+from ..models.resolve import check_name, find_local
 from ..models.sbert_config import INT8, read_settings
 from ..models.sentence_encoder import GET_SPANS, is_listener, is_static_embedding, is_token_encoder
-from ..models.spans import members, spans_key_of, wants_sentences
+from ..models.spans import getter_settings, members
 from ..models.transformer import SpanTransformer, is_transformer
 
 if TYPE_CHECKING:  # these load what only their own architectures need
@@ -325,7 +325,8 @@ def _span_getters(model: Model) -> list[object]:
 
 def check_spans_key(name: str, model: Model, spans_key: str) -> None:
     """Check that a pipe and the span getters of its encoder take members from the same spans_key."""
-    for given in map(spans_key_of, _span_getters(model)):
+    for getter in _span_getters(model):
+        given = getter_settings(getter).get("spans_key")
         if given not in (None, spans_key):
             raise ValueError(
                 f"The 'sbert' pipe '{name}' has spans_key = '{spans_key}', but the span getter of its encoder "
@@ -410,7 +411,9 @@ def missing_boundaries_warning(
     docs (Iterable[Doc]): Docs that the pipe encoded. spans_key (str): of examples, whose members are their rows.
     """
     order, enabled = nlp.component_names, nlp.pipe_names
-    if name not in enabled or not any(map(wants_sentences, _span_getters(model))):
+    if name not in enabled or all(
+        getter_settings(getter).get("unit", "doc") == "doc" for getter in _span_getters(model)
+    ):
         return None
     shared = [node for node in _shared_models(model) if isinstance(node, SpanTransformer)]  # others encode whole Docs
     encoder = next((given for given, pipe in nlp.pipeline if getattr(pipe, "model", None) in shared), name)
@@ -426,14 +429,6 @@ def missing_boundaries_warning(
             message, setter = (Warnings.LATE_SENTENCES, late[0]) if late else (Warnings.NO_SENTENCES, in_time[0])
             return message.format(name=name, encoder=encoder, setter=setter)
     return None
-
-
-# Encoders on this machine
-
-
-def nearest_encoder(name: str, others: Iterable[str]) -> str | None:
-    """Return the encoder on this machine, or one of some other names, that a misspelt name probably means."""
-    return nearest_name(name, [*filter(is_encoder, known_names()), *others])
 
 
 def is_encoder(name: str) -> bool:

@@ -21,10 +21,10 @@ from ..models.engine.concurrency import prepare_forks
 from ..models.engine.packing import CPU_BUDGET, Batch, padded_batches, padded_inputs
 from ..models.engine.training import autocast
 from ..models.heads import sigmoid
-from ..models.loading import Source, check_architecture, check_weights, load_weights, position_limit
+from ..models.loading import Source, load_weights, position_limit, prepare_training
 from ..models.sbert_config import TEXT, SentenceTransformersConfig, TransformerConfig, read_file
 from ..models.shim import SETTINGS_FILE, TransformerShim
-from ..models.tokenization import BatchTokenizer, TokenizedBatch, flat, lower_case
+from ..models.tokenization import BatchTokenizer, TokenizedBatch, flat
 from ..validation import MAX_OUTPUTS, ConfiguredModel, Name, NonNegative, NonNegativeFloat, validated
 
 SOFTMAX_OF_ONE = (
@@ -59,7 +59,7 @@ class _PairTokenizer(BatchTokenizer):
     def tokenize_pairs(self, pairs: Sequence[Pair]) -> TokenizedBatch:
         """Tokenise one pair or more; a window a pair."""
         if self.settings.lowercase:
-            pairs = [(lower_case(first), lower_case(second)) for first, second in pairs]
+            pairs = [(self.lower_case(first), self.lower_case(second)) for first, second in pairs]
         if self._slow is not None:
             rows = list(map(self._slow_row, pairs))
         else:
@@ -165,7 +165,7 @@ class _ClassifierShim(TransformerShim):
         with self.use.changing():
             self._hfmodel.transformer = self._model = model.to(self.device)
             self._inference.drop()
-            self._prepare_training()
+            prepare_training(self._model, self.options)
 
     def logits(self, wordpieces: TokenizedBatch) -> torch.Tensor:
         """Return the logits of pairs without dropout, float32 (n, outputs)."""
@@ -216,14 +216,11 @@ class _ClassifierShim(TransformerShim):
             config.sentence_transformers = {"activation_fn": activation}  # saved with the model
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(0)
-            model, loading = load_weights(source, AutoModelForSequenceClassification, config)
-        if not source.trust:
-            check_architecture(model, config, folder)
-        keeps_head = has_head and self.n_outputs in (0, config.num_labels)
-        check_weights(model, loading, folder, head=keeps_head, cut=source.cuts_layers)
+            keeps_head = has_head and self.n_outputs in (0, config.num_labels)
+            model, missing = load_weights(source, AutoModelForSequenceClassification, config, keeps_head=keeps_head)
         for weight in model.parameters():
             weight.data = weight.data.clone()  # alignment in the file changes the last bit of products
-        if loading["missing_keys"]:
+        if missing:
             model.config.has_new_head = True
         is_saved = (folder / SETTINGS_FILE).is_file()  # with its trained head, whatever n_outputs is
         if is_saved or self.n_outputs in (0, config.num_labels):

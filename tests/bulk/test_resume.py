@@ -143,7 +143,7 @@ def test_number_of_threads(sbert, given, unbroken, tmp_path, monkeypatch):
     transformer, budgets, whole = find_transformer("sbert", sbert.model), [], module.encode_windows
 
     def watched(*args, **kwargs):
-        budgets.append(transformer.max_batch_items)
+        budgets.append(transformer.shim.max_batch_items)
         return whole(*args, **kwargs)
 
     monkeypatch.setattr(module, "encode_windows", watched)
@@ -154,7 +154,7 @@ def test_number_of_threads(sbert, given, unbroken, tmp_path, monkeypatch):
     finally:
         torch.set_num_threads(before)
     assert (tmp_path / "out.npy").read_bytes() == unbroken
-    assert budgets == [2048] and transformer.max_batch_items == 0
+    assert budgets == [2048] and transformer.shim.max_batch_items == 0
 
 
 def change_bit(window):

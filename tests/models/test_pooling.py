@@ -124,13 +124,12 @@ def test_each_row_is_the_average_of_its_windows(normalize):
     windows = RNG.normal(size=(8, 5)).astype("float32")
     given, _ = vectors_of(windows, normalize=normalize)
     assert given.shape == (5, 5) and given.dtype == numpy.float32
-    for row in range(5):
+    for row in (0, 1, 3, 4):
         own = row == ROW_OF
-        expected = numpy.zeros(5)
-        if WEIGHTS[own].any():
-            expected = numpy.average(windows[own], axis=0, weights=WEIGHTS[own])
-            expected = expected / numpy.linalg.norm(expected) if normalize else expected
+        expected = numpy.average(windows[own], axis=0, weights=WEIGHTS[own])
+        expected = expected / numpy.linalg.norm(expected) if normalize else expected
         assert given[row] == pytest.approx(expected, abs=1e-6)
+    assert not given[2].any()
 
 
 @pytest.mark.parametrize("normalize", [False, True])
@@ -200,8 +199,7 @@ def listening(pooling, normalize):
 
 
 @pytest.mark.spacy_transformers
-@pytest.mark.parametrize("normalize", [False, True])
-@pytest.mark.parametrize("pooling", POOLING)
+@pytest.mark.parametrize(("pooling", "normalize"), [*((pooling, False) for pooling in POOLING), ("mean", True)])
 def test_gradient_of_states(pooling, normalize):
     states, upstream = RNG.normal(size=(4, 4, 3)), RNG.normal(size=(3, 3))
     layer = listening(pooling, normalize)
@@ -232,10 +230,9 @@ def test_padding_on_the_left():
 
 
 @pytest.mark.spacy_transformers
-@pytest.mark.parametrize("pooling", POOLING)
-def test_half_precision_states(pooling):
+def test_half_precision_states():
     half = RNG.normal(size=(4, 4, 3)).astype("float16")
-    layer = listening(pooling, True)
+    layer = listening("+".join(POOLING), True)
     (expected,) = predict(layer, [data(half.astype("float32"))], EncodeSettings(token_vectors=False))
     (encoded,), backprop = layer.begin_update([data(half)])
     assert encoded.vectors.dtype == numpy.float32

@@ -6,6 +6,7 @@ import shutil
 import numpy
 import pytest
 import spacy
+import torch
 from thinc.api import reduce_mean
 
 from spacy_sbert.architectures import tok2vec_transformer
@@ -78,7 +79,7 @@ def reranker(folder, trust):
     return lambda: pipe.score_pairs([(TEXT, TEXT)])
 
 
-NEEDS = pytest.mark.spacy_transformers
+NEEDS, SLOW = pytest.mark.spacy_transformers, pytest.mark.slow
 
 
 @pytest.mark.parametrize(
@@ -86,12 +87,12 @@ NEEDS = pytest.mark.spacy_transformers
     [
         (own, True, "config.json", {}),
         (own, False, "tokenizer_config.json", {}),
-        (own, True, "tokenizer_config.json", {"model_type": "own_bert"}),
+        pytest.param(own, True, "tokenizer_config.json", {"model_type": "own_bert"}, marks=SLOW),
         (own, False, "config.json", {"model_type": "own_bert"}),
         pytest.param(shared, True, "config.json", {}, marks=NEEDS),
         pytest.param(tok2vec, False, "tokenizer_config.json", {}, marks=NEEDS),
         (reranker, True, "tokenizer_config.json", {"model_type": "own_bert"}),
-        (reranker, False, "config.json", {}),
+        pytest.param(reranker, False, "config.json", {}, marks=SLOW),
     ],
 )
 def test_code_of_a_folder_is_not_run(coded, marker, load, trust, file, changes):
@@ -100,23 +101,17 @@ def test_code_of_a_folder_is_not_run(coded, marker, load, trust, file, changes):
     assert not marker.exists()
 
 
-@pytest.mark.parametrize("value", ["0", "true"])
-def test_the_variable_is_1(coded, marker, monkeypatch, value):
+@pytest.mark.parametrize(("value", "trust"), [("true", True), ("1", False)])
+def test_the_variable_is_1_and_not_enough(coded, marker, monkeypatch, value, trust):
     monkeypatch.setenv(TRUST, value)
-    with pytest.raises(ValueError, match="SPACY_SBERT_TRUST_REMOTE_CODE=1"):
-        own(coded(), True)()
-    assert not marker.exists()
-
-
-def test_the_variable_alone_is_not_enough(coded, marker, monkeypatch):
-    monkeypatch.setenv(TRUST, "1")
-    with pytest.raises(ValueError, match="trust_remote_code = false"):
-        own(coded(), False)()
+    message = f"trust_remote_code = {str(trust).lower()} .*SPACY_SBERT_TRUST_REMOTE_CODE=1"
+    with pytest.raises(ValueError, match=message):
+        own(coded(), trust)()
     assert not marker.exists()
 
 
 @pytest.mark.parametrize("file", ["config.json", "tokenizer_config.json"])
-def test_who_loads_says_so(coded, marker, monkeypatch, tiny_bert, tmp_path, file):
+def test_who_loads_says_so(coded, marker, monkeypatch, tiny_bert, file):
     monkeypatch.setenv(TRUST, "1")
     vector = own(coded(file), True)().vector
     assert marker.exists() and numpy.allclose(vector, own(tiny_bert, False)().vector, atol=1e-6)
@@ -152,8 +147,6 @@ def test_a_kernel_to_be_fetched_is_code(tiny_bert, marker):
 
 
 def test_pickled_weights_run_nothing(tiny_bert, marker, tmp_path):
-    import torch
-
     class Evil:
         def __reduce__(self):
             return (open, (str(marker), "w"))

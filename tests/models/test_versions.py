@@ -22,16 +22,8 @@ from transformers import (
 
 from spacy_sbert.models.loading import INSTALLED
 
-SIZES = {
-    "hidden_size": 16,
-    "intermediate_size": 32,
-    "num_hidden_layers": 2,
-    "num_attention_heads": 2,
-    "num_key_value_heads": 1,
-    "head_dim": 8,
-    "max_position_embeddings": 64,
-    "pad_token_id": 0,
-}
+SIZES = {"hidden_size": 16, "intermediate_size": 32, "num_hidden_layers": 2, "num_attention_heads": 2}
+SIZES |= {"num_key_value_heads": 1, "head_dim": 8, "max_position_embeddings": 64, "pad_token_id": 0}
 TEXTS = ["a man is eating food", "the cat sat on the mat", "someone"]
 
 
@@ -90,22 +82,20 @@ def refused_before(version, message):
         yield
 
 
-def test_attention_both_ways_is_not_read_as_causal(make_folder):
-    folder = make_folder(Gemma3TextModel, Gemma3TextConfig)
+@pytest.mark.parametrize(
+    ("model", "config", "setting", "version"),
+    [
+        (Gemma3TextModel, Gemma3TextConfig, {"use_bidirectional_attention": True}, "4.56.2"),
+        (Qwen3Model, Qwen3Config, {"is_causal": False}, "5.2"),
+    ],
+)
+def test_attention_both_ways_is_not_read_as_causal(make_folder, model, config, setting, version):
+    folder = make_folder(model, config)
     causal = text_encoder(folder, pooling="cls").encode(TEXTS)
-    change(folder / "config.json", use_bidirectional_attention=True)
-    with refused_before("4.56.2", "use_bidirectional_attention = True"):
+    change(folder / "config.json", **setting)
+    with refused_before(version, "{} = {}".format(*next(iter(setting.items())))):
         found = text_encoder(folder, pooling="cls").encode(TEXTS)
         assert abs(found - causal).max() > 1e-3  # the first sees the others
-
-
-def test_attention_that_is_not_causal_is_not_read_as_causal(make_folder):
-    folder = make_folder(Qwen3Model, Qwen3Config)
-    causal = text_encoder(folder, pooling="cls").encode(TEXTS)
-    change(folder / "config.json", is_causal=False)
-    with refused_before("5.2", "is_causal = False"):
-        found = text_encoder(folder, pooling="cls").encode(TEXTS)
-        assert abs(found - causal).max() > 1e-3
 
 
 @pytest.mark.parametrize(
@@ -178,11 +168,12 @@ def test_the_tokenizer_class_of_version_5_is_read(make_folder, tiny_bert):
 # Decoders as encoders
 
 
-@pytest.mark.parametrize("side", ["left", "right"])
-@pytest.mark.parametrize("kinds", [(Qwen3Model, Qwen3Config), (Gemma3TextModel, Gemma3TextConfig)])
-def test_the_last_token_of_a_decoder(make_folder, kinds, side):
-    folder = make_folder(*kinds, tokenizer={"padding_side": side})
-    expected = states_of(folder, kinds[0])
+@pytest.mark.parametrize(
+    ("model", "config", "side"), [(Qwen3Model, Qwen3Config, "left"), (Gemma3TextModel, Gemma3TextConfig, "right")]
+)
+def test_the_last_token_of_a_decoder(make_folder, model, config, side):
+    folder = make_folder(model, config, tokenizer={"padding_side": side})
+    expected = states_of(folder, model)
     encoder = text_encoder(folder, pooling="lasttoken", normalize=False)
     assert numpy.allclose(encoder.encode(TEXTS), expected, atol=1e-6)  # together, texts of several lengths
     assert numpy.allclose(encoder.encode(TEXTS[2:]), expected[2:], atol=1e-6)

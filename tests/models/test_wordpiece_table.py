@@ -12,7 +12,7 @@ from tokenizers import Tokenizer
 from transformers import AutoTokenizer
 
 from spacy_sbert.models import static_embedding as wordpiece_table
-from spacy_sbert.models.digests import pipeline_digest
+from spacy_sbert.models.fingerprint import pipeline_digest
 from spacy_sbert.models.pooling import POOLING
 from spacy_sbert.search import identify
 

@@ -6,8 +6,10 @@ import numpy
 import pytest
 import torch
 from pipelines import MAX_LENGTH, MINILM, TRANSFORMERS, make_example
-from transformers import AutoModel, AutoTokenizer, BertTokenizer
+from tokenizers import Tokenizer, models, pre_tokenizers
+from transformers import AutoModel, AutoTokenizer, BertTokenizer, PreTrainedTokenizerFast, RobertaConfig, RobertaModel
 
+from spacy_sbert.models.loading import position_limit
 from spacy_sbert.models.private_attributes import is_installed
 from spacy_sbert.models.resolve import resolve
 from spacy_sbert.models.sbert_config import SentenceTransformersConfig
@@ -38,22 +40,29 @@ def tokenizer(request, tiny_bert):
 
 
 @pytest.mark.spacy_transformers
-def test_a_cut_row_keeps_its_final_sep(make_nlp, tokenizer):
+def test_cut_rows_and_windows(make_nlp, tokenizer):
+    """A cut row keeps its final [SEP]; windows hold every wordpiece once."""
     spans, batch, _ = rows(make_nlp(), tokenizer, [LONG, "dog"])
-    assert batch.input_ids.shape == (2, MAX_LENGTH)
+    assert batch.input_ids.shape == (2, MAX_LENGTH) and batch.lengths == [24, 3]
     assert batch.strings[0][0] == "[CLS]" and batch.strings[0][-1] == "[SEP]"
     assert batch.rows.window_weights.tolist() == [22, 1] and batch.rows.n_cut.tolist() == [60 - 22, 0]
-    assert batch.lengths == [24, 3]
     assert [len(doc_spans) for doc_spans in spans] == [1, 1]
+    spans, batch, _ = rows(make_nlp(), tokenizer, ["dog", LONG], "windows")
+    assert [len(doc_spans) for doc_spans in spans] == [1, 3]
+    assert batch.rows.window_weights.tolist() == [1, 22, 22, 16] and not batch.rows.n_cut.any()
+    assert batch.rows.row_of.tolist() == [0, 1, 1, 1]
+    pieces = [p for row in batch.strings[1:] for p in row if p not in ("[CLS]", "[SEP]", "[PAD]")]
+    assert pieces == tokenizer.tokenize(LONG)
+    assert all(row[0] == "[CLS]" and "[SEP]" in row for row in batch.strings)
 
 
 @pytest.mark.spacy_transformers
 def test_very_long_texts_are_aligned_in_linear_time(make_nlp, tiny_bert):
     nlp = make_nlp()
     tokenizer = AutoTokenizer.from_pretrained(tiny_bert)
-    spans, batch, align = rows(nlp, tokenizer, ["a man ran " * 10_000], "windows")
-    assert len(spans[0]) == len(batch) == -(-30_000 // 22)
-    assert (align.lengths == 1).all() and len(align.lengths) == 30_000
+    spans, batch, align = rows(nlp, tokenizer, ["a man ran " * 5_000], "windows")
+    assert len(spans[0]) == len(batch) == -(-15_000 // 22)
+    assert (align.lengths == 1).all() and len(align.lengths) == 15_000
 
 
 @pytest.mark.spacy_transformers
@@ -66,17 +75,6 @@ def test_lower_case_keeps_characters_in_place(make_nlp, tiny_bert):
     pieces = [piece for row in batch.strings for piece in row]
     starts = numpy.cumsum(align.lengths) - align.lengths
     assert [pieces[align.dataXd[starts[i]]] for i in (1, 2, 3, 4)] == ["a", "man", "the", "dog"]
-
-
-@pytest.mark.spacy_transformers
-def test_windows_hold_every_wordpiece_once(make_nlp, tokenizer):
-    spans, batch, _ = rows(make_nlp(), tokenizer, ["dog", LONG], "windows")
-    assert [len(doc_spans) for doc_spans in spans] == [1, 3]
-    assert batch.rows.window_weights.tolist() == [1, 22, 22, 16] and not batch.rows.n_cut.any()
-    assert batch.rows.row_of.tolist() == [0, 1, 1, 1]
-    pieces = [p for row in batch.strings[1:] for p in row if p not in ("[CLS]", "[SEP]", "[PAD]")]
-    assert pieces == tokenizer.tokenize(LONG)
-    assert all(row[0] == "[CLS]" and "[SEP]" in row for row in batch.strings)
 
 
 def by_hand(folder, pieces):
@@ -116,20 +114,16 @@ def test_a_token_over_two_windows_keeps_all_its_wordpieces(make_nlp, tiny_bert):
 
 
 @pytest.mark.parametrize("encoder", TRANSFORMERS)
-def test_one_warning_with_the_count_for_a_stream(make_nlp, encoder):
+def test_one_warning_with_the_count(make_nlp, encoder):
     nlp = make_nlp(encoder)
     texts = [LONG, "dog", LONG, LONG, "the cat"] * 3
     with pytest.warns(UserWarning) as caught:
         docs = list(nlp.pipe(texts, batch_size=2))
-    messages = [str(w.message) for w in caught]
-    assert len(messages) == 1 and messages[0].startswith(
-        "[sbert-truncated] 9 of 15 rows were longer than the encoder's limit of 24"
-    )
+    (message,) = [str(w.message) for w in caught]
+    assert message.startswith("[sbert-truncated] 9 of 15 rows were longer than the encoder's limit of 24")
     assert [doc._.sbert_truncated for doc in docs] == [len(text) > 10 for text in texts]
-
-
-def test_training_tells_of_cut_members(make_nlp):
-    nlp = make_nlp()
+    if encoder == "shared":
+        return
     nlp.initialize()
     batch = [make_example(nlp, LONG, "a dog"), make_example(nlp, "the cat", "a dog")]
     with pytest.warns(UserWarning, match=r"While training .* 1 of 4 rows were longer") as caught:
@@ -145,27 +139,10 @@ def test_limit_of_minilm_is_256_not_the_tokenizers_512(minilm):
     assert not doc[254].has_vector and doc[253].has_vector  # [CLS] and [SEP] take two places
 
 
-def test_unknown_overflow(make_nlp):
-    with pytest.raises(ValueError, match=r"overflow.*'stride'.*'truncate'.*'windows'"):
-        make_nlp(model={"overflow": "stride"})
-
-
-def test_roberta_positions(tmp_path, tiny_bert):
+def test_roberta_positions():
     """RoBERTa counts positions from padding_idx + 1: 514 of them are room for 512 wordpieces."""
-    from transformers import RobertaConfig, RobertaModel
-
-    from spacy_sbert.models.loading import position_limit
-
-    config = RobertaConfig(
-        vocab_size=30,
-        hidden_size=8,
-        num_hidden_layers=1,
-        num_attention_heads=1,
-        intermediate_size=8,
-        max_position_embeddings=34,
-        pad_token_id=1,
-    )
-    model = RobertaModel(config).eval()
+    sizes = {"hidden_size": 8, "num_hidden_layers": 1, "num_attention_heads": 1, "intermediate_size": 8}
+    model = RobertaModel(RobertaConfig(vocab_size=30, max_position_embeddings=34, pad_token_id=1, **sizes)).eval()
     limit = position_limit(model)
     assert limit == 32
     model(torch.full((1, limit), 5))
@@ -241,9 +218,10 @@ def test_what_is_cut_is_counted(minilm_tokenizer):
     assert of_minilm(minilm_tokenizer, "truncate").n_cut.tolist() == [max(0, n - 254) for n in whole]
     windows = of_minilm(minilm_tokenizer, "windows")
     assert not windows.n_cut.any()
-    spelt = AWKWARD.index("[CLS] spelt [SEP] out [PAD] [MASK] [UNK]")
     found = numpy.bincount(windows.text_of, weights=windows.n_text).tolist()
-    assert [n for i, n in enumerate(found) if i != spelt] == [n for i, n in enumerate(whole) if i != spelt]
+    spelt = AWKWARD.index("[CLS] spelt [SEP] out [PAD] [MASK] [UNK]")
+    del found[spelt], whole[spelt]
+    assert found == whole
 
 
 def test_the_tokenizer_and_its_copy_do_not_disturb_each_other(minilm_tokenizer):
@@ -270,30 +248,19 @@ def test_fast_and_slow_tokenizers_agree(make_nlp, tiny_bert):
             for cls in (AutoTokenizer, BertTokenizer)
         )
         assert numpy.array_equal(fast.input_ids, slow.input_ids)
-        assert all(
-            numpy.array_equal(getattr(fast.rows, name), getattr(slow.rows, name))
-            for name in ("window_weights", "spans")
-        )
+        assert numpy.array_equal(fast.rows.window_weights, slow.rows.window_weights)
         assert numpy.array_equal(fast_align.lengths, slow_align.lengths)
         assert numpy.array_equal(fast_align.dataXd, slow_align.dataXd)
 
 
 def test_windows_without_any_wordpiece():
     """Of a tokenizer without special tokens."""
-    ids, nothing = numpy.arange(3), numpy.zeros(4, dtype="int64")
-    given = TokenizedBatch(
-        numpy.arange(4), numpy.array([0, 2, 0, 1]), ids, None, numpy.array([True, False, False]), None, nothing
-    )
+    special, nothing = numpy.array([True, False, False]), numpy.zeros(4, dtype="int64")
+    given = TokenizedBatch(numpy.arange(4), numpy.array([0, 2, 0, 1]), numpy.arange(3), None, special, None, nothing)
     assert given.n_text.tolist() == [0, 1, 0, 1]
-    assert TokenizedBatch(
-        *(nothing[:1],) * 2, nothing[:0], None, nothing[:0] > 0, None, nothing[:1]
-    ).n_text.tolist() == [0]
 
 
 def test_a_vocabulary_with_holes():
-    from tokenizers import Tokenizer, models, pre_tokenizers
-    from transformers import PreTrainedTokenizerFast
-
     backend = Tokenizer(models.WordLevel({"[UNK]": 0, "a": 1, "dog": 9}, unk_token="[UNK]"))
     backend.pre_tokenizer = pre_tokenizers.Whitespace()
     tokenizer = PreTrainedTokenizerFast(tokenizer_object=backend, unk_token="[UNK]", pad_token="[UNK]")

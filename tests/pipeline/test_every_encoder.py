@@ -9,7 +9,7 @@ from pipelines import OTHERS, WHOLE_DOCS
 
 from spacy_sbert import encode_file, export_folder
 from spacy_sbert.hub.cards import describe
-from spacy_sbert.models.digests import pipeline_digest
+from spacy_sbert.models.fingerprint import pipeline_digest
 from spacy_sbert.models.text_encoders import set_precision
 from spacy_sbert.pipeline.listeners import find_transformer
 from spacy_sbert.search import identify

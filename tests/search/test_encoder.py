@@ -8,7 +8,7 @@ import spacy
 
 from spacy_sbert.bulk.file_encoding import Encoding
 from spacy_sbert.meta.component import fit_meta
-from spacy_sbert.models.digests import pipeline_digest
+from spacy_sbert.models.fingerprint import pipeline_digest
 from spacy_sbert.pipeline.listeners import find_transformer
 from spacy_sbert.search import identify
 

@@ -14,13 +14,7 @@ from thinc.types import Floats2d
 
 from ...errors import Warnings
 from ..loading import Network
-from ..private_attributes import (
-    has_bfloat16_arithmetic,
-    has_int8_product,
-    lacks_bfloat16_arithmetic,
-    uses_amx,
-    version_of,
-)
+from ..private_attributes import has_bfloat16_arithmetic, has_int8_product, uses_amx, version_of
 from ..sbert_config import INT8, REFERENCE
 from ..span_batch import TokenEmbeddings
 from ..tokenization import TokenizedBatch
@@ -54,7 +48,7 @@ def resolve_precision(precision: str, device: str) -> str:
 
 def warn_of_slow(precision: str, device: str) -> None:
     """Warn if a precision takes longer than float32 on this device."""
-    if precision == "bfloat16" and device == "cpu" and lacks_bfloat16_arithmetic():
+    if precision == "bfloat16" and device == "cpu" and has_bfloat16_arithmetic() is False:
         warnings.warn(Warnings.SLOW_BFLOAT16, stacklevel=2)
 
 

@@ -14,7 +14,7 @@ from torch.autograd.function import once_differentiable
 from torch.nn import functional
 from torch.optim.adam import adam
 
-from ..loading import Network, recomputes_states
+from ..loading import Network
 from ..span_batch import TokenEmbeddings
 from ..tokenization import TokenizedBatch
 from .packed_bert import LayerModules, Module, attention_bias, distance_bias, is_packable, layers_of, position_padding
@@ -135,7 +135,9 @@ def _states(wordpieces: TokenizedBatch, windows: numpy.ndarray, values: torch.Te
 
 
 def _is_packed(model: Network) -> bool:
-    return is_packable(model) and not recomputes_states(model)
+    name = "is_activation_checkpointing"  # in version 5 of Transformers
+    recomputes_states = getattr(model, name if hasattr(type(model), name) else "is_gradient_checkpointing")
+    return is_packable(model) and not recomputes_states
 
 
 # Packed rows
