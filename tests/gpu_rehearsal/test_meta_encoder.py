@@ -35,11 +35,6 @@ def kind(request):
     return request.param
 
 
-@pytest.fixture(params=DTYPES)
-def precision(request):
-    return request.param
-
-
 @pytest.fixture(autouse=True)
 def as_on_a_gpu(monkeypatch):
     """Arrays stay what they are, where CuPy would share their memory; autocast is that of StrictCalls."""
@@ -68,7 +63,7 @@ def make_wordpieces(with_types=False):
     return batch_of(LENGTHS, ids, numpy.arange(N) % 2 if with_types else None)
 
 
-@pytest.mark.parametrize("with_types", [False, True])
+@pytest.mark.parametrize(("precision", "with_types"), [("float32", True), ("bfloat16", False), ("float16", True)])
 def test_a_pass(kind, precision, with_types):
     engine, wordpieces = PackedBert(make_model(kind), DTYPES[precision]), make_wordpieces(with_types)
     (rows,) = engine.passes(wordpieces, numpy.array([0, 1, 3, 6, 7]), 1000)
@@ -80,6 +75,7 @@ def test_a_pass(kind, precision, with_types):
     assert gpu.called.count("native_layer_norm") == 5 and "bmm" in gpu.called
 
 
+@pytest.mark.parametrize("precision", ["float32", "float16"])
 def test_a_run(kind, precision, monkeypatch):
     """In passes of the size that suits a GPU, one after another, and with nothing that is done for a CPU."""
     engine, wordpieces, budgets = PackedBert(make_model(kind), DTYPES[precision]), make_wordpieces(), []
@@ -96,7 +92,7 @@ def test_a_run(kind, precision, monkeypatch):
     assert gpu.uploads == len(found) * (LAYOUT + PLACES + BUCKETS.get(kind, 0))
 
 
-@pytest.mark.parametrize("mini_batch_size", [0, 4])
+@pytest.mark.parametrize(("precision", "mini_batch_size"), [("float32", 0), ("bfloat16", 0), ("float16", 4)])
 def test_training(kind, precision, mini_batch_size, monkeypatch):
     """With dropout, forwards and backwards; gradients are float32, as the weights are."""
     for name in ("_Linear", "_kept"):

@@ -3,7 +3,7 @@
 import numpy
 import pytest
 import torch
-from pipelines import HOLDER, TRANSFORMERS, gradients, weights
+from pipelines import HOLDER, gradients, weights
 from small_models import batch_of
 from thinc.api import SGD, Adam
 from transformers import AutoModel
@@ -110,8 +110,9 @@ class Peak:
         return tensor
 
 
-@pytest.mark.parametrize("encoder", TRANSFORMERS)
-@pytest.mark.parametrize("setting", [{"mini_batch_size": 2}, {"gradient_checkpointing": True}])
+@pytest.mark.parametrize(
+    ("encoder", "setting"), [("own", {"mini_batch_size": 2}), ("shared", {"gradient_checkpointing": True})]
+)
 def test_memory_savers_do_not_change_the_gradient(make_nlp, examples, encoder, setting):
     found = []
     for given in ({}, setting):
@@ -124,7 +125,7 @@ def test_memory_savers_do_not_change_the_gradient(make_nlp, examples, encoder, s
     assert all(numpy.allclose(found[0][1][k], found[1][1][k], atol=1e-5 * scale) for k in found[0][1])
 
 
-@pytest.mark.parametrize("encoder", TRANSFORMERS)
+@pytest.mark.parametrize("encoder", ["own", pytest.param("shared", marks=pytest.mark.slow)])
 def test_bfloat16_is_near_float32(make_nlp, examples, encoder):
     found = []
     for precision in ("float32", "bfloat16"):
@@ -142,7 +143,7 @@ def test_bfloat16_is_near_float32(make_nlp, examples, encoder):
     assert all(parameter.dtype == numpy.float32 for parameter in weights(nlp, HOLDER[encoder]).values())
 
 
-@pytest.mark.parametrize("encoder", TRANSFORMERS)
+@pytest.mark.parametrize("encoder", ["shared", pytest.param("own", marks=pytest.mark.slow)])
 def test_frozen_parts_stay(make_nlp, examples, encoder):
     given = {"frozen": ["embeddings", "encoder.layer.0.attention"]}
     nlp = make_nlp(encoder, **({"model": given} if encoder == "own" else {"transformer": given}))
@@ -156,7 +157,7 @@ def test_frozen_parts_stay(make_nlp, examples, encoder):
     assert moved == {k for k in before if not k.startswith(("embeddings.", "encoder.layer.0.attention.", "pooler."))}
 
 
-@pytest.mark.parametrize("encoder", TRANSFORMERS)
+@pytest.mark.parametrize("encoder", ["own", pytest.param("shared", marks=pytest.mark.slow)])
 def test_the_whole_gradient_is_clipped(make_nlp, examples, encoder):
     """One step of gradient descent is as long as the limit, and goes where it went."""
     moved = []

@@ -3,7 +3,7 @@
 import numpy
 import pytest
 import torch
-from pipelines import HOLDER, TRANSFORMERS
+from pipelines import HOLDER
 from srsly import cloudpickle
 from thinc.api import SGD, Adam, RAdam
 from transformers import AutoModel, AutoTokenizer, BertConfig, BertModel, DistilBertConfig, DistilBertModel
@@ -13,7 +13,6 @@ from spacy_sbert.models.engine.backends import BackendCache, HFBackend, resolve_
 from spacy_sbert.models.engine.packed_bert import PackedBert
 
 TEXT = "A man is eating food."
-PRECISIONS = ("float32", "bfloat16")
 SIZES = {"vocab_size": 30, "max_position_embeddings": 12, "initializer_range": 0.5}
 
 
@@ -83,11 +82,6 @@ def by_hand(model):
             parameter.mul_(3)
 
 
-@torch.no_grad()
-def one_value(model):
-    next(p for name, p in model.named_parameters() if name.endswith(("value.bias", "v_lin.bias")))[0] += 20
-
-
 def a_loaded_state(model):
     model.load_state_dict({name: value.roll(1, 0) for name, value in model.state_dict().items()})
 
@@ -98,21 +92,15 @@ def a_step_of_pytorch(model):
     optimizer.step()
 
 
-def another_tensor(model):
-    parameter = named(model, "word_embeddings.weight")
-    parameter.data = parameter.detach() * 2
-
-
 def another_parameter(model):
     layer = next(m for name, m in model.named_modules() if name.endswith(("intermediate.dense", "ffn.lin1")))
     layer.weight = torch.nn.Parameter(layer.weight.detach().roll(1, 0))
 
 
-CHANGES = [by_hand, one_value, a_loaded_state, a_step_of_pytorch, another_tensor, another_parameter]
+CHANGES = [by_hand, a_loaded_state, a_step_of_pytorch, another_parameter]
 
 
-@pytest.mark.parametrize("precision", PRECISIONS)
-@pytest.mark.parametrize("change", CHANGES)
+@pytest.mark.parametrize(("change", "precision"), [*((c, "float32") for c in CHANGES), (by_hand, "bfloat16")])
 def test_changes_behind_its_back_are_noticed(model, change, precision):
     cache = BackendCache()
     before = states(cache.engine_of(model, precision)).clone()
@@ -175,7 +163,7 @@ OPTIMIZERS = {
     [
         ("fused", "own", "float32"),
         ("fused", "shared", "bfloat16"),
-        ("averages", "own", "bfloat16"),
+        pytest.param("averages", "own", "bfloat16", marks=pytest.mark.slow),
         ("averages", "shared", "float32"),
         ("radam", "own", "reference"),
         ("sgd", "own", "float32"),
@@ -199,7 +187,7 @@ def test_after_a_step_the_vector_is_that_of_the_plain_model(
         assert len(fused) == n_fused * step
 
 
-@pytest.mark.parametrize(("encoder", "precision"), [("own", "float32"), ("own", "bfloat16"), ("shared", "reference")])
+@pytest.mark.parametrize(("encoder", "precision"), [("own", "bfloat16"), ("shared", "reference")])
 def test_after_from_bytes(make_nlp, examples, encoder, precision):
     trained, nlp = (make_pipeline(make_nlp, encoder, precision) for _ in range(2))
     before = nlp(TEXT).vector
@@ -209,7 +197,7 @@ def test_after_from_bytes(make_nlp, examples, encoder, precision):
     assert abs(nlp(TEXT).vector - before).max() > 0.05
 
 
-@pytest.mark.parametrize(("encoder", "precision"), [("own", "float32"), ("own", "bfloat16"), ("shared", "reference")])
+@pytest.mark.parametrize(("encoder", "precision"), [("own", "bfloat16"), ("shared", "reference")])
 def test_other_parameters_for_a_while(make_nlp, tiny_bert, encoder, precision):
     nlp = make_pipeline(make_nlp, encoder, precision)
     before, shim = nlp(TEXT).vector, find_shim(nlp, HOLDER[encoder])
@@ -221,7 +209,7 @@ def test_other_parameters_for_a_while(make_nlp, tiny_bert, encoder, precision):
     assert numpy.array_equal(nlp(TEXT).vector, before)
 
 
-@pytest.mark.parametrize("encoder", TRANSFORMERS)
+@pytest.mark.parametrize("encoder", ["own", pytest.param("shared", marks=pytest.mark.slow)])
 def test_averages_of_the_optimizer_for_a_while(make_nlp, examples, tiny_bert, encoder):
     nlp, optimizer = make_pipeline(make_nlp, encoder), Adam(0.05)
     for _ in range(3):
@@ -258,8 +246,7 @@ def test_auto_on_a_cpu(monkeypatch, make_nlp, avx512, amx, expected):
     monkeypatch.setattr(torch.cpu, "_is_amx_tile_supported", lambda: amx)
     assert resolve_precision("auto", "cpu") == expected
     assert resolve_precision("auto", "mps") == "float32"
-    for precision in ("float32", "bfloat16", "float16"):
-        assert {resolve_precision(precision, device) for device in ("cpu", "cuda", "mps")} == {precision}
+    assert {resolve_precision("float16", device) for device in ("cpu", "cuda", "mps")} == {"float16"}
     for native, on_gpu in ((False, "float16"), (True, "bfloat16")):  # Turing and older emulate bfloat16
         supported = lambda including_emulation=True, native=native: including_emulation or native  # noqa: E731
         monkeypatch.setattr(torch.cuda, "is_bf16_supported", supported)

@@ -10,8 +10,8 @@ from thinc.api import Model, fix_random_seed
 from thinc.types import Ragged
 
 from spacy_sbert.models.listener import Tok2VecEncoder
-from spacy_sbert.models.pooling import POOLING, SentencePooling, _make_pooling
-from spacy_sbert.models.sentence_encoder import sentence_encoder
+from spacy_sbert.models.pooling import SentencePooling, _make_pooling
+from spacy_sbert.models.sentence_encoder import SentenceEncoder
 from spacy_sbert.models.spans import sentence_spans
 
 TEXT = "He can't go. \n The cat sat on the mat. Food."
@@ -37,8 +37,7 @@ def pooled(states, pooling):
     return _make_pooling(pooling).predict(Ragged(states, numpy.array([len(states)], dtype="int32")))[0]
 
 
-@pytest.mark.parametrize("encoder", TOKENS)
-@pytest.mark.parametrize("pooling", ["mean", "max", "cls+mean"])
+@pytest.mark.parametrize(("encoder", "pooling"), [("tokens", "max"), ("tokens", "cls+mean"), ("listening", "mean")])
 def test_a_row_is_its_tokens_pooled_without_white_space(make_nlp, encoder, pooling):
     nlp = make_nlp(encoder, model={"pooling": pooling})
     doc = nlp(TEXT)
@@ -108,11 +107,11 @@ class Table:
 
 
 @pytest.mark.parametrize(("listens", "unit"), [(False, "doc+sent"), (True, "doc")])
-@pytest.mark.parametrize("pooling", [*POOLING, "cls+mean"])
+@pytest.mark.parametrize("pooling", ["mean", "cls+max+weightedmean"])
 def test_gradient(pooling, listens, unit):
     """By finite differences, rows that overlap and Docs without rows among them."""
     table = Table(listens=listens).model
-    encoder = sentence_encoder(Tok2VecEncoder(table, sentence_spans(unit=unit)), SentencePooling(pooling, True))
+    encoder = SentenceEncoder(Tok2VecEncoder(table, sentence_spans(unit=unit)), SentencePooling(pooling, True))
     nlp = spacy.blank("en")
     nlp.add_pipe("sentencizer")
     docs = [nlp("He ran. \n A cat sat."), nlp(""), nlp(" "), nlp("Food")]
@@ -215,7 +214,7 @@ def test_ragged_output():
     ragged = Model("ragged", forward, dims={"nO": 3})
     docs = [spacy.blank("en")("a b c"), spacy.blank("en")("d")]
     encoders = [Tok2VecEncoder(tok2vec, sentence_spans()) for tok2vec in (flat.model, ragged)]
-    both = [sentence_encoder(encoder, SentencePooling("mean", False)) for encoder in encoders]
+    both = [SentenceEncoder(encoder, SentencePooling("mean", False)) for encoder in encoders]
     grads = []
     for encoder in both:
         encoded, backprop = encoder.begin_update(docs)
