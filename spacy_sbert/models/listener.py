@@ -123,9 +123,8 @@ def _output_of(doc: Doc) -> object:
     if data is None:
         raise ValueError(
             f"The shared transformer has not processed this Doc ('{doc.text[:50]}'): it is disabled, excluded, or "
-            "comes after the 'sbert' pipe. Enable it "
-            '(nlp.enable_pipe("transformer")), put it first, and while training with a frozen transformer list '
-            "it in [training.annotating_components]."
+            "comes after the 'sbert' pipe. Enable it, put it first, and if it is frozen in training list it in "
+            "[training.annotating_components]."
         )
     return data
 
@@ -137,8 +136,7 @@ def _pieces_of(doc: Doc) -> Ragged:
     if pieces is None:
         raise ValueError(
             f"The transformer left {type(data).__name__} on the Doc '{doc.text[:50]}' (doc._.trf_data): expected the "
-            "output of the 'transformer' or 'curated_transformer' that the encoder listens to. Put no component that "
-            "replaces it between them."
+            "output of the 'transformer' or 'curated_transformer' that the encoder listens to."
         )
     return pieces
 
@@ -187,8 +185,7 @@ def with_own_listener(model: Model) -> Model:
         if node.attrs[ALL_LAYERS]:
             raise ValueError(
                 f"Cannot pool wordpieces with the listener '{node.name}', which hears all layers of a "
-                "'curated_transformer': expected spacy-sbert.SentenceListener.v1 or "
-                "spacy-curated-transformers.LastTransformerLayerListener.v1. To pool tokens instead, use "
+                "'curated_transformer': expected spacy-sbert.SentenceListener.v1. To pool tokens, use "
                 "spacy-sbert.Tok2VecSentenceEncoder.v1."
             )
         own = SentenceListener(node.attrs[UPSTREAM_NAME], node.attrs["grad_factor"])
@@ -220,10 +217,8 @@ class Tok2VecEncoder(ConfiguredModel[list[Doc], list[Floats2d]]):
         for node in tok2vec.walk():
             if SENTINEL in node.attrs and "layers" in node.attrs:
                 raise ValueError(
-                    f"Cannot pool tokens with the listener '{node.name}', which gives a vector of each layer: "
-                    "expected spacy-curated-transformers.LastTransformerLayerListener.v1 or "
-                    "spacy-curated-transformers.ScalarWeightingListener.v1 as tok2vec of "
-                    "spacy-sbert.Tok2VecSentenceEncoder.v1."
+                    f"Cannot pool tokens with the listener '{node.name}', which gives a vector of each layer: expected "
+                    "LastTransformerLayerListener.v1 or ScalarWeightingListener.v1 of spacy-curated-transformers."
                 )
         super().__init__("token_encoder", _forward, init=_init, layers=[tok2vec], dims={"nO": None})
         self.attrs["get_spans"] = get_spans
@@ -284,17 +279,15 @@ class Tok2VecEncoder(ConfiguredModel[list[Doc], list[Floats2d]]):
                 for doc in filter(len, docs):
                     if not doc.tensor.size:
                         raise ValueError(
-                            f"The Doc '{doc.text[:50]}' carries no output of a 'tok2vec' component (doc.tensor "
-                            "is empty), to which the sentence encoder listens. Process it with the whole "
-                            "pipeline: nlp(text), with 'tok2vec' before the encoder and enabled."
+                            f"The Doc '{doc.text[:50]}' carries no output of a 'tok2vec' component (doc.tensor is "
+                            "empty). Process it with nlp(text), 'tok2vec' enabled and before the encoder."
                         )
                     _check_width(node, doc.tensor, "tok2vec", "spacy.Tok2VecListener.v1")
             elif SENTINEL in node.attrs and is_train and node.attrs[STATE].batch_id is None:
                 raise ValueError(
-                    "The listener of the sentence encoder got nothing from a 'curated_transformer' in training: it is "
-                    "disabled, or in training.frozen_components. To keep its weights set frozen = true in "
-                    "its own block, [components.transformer], and take it out of frozen_components, or use "
-                    "spacy-sbert.SharedSentenceEncoder.v1."
+                    "The sentence encoder got nothing from a 'curated_transformer' in training: it is disabled, or in "
+                    "training.frozen_components. To keep its weights set frozen = true in its own block, "
+                    "[components.transformer], or use spacy-sbert.SharedSentenceEncoder.v1."
                 )
             elif SENTINEL in node.attrs and not is_train:
                 for doc in docs:

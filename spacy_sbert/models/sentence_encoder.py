@@ -110,8 +110,7 @@ def _read(
     if settings.prompt is not None:
         raise ValueError(
             f"Cannot put the prompt '{settings.prompt}' before Docs: other components read the output of a shared "
-            "transformer, too. Use spacy-sbert.SentenceEncoder.v1, which has an encoder of its own, or "
-            "encode(texts)."
+            "transformer, too. Use spacy-sbert.SentenceEncoder.v1, or encode(texts)."
         )
     outputs, backprop = model.layers[0](docs, is_train)
     if outputs and isinstance(outputs[0], Ragged):

@@ -38,9 +38,8 @@ def read_static(folder: Path, settings: SentenceTransformersConfig) -> tuple[str
     prompt = settings.prompts.get(settings.default_prompt_name, settings.default_prompt_name)
     if prompt:
         raise ValueError(
-            f"The static encoder {settings.name} puts the prompt '{prompt}' before every text by default "
-            "(config_sentence_transformers.json), and a table of wordpieces takes no prompts: set "
-            "default_prompt_name to null there, and put the prompt before your texts."
+            f"The static encoder {settings.name} puts the prompt '{prompt}' before every text, and a table of "
+            "wordpieces takes none: set default_prompt_name to null in config_sentence_transformers.json."
         )
     for name in (TOKENIZER_FILE, WEIGHTS_FILE):
         if not (folder / name).is_file():
@@ -58,8 +57,7 @@ def read_static(folder: Path, settings: SentenceTransformersConfig) -> tuple[str
         shapes = {name: array.shape for name, array in arrays.items()}
         raise ValueError(
             f"The file model.safetensors in {folder} holds {shapes}: expected one table of finite numbers, "
-            f"embedding.weight or embeddings, of {f'({n_ids}, width)'}. Download the encoder again; one that is "
-            "quantized by its vocabulary must be made without that."
+            f"embedding.weight or embeddings, of ({n_ids}, width). Download the encoder again."
         )
     return without_special_tokens(tokenizer.to_str()), table
 
@@ -125,8 +123,7 @@ class StaticEmbedding(ConfiguredModel[TokenizedBatch, Floats2d]):
         if table.shape[1] != self.get_dim("nO"):
             raise ValueError(
                 f"The table of '{self.source}' has vectors of {table.shape[1]} numbers, and the static encoder was "
-                f"configured for {self.get_dim('nO')}: set width = {table.shape[1]} in "
-                "spacy-sbert.StaticSentenceEncoder.v1."
+                f"configured for {self.get_dim('nO')}: set width = {table.shape[1]} in its config."
             )
         self.attrs["tokenizer"] = tokenizer
         self.set_param("E", self.ops.asarray2f(table))  # type: ignore[arg-type]
@@ -136,9 +133,8 @@ class StaticEmbedding(ConfiguredModel[TokenizedBatch, Floats2d]):
         self.load()
         if not self.has_param("E"):
             raise ValueError(
-                f"The static encoder has no table yet: '{self.source}' is a transformer, of which it takes the "
-                "tokenizer alone. Draw a table with nlp.initialize() and train it, or make one of a teacher: "
-                "python -m spacy sbert distill-static TEACHER OUT --vocabulary texts.txt."
+                f"The static encoder has no table yet: '{self.source}' is a transformer, which has a tokenizer alone. "
+                "Draw a table with nlp.initialize() and train it, or make one: python -m spacy sbert distill-static."
             )
         return cast(Floats2d, self.get_param("E"))
 

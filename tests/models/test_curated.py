@@ -226,10 +226,8 @@ def test_nothing_to_hear(make_nlp):
         ValueError, match=r"(?s)left object on the Doc.*expected the output of the 'transformer' or 'cur"
     ):
         nlp.get_pipe("sbert")(doc)
-    sbert = nlp.get_pipe("sbert")
-    for settings in ({"prompt": "query: "}, {"prompt_name": "query"}):
-        with pytest.raises(ValueError, match="and a curated_transformer read them as they are"):
-            sbert.encode(["a"], **settings)
+    with pytest.raises(ValueError, match="and a curated_transformer read them as they are"):
+        nlp.get_pipe("sbert").encode(["a"], prompt="query: ")
     refused(spacy.blank("en"), "no 'curated_transformer'", **{"@architectures": SHARED})
     refused(
         spacy.blank("en"),

@@ -95,16 +95,6 @@ def test_the_first_step_by_hand():
     assert optimizer.mom2[1, "w"] == pytest.approx(numpy.array([0.00025, 0.0000625]), rel=1e-4)  # 1 - 0.999 in float32
 
 
-def test_moments_are_the_arrays_of_the_optimizer():
-    optimizer, parameters = make_adam(), make_parameters()
-    update_fused(optimizer, with_gradient(parameters, 0))
-    moments = {**optimizer.mom1}
-    before = {key: moment.copy() for key, moment in moments.items()}
-    assert {key[1]: moment.shape for key, moment in moments.items()} == {"matrix": (301 * 67,), "bias": (67,)}
-    update_fused(optimizer, with_gradient(parameters, 2))
-    assert all(optimizer.mom1[key] is moments[key] and (moments[key] != before[key]).any() for key in moments)
-
-
 @pytest.mark.parametrize(
     "optimizer",
     [

@@ -113,15 +113,6 @@ def cosine(given, expected):
     return float(torch.cosine_similarity(flat, others, dim=0))
 
 
-def test_frozen_parts_have_no_gradient(make_model):
-    model = make_model(0.0)
-    frozen = [name for name, _ in model.named_parameters() if "embeddings" in name or "relative" in name]
-    for name in frozen:
-        model.get_parameter(name).requires_grad_(False)
-    _, found = ours(model, LENGTHS)
-    assert found and not found.keys() & set(frozen)
-
-
 def test_products_are_of_few_shapes(make_model, monkeypatch):
     """Each new one costs memory for good, see passes."""
     model, seen = make_model(0.0), set()

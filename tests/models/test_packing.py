@@ -5,7 +5,6 @@ import math
 import numpy
 import pytest
 
-from spacy_sbert.models.engine.packed_bert import _places_for
 from spacy_sbert.models.engine.packing import PLACES_APART, WIDTHS_APART, pack, packed_batches
 
 
@@ -84,10 +83,6 @@ def test_threads_get_passes_of_one_size(n_threads, expected):
     passes = packed_batches(lengths, numpy.arange(100), 2048, at_a_time=n_threads)
     assert [one.shape for one in passes] == [(n_rows, 64) for n_rows in expected]
     assert sorted(numpy.concatenate([one.windows for one in passes]).tolist()) == list(range(100))
-
-
-def test_places_come_in_few_numbers():
-    assert [_places_for(n) for n in (1, 16, 17, 24, 64, 65, 120, 128)] == [16, 16, 32, 32, 64, 128, 128, 128]
 
 
 def test_passes_of_many_batches_are_of_few_shapes():

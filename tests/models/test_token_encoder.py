@@ -178,6 +178,11 @@ def test_nothing_to_hear(make_nlp):
     with pytest.raises(ValueError, match=r"gave vectors of 5 numbers.*listens for 16: set the width"):
         nlp.get_pipe("sbert")(doc)
     assert nlp.get_pipe("sbert")(Doc(nlp.vocab)).vector.shape == (16,)
+    for settings in ({"prompt": "query: "}, {"prompt_name": "query"}):
+        with pytest.raises(ValueError, match=r"Cannot put the prompt 'query.*token-to-vector"):
+            nlp.get_pipe("sbert").encode(["a"], **settings)
+        with pytest.raises(ValueError, match=r"Cannot put the prompt 'query.*token-to-vector"):
+            nlp("a", component_cfg={"sbert": settings})
 
 
 def test_no_tok2vec_before_the_pipe():
@@ -188,16 +193,6 @@ def test_no_tok2vec_before_the_pipe():
     nlp.add_pipe("tok2vec", first=True)
     with pytest.raises(ValueError, match=r"listens for vectors of 16 numbers.*'tok2vec' makes 96: set width = 96"):
         nlp.initialize()
-
-
-@pytest.mark.parametrize("encoder", TOKENS)
-def test_prompts_are_refused(make_nlp, encoder):
-    nlp = make_nlp(encoder)
-    for settings in ({"prompt": "query: "}, {"prompt_name": "query"}):
-        with pytest.raises(ValueError, match=r"Cannot put the prompt 'query.*token-to-vector"):
-            nlp.get_pipe("sbert").encode(["a"], **settings)
-        with pytest.raises(ValueError, match=r"Cannot put the prompt 'query.*token-to-vector"):
-            nlp("a", component_cfg={"sbert": settings})
 
 
 def test_ragged_output():

@@ -208,9 +208,6 @@ def test_prompts_and_widths_are_refused(folder):
     with pytest.raises(ValueError, match=r"set width = 6"):
         load(folder, width=7)("a")
     nlp = load(folder)
-    for settings in ({"prompt": "query: "}, {"prompt_name": "query"}):
-        with pytest.raises(ValueError, match="a table of wordpieces"):
-            nlp.get_pipe("sbert").encode(["a"], **settings)
     with pytest.raises(ValueError, match="a table of wordpieces"):
         nlp.get_pipe("sbert").predict([nlp.make_doc("a")], prompt="query: ")
 

@@ -88,9 +88,7 @@ def activation_of(model: Network) -> str:
 def position_ids(padding: int | None, ids: torch.Tensor, columns: torch.Tensor, windows: torch.Tensor) -> torch.Tensor:
     """Return positions: columns, or those of RoBERTa and MPNet, from padding + 1 on, which leave out spelled padding.
 
-    padding: `padding_idx` of the embeddings, the id of padding and its position; None for columns.
-    ids, columns, windows: int64 (rows, width), see PackedBert.
-    RETURNS (int64 (rows, width)).
+    padding: `padding_idx` of the embeddings, or None. ids, columns, windows: int64 (rows, width), see PackedBert.
     """
     if padding is None:
         return columns
@@ -109,8 +107,7 @@ def distance_bias(model: Network) -> torch.Tensor | None:
 def attention_bias(windows: torch.Tensor, by_distance: torch.Tensor | None, dtype: torch.dtype) -> torch.Tensor:
     """Return what is added to the attention scores: minus infinity between windows, and within them by distance.
 
-    windows: int64 (rows, width), the number of the window that a place belongs to; -1 for padding.
-    by_distance: see distance_bias.
+    windows: int64 (rows, width), see PackedBert; by_distance: see distance_bias.
     RETURNS (dtype (rows, heads or 1, width, width)).
     SOURCE: Raffel et al. 2020, Exploring the Limits of Transfer Learning, section 2.1; in MPNet: Song et al. 2020.
     """
@@ -149,9 +146,8 @@ def is_packable(model: Network) -> bool:
 
 
 class PackedBert:
-    """The last hidden states of a BERT-like encoder, from the weights as they are now.
+    """The last hidden states of a BERT-like encoder, from the weights of a model as they are now; see is_packable.
 
-    model: of Hugging Face, see is_packable; on whatever device.
     dtype (torch.dtype): of the arithmetic; the sums of embeddings and what is returned are float32.
     products (list[dict[str, Linear]]): of each layer, by the names of LINEARS; None for those of the model.
     """
@@ -202,10 +198,8 @@ class PackedBert:
     ) -> torch.Tensor:
         """Encode rows.
 
-        ids: int64 (rows, width), wordpieces.
-        columns: int64 (rows, width), the place of each in its window, from 0.
-        types: int64 (rows, width), token types; None for 0.
-        windows: int64 (rows, width), the number of the window that a place belongs to; -1 for padding.
+        ids: int64 (rows, width), wordpieces. columns: the place of each in its window, from 0. types: token types, None
+            for 0. windows: the number of the window that a place belongs to, -1 for padding; all of the same shape.
         n_used (int): the places up to the last of a window; None for all.
         RETURNS (dtype (n_used, hidden), or some more): the states; those of padding mean nothing.
         """
@@ -271,8 +265,7 @@ def _attention(heads: torch.Tensor, added_scores: torch.Tensor) -> torch.Tensor:
     In bfloat16 on a CPU without AMX as products of their own for a few rows at a time: PyTorch's fused kernel takes a
     quarter more time there. Scores are then rounded to bfloat16 before the softmax.
 
-    heads: (places, 3, heads, size), queries, keys and values; places are those of rows, one row after another, maybe
-        without the last of them, which mean nothing, or with more behind them.
+    heads: (places, 3, heads, size), queries, keys and values, row after row, maybe without the last or with more.
     added_scores: (rows, 1 or heads, width, width), of the same dtype: -inf where a place does not attend to another.
     RETURNS ((places, heads * size)): what each place attends to; 0 behind the rows.
     SOURCE: Vaswani et al. 2017, section 3.2.

@@ -34,8 +34,7 @@ def pack(lengths: numpy.ndarray, *, one_width: bool = False) -> _Packing:
     A window that fits nowhere opens a row of 64 or of 128, whichever costs less in all; one that is longer has a row of
     its own, since attention costs more the wider a row is.
 
-    lengths (int64 (n,)): the wordpieces in each window.
-    one_width (bool): whether all rows must be as wide as the longest window, for those that are encoded as one batch.
+    lengths (int64 (n,)): the wordpieces in each window. one_width (bool): whether rows are as wide as the longest.
     SOURCE: Johnson 1973, Near-Optimal Bin Packing Algorithms (best fit decreasing); packing of sequences with a
         block-diagonal mask as in Krell et al. 2021, Efficient Sequence Packing without Cross-contamination, section 3.
     """
@@ -78,26 +77,17 @@ def _pack(lengths: numpy.ndarray, narrowest: int) -> _Packing:
 
 
 def ragged_arange(starts: numpy.ndarray, lengths: numpy.ndarray) -> numpy.ndarray:
-    """start, start + 1, ... of each stretch, one stretch after another.
-
-    starts, lengths: int64 (n,).
-    RETURNS (int64 (sum of lengths,)).
-    """
+    """start, start + 1, ... of each stretch, one after another: int64 (sum of lengths,)."""
     return numpy.arange(lengths.sum()) + numpy.repeat(starts - (numpy.cumsum(lengths) - lengths), lengths)
 
 
 @dataclass
 class Batch:
-    """A forward pass: rows of similar width.
+    """A forward pass: rows of similar width."""
 
-    windows: int64 (k,), those in it.
-    starts: int64 (k,), where each begins in the flattened rows.
-    shape: rows and width.
-    """
-
-    windows: numpy.ndarray
-    starts: numpy.ndarray
-    shape: tuple[int, int]
+    windows: numpy.ndarray  # int64 (k,), those in it
+    starts: numpy.ndarray  # int64 (k,), where each begins in the flattened rows
+    shape: tuple[int, int]  # rows and width
 
 
 def packed_batches(lengths: numpy.ndarray, windows: numpy.ndarray, budget: int, *, at_a_time: int = 1) -> list[Batch]:

@@ -51,9 +51,7 @@ def autocast(device: torch.device, precision: str) -> AbstractContextManager:
 
 
 def plain_forward(model: Network, wordpieces: TokenizedBatch, *, precision: str) -> _Forward:
-    """Encode windows and keep what their backward pass needs.
-
-    They are packed if is_packable is true; else on a CPU those of similar length are encoded together.
+    """Encode windows and keep what their backward pass needs: packed, or on a CPU with others of similar length.
 
     precision (str): "float32", "bfloat16" or "float16".
     RETURNS (list[TokenEmbeddings], Callable): float32; the callback takes the gradients of their values and adds to
@@ -76,8 +74,7 @@ def cached_forward(model: Network, wordpieces: TokenizedBatch, *, precision: str
     The first pass keeps nothing but the states. The callback runs each mini-batch again, with the same dropout, and
     takes the gradient back before the next one: the gradient is that of the whole batch at once.
 
-    mini_batch_size (int): the windows in a mini-batch.
-    The others, and what is returned: see plain_forward.
+    mini_batch_size (int): the windows in a mini-batch. The others, and what is returned: see plain_forward.
     SOURCE: Gao et al. 2021, Scaling Deep Contrastive Learning Batch Size under Memory Limited Setup, section 3.2.
     """
     groups = _by_length(wordpieces, mini_batch_size)
@@ -268,9 +265,7 @@ _Parameters = Mapping[KeyT, torch.nn.Parameter]
 def can_fuse(optimizer: object, parameters: _Parameters) -> bool:
     """Return whether update_fused does what the optimizer would: it is Adam without averages, of float32 on a CPU.
 
-    optimizer (Optimizer): or whatever else is called with key, weights and gradient.
     parameters (dict): by the optimizer's key; all have a gradient.
-    RETURNS (bool): False for RAdam, averages, gradient descent (b1 or b2 is 0), or anything that is not Thinc's own.
     """
     if type(optimizer) is not Optimizer or optimizer.use_radam or optimizer.averages is not None:
         return False  # a subclass may do otherwise
@@ -288,8 +283,7 @@ def update_fused(optimizer: Optimizer, parameters: _Parameters) -> None:
 
     The moments m, v and the step t of each parameter are kept in the optimizer, which may go on alone at any step.
 
-    optimizer (Optimizer): with the settings of this step; see can_fuse.
-    parameters (dict): float32, by the optimizer's key. Their gradients g are changed too: zero them.
+    parameters (dict): see can_fuse. Their gradients g are changed too: zero them.
     SOURCE: Kingma and Ba 2015, Adam: A Method for Stochastic Optimization, the last lines of section 2;
         thinc.optimizers.Optimizer, thinc.backends.numpy_ops.
     """
