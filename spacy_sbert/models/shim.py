@@ -270,8 +270,8 @@ class TransformerShim(PyTorchShim):
             self._make_updates()
 
     def _make_updates(self) -> None:
-        """Make the updates that waited."""
-        while self._deferred:
+        """Make the updates that waited, unless another thread still does what they wait for."""
+        while self._deferred and not self.use.is_trained_elsewhere:
             with self.use.changing():
                 self._update(self._deferred.pop(0))
 

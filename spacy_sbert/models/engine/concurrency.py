@@ -100,10 +100,18 @@ class EncoderUse:
         """The step that awaits its gradient."""
         return None if self._step is None else self._step()
 
+    @property
+    def is_trained_elsewhere(self) -> bool:
+        return bool(_others(self._trainers))
+
     def check_trainer(self) -> None:
         """Raise a TrainedElsewhereError if another thread trains the encoder."""
+        _refuse(self._trainers)
+
+    @property
+    def _trainers(self) -> list[threading.Thread]:
         step = self.step
-        _refuse([*self._changing] if step is None else [*self._changing, step.thread])
+        return [*self._changing] if step is None else [*self._changing, step.thread]
 
 
 def _refuse(trainers: list[threading.Thread]) -> None:
