@@ -13,7 +13,6 @@ from thinc.util import get_array_module
 from ..errors import Errors
 from ..similarity import scaled_norms
 from ..validation import Width, check_weights, validated
-from .private_attributes import forward_settings
 
 Array: TypeAlias = Any  # of NumPy or CuPy
 _Layer = Model[Floats2d, Floats2d]
@@ -113,11 +112,6 @@ def Dense(nI: Width, nO: Width, activation: str = "tanh", bias: bool = True) -> 
         dims={"nI": nI, "nO": nO},
         params={"W": None, "b": None} if bias else {"W": None},
     )
-
-
-def activation_of(layer: _Layer) -> str:
-    """Return the activation of a dense layer."""
-    return str(forward_settings(layer)["activation"])
 
 
 def _dense(

@@ -38,8 +38,8 @@ def read_static(folder: Path, settings: SentenceTransformersConfig) -> tuple[str
     prompt = settings.prompts.get(settings.default_prompt_name, settings.default_prompt_name)
     if prompt:
         raise ValueError(
-            f"The static encoder {settings.name} puts the prompt '{prompt}' before every text, and a table of "
-            "wordpieces takes none: set default_prompt_name to null in config_sentence_transformers.json."
+            f"The static encoder {settings.name} puts the prompt '{prompt}' before every text by default, and a table "
+            "takes none: set default_prompt_name to null in config_sentence_transformers.json."
         )
     for name in (TOKENIZER_FILE, WEIGHTS_FILE):
         if not (folder / name).is_file():
