@@ -57,7 +57,8 @@ def read_static(folder: Path, settings: SentenceTransformersConfig) -> tuple[str
         shapes = {name: array.shape for name, array in arrays.items()}
         raise ValueError(
             f"The file model.safetensors in {folder} holds {shapes}: expected one table of finite numbers, "
-            f"embedding.weight or embeddings, of ({n_ids}, width). Download the encoder again."
+            f"embedding.weight or embeddings, of ({n_ids}, width). Download the encoder again; one that is "
+            "quantized by its vocabulary must be made without that."
         )
     return without_special_tokens(tokenizer.to_str()), table
 
