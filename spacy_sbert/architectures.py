@@ -17,8 +17,7 @@ from thinc.types import Floats2d, Ragged
 from .models.pooling import SentencePooling
 from .models.private_attributes import is_a, is_installed
 from .models.sbert_config import TransformerConfig
-from .models.sentence_encoder import SentenceEncoder, listening_encoder
-from .models.sentence_encoder import sentence_encoder as build_encoder
+from .models.sentence_encoder import SentenceEncoder
 from .models.tokenization import Prompts
 from .models.transformer import SpanTransformer
 from .validation import Name, NonNegative, NonNegativeFloat, Width, WidthOrOff, validated
@@ -100,7 +99,7 @@ def sentence_encoder(
         )
     own = Prompts(prompts, default_prompt_name, include_prompt)
     transformer = SpanTransformer(name, get_spans, options, max_batch_items=max_batch_items, prompts=own)
-    return build_encoder(transformer, _pooling(pooling, normalize, dense, truncate_dim))
+    return SentenceEncoder(transformer, _pooling(pooling, normalize, dense, truncate_dim))
 
 
 @registry.architectures("spacy-sbert.SharedSentenceEncoder.v1")
@@ -137,7 +136,7 @@ def shared_sentence_encoder(
         source: Model = chain(tok2vec, split_trf_batch())
     else:
         source = with_own_listener(tok2vec)
-    return listening_encoder(source, _pooling(pooling, normalize, dense, truncate_dim), get_spans)
+    return SentenceEncoder(source, _pooling(pooling, normalize, dense, truncate_dim), get_spans)
 
 
 @registry.architectures("spacy-sbert.Tok2VecSentenceEncoder.v1")
@@ -165,7 +164,7 @@ def tok2vec_sentence_encoder(
     """
     from .models.listener import Tok2VecEncoder
 
-    return build_encoder(Tok2VecEncoder(tok2vec, get_spans), _pooling(pooling, normalize, dense, truncate_dim))
+    return SentenceEncoder(Tok2VecEncoder(tok2vec, get_spans), _pooling(pooling, normalize, dense, truncate_dim))
 
 
 @registry.architectures("spacy-sbert.StaticSentenceEncoder.v1")
@@ -195,7 +194,7 @@ def static_sentence_encoder(
     """
     from .models.static_embedding import StaticEmbedding
 
-    return build_encoder(StaticEmbedding(name, width, get_spans), _pooling(pooling, normalize, dense, truncate_dim))
+    return SentenceEncoder(StaticEmbedding(name, width, get_spans), _pooling(pooling, normalize, dense, truncate_dim))
 
 
 @registry.architectures("spacy-sbert.SentenceListener.v1")

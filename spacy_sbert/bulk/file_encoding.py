@@ -18,14 +18,7 @@ from ..files.tables import TextColumns, read_text_rows
 from ..files.text_lines import check_texts
 from ..models.encoded_docs import TruncationCounter
 from ..models.fingerprint import precision_of
-from ..models.text_encoders import (
-    TextEncoder,
-    TransformerTextEncoder,
-    check_gpus,
-    device_name,
-    encode_windows,
-    texts_budget,
-)
+from ..models.text_encoders import TextEncoder, TransformerTextEncoder, check_gpus, encode_windows
 from ..pipeline.sbert import SentenceBert
 from ..progress import progress_bar
 from ..validation import NonNegative, Positive, Processes, Width, check_fields, validated
@@ -86,12 +79,12 @@ class Encoding:
         return {
             **asdict(self),
             "output": suffix,
-            "max_batch_items": texts_budget(encoder, self.max_batch_items, gpu_ids),
+            "max_batch_items": encoder.budget(self.max_batch_items, gpu_ids),
             "encoder": encoder.name,
             ENCODER_DIGEST: encoder.digest(),
             "width": encoder.width,
             "precision": precision,
-            "device": device_name(encoder, gpu_ids),
+            "device": encoder.device_name(gpu_ids),
             **{package: version for package, version in versions().items() if package in _PACKAGES},
         }
 
@@ -341,7 +334,7 @@ def encode_file(
         if not run.resume(made_of):
             width = encoder.encode(encoder.tokenize(["a"]))[0].shape[1]
             run.begin(made_of, width, progress=progress)
-        with _fixed_budget(encoder, texts_budget(encoder, max_batch_items, gpu_ids)):
+        with _fixed_budget(encoder, encoder.budget(max_batch_items, gpu_ids)):
             report = _encode(run, encoder, n_process, gpu_ids, progress)
         run.check_unchanged()
         run.assemble()

@@ -11,7 +11,6 @@ from spacy.util import get_installed_models
 from ..errors import Errors
 from ..models.resolve import nearest_name
 from ..models.sbert_config import Precision
-from ..models.text_encoders import set_precision
 from ..pipeline.listeners import is_encoder
 from ..pipeline.sbert import SentenceBert, find_sbert
 from ..validation import NonNegative, check
@@ -41,7 +40,7 @@ def load_pipe(
     nlp = _blank(name) if pipeline is None else load_pipeline(str(pipeline), name)
     pipe = find_pipe(nlp, name)
     if precision is not None:
-        set_precision(pipe.text_encoder(), precision, gpu_ids)
+        pipe.text_encoder().set_precision(precision, gpu_ids)
     return pipe
 
 

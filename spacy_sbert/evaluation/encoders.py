@@ -255,7 +255,7 @@ class _SmoothInverseFrequency(_StaticSource):
     def encode(self, texts: Sequence[str], fit_on: Sequence[str] = ()) -> numpy.ndarray:
         rows = self._means(texts, self.weights)
         corpus = rows if list(fit_on) == list(texts) else self._means(fit_on, self.weights)
-        u = first_component(corpus)
+        u = first_component(corpus.T @ corpus)
         return (rows - numpy.outer(rows @ u, u)).astype("float32")
 
 

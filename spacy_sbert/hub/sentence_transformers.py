@@ -19,8 +19,8 @@ from thinc.api import Model
 from ..errors import Errors, Warnings
 from ..files.atomic import atomic_folder
 from ..models import sbert_config
-from ..models.heads import activation_of
 from ..models.pooling import POOLING, SentencePooling
+from ..models.private_attributes import forward_settings
 from ..models.resolve import check_safetensors, resolve
 from ..models.sbert_config import REFERENCE, Precision
 from ..models.static_embedding import TABLE_NAMES, TOKENIZER_FILE, WEIGHTS_FILE, StaticEmbedding, read_static
@@ -139,7 +139,7 @@ def _write_dense(folder: Path, layer: Model) -> None:
         "in_features": layer.get_dim("nI"),
         "out_features": layer.get_dim("nO"),
         "bias": layer.has_param("b"),
-        "activation_function": _TORCH_NAMES[activation_of(layer)],
+        "activation_function": _TORCH_NAMES[str(forward_settings(layer)["activation"])],
     }
     _write_json(folder / "config.json", config)
     weights = {f"linear.{theirs}": key for theirs, key in (("weight", "W"), ("bias", "b")) if layer.has_param(key)}

@@ -15,7 +15,7 @@ from thinc.util import to_numpy
 
 from ..files.serialization import file_digest
 from ..files.text_lines import read_counts
-from ..models.word_layers import SMOOTHING, first_component_of, sif_weights, weighted_mean
+from ..models.word_layers import SMOOTHING, first_component, sif_weights, weighted_mean
 from ..pipeline import doc_vectors
 from ..validation import PositiveFloat, validated
 
@@ -190,7 +190,7 @@ class SmoothInverseFrequency:
         while block := list(islice(stream, _BLOCK)):
             rows = _weighted_means(block, self.weights).astype("float64")
             squares = squares + rows.T @ rows
-        self.component = first_component_of(squares) if squares.ndim else numpy.zeros(0)
+        self.component = first_component(squares) if squares.ndim else numpy.zeros(0)
 
     def __call__(self, spans: Sequence[Doc | Span]) -> numpy.ndarray:
         """Return the vectors, float32 (n, width). RAISES (ValueError): if not fitted, or without static vectors."""

@@ -21,35 +21,23 @@ ProgressCallback = Callable[[int], object]  # takes how many more texts are done
 
 @dataclass
 class WordpieceStates:
-    """The states of a Doc's wordpieces, without special tokens: for Tokens, and Spans that are no rows.
+    """The states of a Doc's wordpieces, without special tokens: for Tokens, and Spans that are no rows."""
 
-    states: float32 (wordpieces, width), in memory of their own. characters: int32 (wordpieces, 2), of each in the Doc.
-    """
-
-    states: numpy.ndarray
-    characters: numpy.ndarray
+    states: numpy.ndarray  # float32 (wordpieces, width), in memory of their own
+    characters: numpy.ndarray  # int32 (wordpieces, 2), of each in the Doc
 
 
 @dataclass
 class EncodedDoc:
-    """The rows of one Doc and their vectors.
+    """The rows of one Doc and their vectors."""
 
-    rows: in the order of the text.
-    vectors: float32 (rows, width) on the model's device; zero for a row without wordpieces.
-    pooling: see make_pooling.
-    normalize: whether the vectors have unit length.
-    wordpieces: for the vectors of other Spans and of Tokens; None in training and with token_vectors = false.
-    dense: whether a dense layer made the vectors of pooled ones.
-    text: of the first row; None if it is not known.
-    """
-
-    rows: SpanBatch
-    vectors: Floats2d
+    rows: SpanBatch  # in the order of the text
+    vectors: Floats2d  # float32 (rows, width) on the model's device; zero for a row without wordpieces
     pooling: str
-    normalize: bool
-    wordpieces: WordpieceStates | None
-    dense: bool = False
-    text: str | None = None
+    normalize: bool  # whether the vectors have unit length
+    wordpieces: WordpieceStates | None  # of other Spans and Tokens; None in training and with token_vectors = false
+    dense: bool = False  # whether a dense layer made the vectors of pooled ones
+    text: str | None = None  # of the first row; None if it is not known
 
     def __repr__(self) -> str:
         rows, width = self.vectors.shape
@@ -58,16 +46,11 @@ class EncodedDoc:
 
 @dataclass(frozen=True)
 class EncodeSettings:
-    """Settings of one call of `encode`, `predict` or the pipe, in place of those of the config.
+    """Settings of one call of `encode`, `predict` or the pipe; None for those of the config."""
 
-    prompt: what is put before each text, "" for nothing; None for the config's.
-    truncate_dim: how many dimensions of the vectors are kept; None for the config's.
-    token_vectors: whether to return what other Spans and Tokens need to have vectors.
-    """
-
-    prompt: str | None = None
-    truncate_dim: int | None = None
-    token_vectors: bool = True
+    prompt: str | None = None  # put before each text, "" for nothing
+    truncate_dim: int | None = None  # how many dimensions of the vectors are kept
+    token_vectors: bool = True  # whether to return what other Spans and Tokens need to have vectors
 
 
 DEFAULT_SETTINGS = EncodeSettings()

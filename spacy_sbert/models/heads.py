@@ -13,54 +13,50 @@ from thinc.util import get_array_module
 from ..errors import Errors
 from ..similarity import scaled_norms
 from ..validation import Width, check_weights, validated
-from .private_attributes import forward_settings
 
 Array: TypeAlias = Any  # of NumPy or CuPy
-GRADIENT_BITS = 8  # that dy has to spare: a gradient up to 2^8 does not overflow
+_Layer = Model[Floats2d, Floats2d]
+_GRADIENT_BITS = 8  # that dy has to spare: a gradient up to 2^8 does not overflow
 
 
-def unit_length() -> Model[Floats2d, Floats2d]:
-    """Scale each row to Euclidean length 1; a zero row stays zero and gets no gradient.
+def unit_length() -> _Layer:
+    """Scale each row to Euclidean length 1.
 
     y_r = x_r / ||x_r||,   dx_r = (dy_r - (dy_r . y_r) y_r) / ||x_r||
 
-    Nor does one get a gradient that is so short that 1 / ||x_r|| is hardly a number of its dtype.
+    A zero row stays zero and gets no gradient, nor does one so short that 1 / ||x_r|| is hardly a number of its dtype.
 
     Input and output: float (rows, width).
     """
     return Model("unit_length", _normalize)
 
 
-def _normalize(model: Model[Floats2d, Floats2d], X: Floats2d, is_train: bool) -> tuple[Floats2d, Callable]:
+def _normalize(model: _Layer, X: Floats2d, is_train: bool) -> tuple[Floats2d, Callable]:
     xp = get_array_module(X)
     scaled, norms, exponents = scaled_norms(X)
     inverse = xp.where(norms > 0, 1 / xp.where(norms > 0, norms, xp.ones_like(norms)), xp.zeros_like(norms))
     Y = scaled * inverse
 
     def backprop(dY: Floats2d) -> Floats2d:
-        has_gradient = exponents > GRADIENT_BITS - numpy.finfo(inverse.dtype).maxexp
+        has_gradient = exponents > _GRADIENT_BITS - numpy.finfo(inverse.dtype).maxexp
         of_x = xp.ldexp(inverse * has_gradient, -exponents * has_gradient)
         return (dY - (dY * Y).sum(axis=1, keepdims=True) * Y) * of_x
 
     return Y, backprop
 
 
-def truncation(width: int) -> Model[Floats2d, Floats2d]:
+def truncation(width: int) -> _Layer:
     """Keep the first dimensions of each vector.
 
     y_r = x_r[:width]
 
-    width (int): of y.
     Input: x, float (rows, width of x). Output: y, float (rows, width).
-    RAISES (ValueError): if x is narrower.
     SOURCE: Kusupati et al. 2022, section 3.
     """
     return Model("truncation", partial(_truncate, width=width))
 
 
-def _truncate(
-    model: Model[Floats2d, Floats2d], X: Floats2d, is_train: bool, *, width: int
-) -> tuple[Floats2d, Callable]:
+def _truncate(model: _Layer, X: Floats2d, is_train: bool, *, width: int) -> tuple[Floats2d, Callable]:
     if X.shape[1] < width:
         raise ValueError(Errors.TRUNCATE_DIM.format(given=width, width=X.shape[1]))
 
@@ -73,18 +69,13 @@ def _truncate(
 
 
 def sigmoid(x: Array) -> Array:
-    """1 / (1 + exp(-x)), and exp(x), which is the same, where exp(-x) is beyond all numbers.
-
-    x (float array, NumPy or CuPy).
-    RETURNS (float array of the same shape, dtype and device): from 0 to 1, NaN for NaN.
-    """
+    """1 / (1 + exp(-x)), and exp(x), which is the same, where exp(-x) is beyond all numbers; of the dtype of x."""
     xp = get_array_module(x)
     lowest = 1 - float(numpy.log(numpy.finfo(x.dtype).max))
     ordinary = 1 / (1 + xp.exp(-xp.maximum(x, lowest)))
     return xp.where(x < lowest, xp.exp(xp.minimum(x, lowest)), ordinary)
 
 
-Vectors = Floats2d
 # From x to a(x), and from a(x) to a'(x).
 ACTIVATIONS: dict[str, tuple[Callable, Callable]] = {
     "identity": (lambda x: x, lambda y: get_array_module(y).ones_like(y)),
@@ -96,7 +87,7 @@ ACTIVATIONS: dict[str, tuple[Callable, Callable]] = {
 
 @registry.layers("spacy-sbert.Dense.v1")
 @validated
-def Dense(nI: Width, nO: Width, activation: str = "tanh", bias: bool = True) -> Model[Vectors, Vectors]:
+def Dense(nI: Width, nO: Width, activation: str = "tanh", bias: bool = True) -> _Layer:
     """Map pooled vectors to others, of another width or in another space.
 
     y = a(x W^T + b)
@@ -106,8 +97,7 @@ def Dense(nI: Width, nO: Width, activation: str = "tanh", bias: bool = True) -> 
     bias (bool): whether there is b.
     Input: x, float (rows, nI). Output: y, float (rows, nO).
     RETURNS (Model): of parameters W (nO, nI), drawn after Glorot unless loaded, and b (nO,), zeros unless loaded.
-    RAISES (ValueError): for an unknown activation, a width below 1, or weights that take more than 1 GB; in use, for x
-        of another width, and before there are weights.
+    RAISES (ValueError): for an unknown activation, or weights that take more than 1 GB; in use, for x of another width.
     SOURCE: the Dense module of sentence-transformers, whose weights it takes.
     """
     if activation not in ACTIVATIONS:
@@ -118,20 +108,15 @@ def Dense(nI: Width, nO: Width, activation: str = "tanh", bias: bool = True) -> 
     return Model(
         "dense",
         partial(_dense, activation=activation),
-        init=partial(init, bias=bias),
+        init=partial(_init, bias=bias),
         dims={"nI": nI, "nO": nO},
         params={"W": None, "b": None} if bias else {"W": None},
     )
 
 
-def activation_of(layer: Model[Vectors, Vectors]) -> str:
-    """Return the activation of a dense layer."""
-    return str(forward_settings(layer)["activation"])
-
-
 def _dense(
-    model: Model[Vectors, Vectors], X: Vectors, is_train: bool, *, activation: str
-) -> tuple[Vectors, Callable[[Vectors], Vectors]]:
+    model: _Layer, X: Floats2d, is_train: bool, *, activation: str
+) -> tuple[Floats2d, Callable[[Floats2d], Floats2d]]:
     if X.shape[1] != model.get_dim("nI"):
         raise ValueError(
             f"The dense layer takes vectors of width {model.get_dim('nI')}, but the pooled ones have width "
@@ -144,7 +129,7 @@ def _dense(
     activate, derivative = ACTIVATIONS[activation]
     Y = activate(X @ W.T if b is None else X @ W.T + b)
 
-    def backprop(dY: Vectors) -> Vectors:
+    def backprop(dY: Floats2d) -> Floats2d:
         d_linear = dY * derivative(Y)
         model.inc_grad("W", d_linear.T @ X)
         if b is not None:
@@ -154,7 +139,7 @@ def _dense(
     return Y, backprop
 
 
-def init(model: Model[Vectors, Vectors], X: Vectors | None = None, Y: Vectors | None = None, *, bias: bool) -> None:
+def _init(model: _Layer, X: Floats2d | None = None, Y: Floats2d | None = None, *, bias: bool) -> None:
     """Draw the weights, unless they are loaded: they belong to a trained encoder."""
     nO, nI = model.get_dim("nO"), model.get_dim("nI")
     if not model.has_param("W"):

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from importlib.metadata import version
 from typing import Any, TypeAlias, cast
 
 import numpy
@@ -24,7 +23,6 @@ from .private_attributes import (
     STATE,
     UPSTREAM_NAME,
     is_a,
-    is_curated,
     is_replaced,
     upstream_name,
 )
@@ -36,43 +34,21 @@ TransformerOutput: TypeAlias = list[Any]
 
 
 class _ListenerState:
-    """Where a `curated_transformer` leaves its output for a listener in training; a copy is empty.
-
-    outputs: with last_hidden_layer_states, a Ragged of float (wordpieces, width) for each Doc.
-    """
+    """Where a `curated_transformer` leaves its output for a listener in training; a copy is empty."""
 
     batch_id: int | None = None
-    outputs: Any = None
-    backprop: Callable[..., object] | None = None
+    outputs: Any = None  # with last_hidden_layer_states, a Ragged of float (wordpieces, width) for each Doc
+    backprop: Any = None
 
     def backprop_last_layer(self, d_pieces: list[Ragged]) -> object:
-        """Return the gradient of the last layer to the transformer.
-
-        RAISES (RuntimeError): if spacy-curated-transformers cannot train with the installed NumPy: version 0.3.1 makes
-            a float of an array of shape (1,), which NumPy 2.4 and later refuse.
-        """
-        try:
-            return cast(Callable, self.backprop)([[d_doc] for d_doc in d_pieces], outputs_to_backprop=(-1,))
-        except TypeError as error:
-            if "converted to Python scalars" not in str(error):
-                raise
-            raise RuntimeError(
-                f"spacy-curated-transformers {version('spacy-curated-transformers')} cannot train with NumPy "
-                f'{numpy.__version__}. Install an older one: pip install "numpy<2.4".'
-            ) from error
+        return self.backprop([[d_doc] for d_doc in d_pieces], outputs_to_backprop=(-1,))
 
     def __reduce__(self) -> tuple[type, tuple]:
         return _ListenerState, ()
 
 
 class SentenceListener(ConfiguredModel, Model):
-    """A listener to the transformer before its pipe, of spacy-transformers or spacy-curated-transformers.
-
-    Where the transformer left no output, it raises an error.
-
-    upstream_name (str): the name of the transformer component, "*" for any.
-    grad_factor (float): factor on the gradient that goes upstream; 0 keeps the transformer as it is.
-    """
+    """A listener to the transformer before its pipe, of spacy-transformers or spacy-curated-transformers."""
 
     name = "sentence-listener"
 
@@ -82,8 +58,8 @@ class SentenceListener(ConfiguredModel, Model):
         Model.__init__(self, self.name, _listen, dims={"nO": None}, attrs=attrs)
         self.upstream_name = upstream_name
         self._batch_id: int | None = None
-        self._outputs: TransformerOutput | None = None
-        self._backprop: Callable | None = None
+        self._outputs: Any = None
+        self._backprop: Any = None
         self.transformer: Model | None = None  # the transformer's model, once the pipeline is known
         self.grad_factor = grad_factor  # no attr: those are saved, and would replace that of the config when loaded
         prepare_forks()
@@ -102,33 +78,29 @@ class SentenceListener(ConfiguredModel, Model):
         self.attrs[STATE] = _ListenerState()
         self._batch_id, self._outputs, self._backprop = batch_id, outputs, backprop
 
-    def has_received(self) -> bool:
-        """Return whether there is the output of a transformer that was not used yet."""
-        state: _ListenerState = self.attrs[STATE]
-        if state.outputs is not None:
-            self.receive(state.batch_id, state.outputs.last_hidden_layer_states, state.backprop_last_layer)
-        return self._batch_id is not None
-
-    def received(self, docs: list[Doc]) -> tuple[TransformerOutput, Callable]:
-        """Return the output of a transformer for Docs, and what takes its gradient.
+    def received(self, docs: list[Doc]) -> tuple[TransformerOutput, Callable] | None:
+        """Return the output of a transformer that was not used yet, and what takes its gradient; None if there is none.
 
         RAISES (ValueError): if it is that of other Docs.
         """
-        if self._batch_id != self.get_batch_id(docs):
+        state: _ListenerState = self.attrs[STATE]
+        if state.outputs is not None:
+            self.receive(state.batch_id, state.outputs.last_hidden_layer_states, state.backprop_last_layer)
+        if self._batch_id is not None and self._batch_id != self.get_batch_id(docs):
             raise ValueError(
                 f"The transformer (upstream = '{self.upstream_name}') gave the output of another batch of Docs. Put "
                 "it directly into the pipeline that is trained, before the sentence encoder."
             )
-        return cast(TransformerOutput, self._outputs), cast(Callable, self._backprop)
+        return None if self._batch_id is None else (self._outputs, self._backprop)
 
 
 def _listen(model: Model, docs: list[Doc], is_train: bool) -> tuple[TransformerOutput, Callable]:
     listener = cast(SentenceListener, model)
-    if not listener.has_received() or (not is_train and listener.attrs[READS_DOCS]):
-        # No gradient: the transformer is frozen, or in use.
+    received = listener.received(docs) if is_train or not listener.attrs[READS_DOCS] else None
+    if received is None:  # no gradient: the transformer is frozen, or in use
         outputs = [data if is_a(data := _output_of(doc), "TransformerData") else _pieces_of(doc) for doc in docs]
         return outputs, lambda d_outputs: []
-    outputs, upstream = listener.received(docs)
+    outputs, upstream = received
 
     def backprop(d_outputs: TransformerOutput) -> object:
         for d_doc in d_outputs:
@@ -151,42 +123,22 @@ def _output_of(doc: Doc) -> object:
     if data is None:
         raise ValueError(
             f"The shared transformer has not processed this Doc ('{doc.text[:50]}'): it is disabled, excluded, or "
-            "comes after the 'sbert' pipe. Enable it "
-            '(nlp.enable_pipe("transformer")), put it first, and while training with a frozen transformer list '
-            "it in [training.annotating_components]."
+            "comes after the 'sbert' pipe. Enable it, put it first, and if it is frozen in training list it in "
+            "[training.annotating_components]."
         )
     return data
 
 
 def _pieces_of(doc: Doc) -> Ragged:
-    """Return the wordpieces of a Doc from the last layer, float (wordpieces, width), grouped by token.
-
-    RAISES (ValueError): if there are none.
-    """
+    """Return the wordpieces of a Doc from the last layer, float (wordpieces, width), grouped by token."""
     data = _output_of(doc)
     pieces = getattr(data, "last_hidden_layer_state", None)
     if pieces is None:
         raise ValueError(
             f"The transformer left {type(data).__name__} on the Doc '{doc.text[:50]}' (doc._.trf_data): expected the "
-            "output of the 'transformer' or 'curated_transformer' that the encoder listens to. Put no component that "
-            "replaces it between them."
+            "output of the 'transformer' or 'curated_transformer' that the encoder listens to."
         )
     return pieces
-
-
-def annotate(model: Model, docs: list[Doc]) -> None:
-    """Leave on Docs what the component of this model, a `tok2vec` or a `curated_transformer`, does."""
-    if not is_curated(model):
-        for doc, states in zip(docs, model.predict(docs), strict=True):
-            doc.tensor = states
-        return
-    from spacy_curated_transformers.models.output import DocTransformerOutput  # noqa: PLC0415 (an optional extra)
-
-    if not Doc.has_extension("trf_data"):  # in a process that has no such component
-        Doc.set_extension("trf_data", default=None)
-    predicted = model.predict(docs)
-    for doc, outputs in zip(docs, predicted.all_outputs, strict=True):
-        doc._.trf_data = DocTransformerOutput(all_outputs=outputs, last_layer_only=predicted.last_layer_only)
 
 
 def read_pieces(
@@ -197,12 +149,9 @@ def read_pieces(
     *,
     with_pieces: bool,
 ) -> EncodedSpans:
-    """Return the rows of Docs in wordpieces that were encoded in the context of the whole Doc.
+    """Return the rows of Docs in wordpieces that were encoded in the context of the whole Doc, without special tokens.
 
-    There are no special tokens among them, nor any of white space.
-
-    spans: the rows of each Doc, in the order of the text. pieces: the wordpieces of each Doc. backprop: takes their
-        gradient. with_pieces (bool): whether to record the characters of the wordpieces: those of their tokens.
+    pieces: the wordpieces of each Doc. backprop: takes their gradient. The others: see read_tokens.
     """
     xp = get_array_module(pieces[0].data)
     values = xp.concatenate([of_doc.dataXd for of_doc in pieces])
@@ -226,11 +175,8 @@ def read_pieces(
 
 
 def with_own_listener(model: Model) -> Model:
-    """Replace the listener of spacy-curated-transformers in a model by a SentenceListener.
+    """Replace the listener of spacy-curated-transformers in a model by a SentenceListener, which pools no tokens.
 
-    Its pooling of wordpieces to tokens is left out: a sentence is pooled from wordpieces.
-
-    model (Model): a listener, or what holds one in it.
     RAISES (ValueError): for a listener to more layers than the last.
     """
     for node in list(model.walk()):
@@ -239,8 +185,7 @@ def with_own_listener(model: Model) -> Model:
         if node.attrs[ALL_LAYERS]:
             raise ValueError(
                 f"Cannot pool wordpieces with the listener '{node.name}', which hears all layers of a "
-                "'curated_transformer': expected spacy-sbert.SentenceListener.v1 or "
-                "spacy-curated-transformers.LastTransformerLayerListener.v1. To pool tokens instead, use "
+                "'curated_transformer': expected spacy-sbert.SentenceListener.v1. To pool tokens, use "
                 "spacy-sbert.Tok2VecSentenceEncoder.v1."
             )
         own = SentenceListener(node.attrs[UPSTREAM_NAME], node.attrs["grad_factor"])
@@ -256,29 +201,24 @@ def with_own_listener(model: Model) -> Model:
 
 # Tokens
 
-_Tokens = tuple[Array, Callable[[Array], object]]  # float (tokens, width), and what takes their gradient
 _FEATURES = [NORM, LEMMA, TAG, POS, MORPH]  # what models embed of a token beside its text
 
 
 class Tok2VecEncoder(ConfiguredModel[list[Doc], list[Floats2d]]):
     """Encode the rows of Docs token by token; white space is left out.
 
-    A model of its own reads each row as a Doc of its own, without white space. A listener reads whole Docs: rows are
-    slices in context.
+    A model of its own reads each row as a Doc of its own. A listener reads whole Docs: rows are slices in context.
 
     tok2vec (Model): from Docs to the vectors of their tokens, its own or a listener; a Ragged of them will do.
     get_spans (Callable): from Docs to the Spans that are its rows.
-    RAISES (ValueError): for a listener that gives several vectors a token.
     """
 
     def __init__(self, tok2vec: Model[list[Doc], list[Floats2d]], get_spans: SpanGetter):
         for node in tok2vec.walk():
             if SENTINEL in node.attrs and "layers" in node.attrs:
                 raise ValueError(
-                    f"Cannot pool tokens with the listener '{node.name}', which gives a vector of each layer: "
-                    "expected spacy-curated-transformers.LastTransformerLayerListener.v1 or "
-                    "spacy-curated-transformers.ScalarWeightingListener.v1 as tok2vec of "
-                    "spacy-sbert.Tok2VecSentenceEncoder.v1."
+                    f"Cannot pool tokens with the listener '{node.name}', which gives a vector of each layer: expected "
+                    "LastTransformerLayerListener.v1 or ScalarWeightingListener.v1 of spacy-curated-transformers."
                 )
         super().__init__("token_encoder", _forward, init=_init, layers=[tok2vec], dims={"nO": None})
         self.attrs["get_spans"] = get_spans
@@ -292,11 +232,7 @@ class Tok2VecEncoder(ConfiguredModel[list[Doc], list[Floats2d]]):
 
     @contextmanager
     def read(self, docs: list[Doc], *, prompt: str | None, with_pieces: bool, is_train: bool) -> Iterator[EncodedSpans]:
-        """Yield the rows of Docs, and the states of their tokens.
-
-        prompt (str): refused, unless it is empty. with_pieces (bool): whether to record the characters of the tokens.
-        is_train (bool): whether a gradient will come.
-        """
+        """Yield the rows of Docs, and the states of their tokens; with_pieces: whether to record their characters."""
         if prompt:
             raise ValueError(Errors.TOKEN_PROMPT.format(prompt=prompt))
         spans = self.attrs["get_spans"](docs)
@@ -317,14 +253,17 @@ class Tok2VecEncoder(ConfiguredModel[list[Doc], list[Floats2d]]):
         windows = numpy.flatnonzero(batch.lengths)  # a row of white space has no states
         if self.listener is None:
             values, backprop = self._tokens_of([_row_doc(flat[row]) for row in windows], is_train)
+            batch.backprop = lambda d_values: backprop(d_values[0])
         else:
-            values, backprop = self._tokens_in_context(docs, places, is_train)
+            self._check_upstream(docs, is_train)
+            tokens, backprop_tokens = self._tokens_of(docs, is_train)
+            values, backprop_places = in_places(tokens, places)  # rows may overlap
+            batch.backprop = lambda d_values: backprop_tokens(backprop_places(d_values[0]))
         batch.states = [TokenEmbeddings(windows, batch.lengths[windows], values)]
-        batch.backprop = lambda d_values: backprop(d_values[0])
         return batch
 
-    def _tokens_of(self, docs: list[Doc], is_train: bool) -> _Tokens:
-        """Return the vectors of all Docs' tokens, one Doc after another."""
+    def _tokens_of(self, docs: list[Doc], is_train: bool) -> tuple[Array, Callable[[Array], object]]:
+        """Return the vectors of all Docs' tokens, float (tokens, width), and what takes their gradient."""
         if not docs:
             return self.ops.alloc2f(0, self.get_dim("nO")), lambda d_tokens: docs
         vectors, backprop = self.layers[0](docs, is_train)
@@ -333,34 +272,22 @@ class Tok2VecEncoder(ConfiguredModel[list[Doc], list[Floats2d]]):
         borders = borders_of(map(len, vectors))[1:-1]
         return self.ops.xp.concatenate(vectors), lambda d_tokens: backprop(self.ops.xp.split(d_tokens, borders))
 
-    def _tokens_in_context(self, docs: list[Doc], places: numpy.ndarray, is_train: bool) -> _Tokens:
-        """Return the vectors of some of the tokens of all Docs, by the component upstream."""
-        self._check_upstream(docs, is_train)
-        tokens, backprop = self._tokens_of(docs, is_train)
-        values, backprop_places = in_places(tokens, places)  # rows may overlap
-        return values, lambda d_values: backprop(backprop_places(d_values))
-
     def _check_upstream(self, docs: list[Doc], is_train: bool) -> None:
-        """Check the output of the component: other packages' listeners make up zeros, or fail, without it.
-
-        RAISES (ValueError): if there are no states, or they are of another width.
-        """
+        """Check that the component gave states of the right width: other packages' listeners make up zeros, or fail."""
         for node in self.walk():
             if isinstance(node, Tok2VecListener) and not is_train:
                 for doc in filter(len, docs):
                     if not doc.tensor.size:
                         raise ValueError(
-                            f"The Doc '{doc.text[:50]}' carries no output of a 'tok2vec' component (doc.tensor "
-                            "is empty), to which the sentence encoder listens. Process it with the whole "
-                            "pipeline: nlp(text), with 'tok2vec' before the encoder and enabled."
+                            f"The Doc '{doc.text[:50]}' carries no output of a 'tok2vec' component (doc.tensor is "
+                            "empty). Process it with nlp(text), 'tok2vec' enabled and before the encoder."
                         )
                     _check_width(node, doc.tensor, "tok2vec", "spacy.Tok2VecListener.v1")
             elif SENTINEL in node.attrs and is_train and node.attrs[STATE].batch_id is None:
                 raise ValueError(
-                    "The listener of the sentence encoder got nothing from a 'curated_transformer' in training: it is "
-                    "disabled, or in training.frozen_components. To keep its weights set frozen = true in "
-                    "its own block, [components.transformer], and take it out of frozen_components, or use "
-                    "spacy-sbert.SharedSentenceEncoder.v1."
+                    "The sentence encoder got nothing from a 'curated_transformer' in training: it is disabled, or in "
+                    "training.frozen_components. To keep its weights set frozen = true in its own block, "
+                    "[components.transformer], or use spacy-sbert.SharedSentenceEncoder.v1."
                 )
             elif SENTINEL in node.attrs and not is_train:
                 for doc in docs:
@@ -386,13 +313,13 @@ def _row_doc(span: Span) -> Doc:
     return row.from_array(_FEATURES, cast(Ints2d, doc.to_array(_FEATURES)[[token.i for token in kept]]))
 
 
-def _copy_width(model: Tok2VecEncoder) -> None:
+def _copy_width(model: Model) -> None:
     """Set the width of the states once the tok2vec knows it."""
     if model.layers[0].has_dim("nO"):
         model.set_dim("nO", model.layers[0].get_dim("nO"))
 
 
-def _init(model: Tok2VecEncoder, X: list[Doc] | None = None, Y: object = None) -> None:
+def _init(model: Model, X: list[Doc] | None = None, Y: object = None) -> None:
     if not is_replaced(model.layers[0]):
         model.layers[0].initialize(X=X)
     _copy_width(model)

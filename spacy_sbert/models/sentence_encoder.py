@@ -19,15 +19,11 @@ from .spans import SpanGetter
 from .transformer import SpanTransformer, load
 
 if TYPE_CHECKING:  # these load what only their own architectures need
-    from .listener import SentenceListener, Tok2VecEncoder, TransformerOutput
+    from .listener import SentenceListener, Tok2VecEncoder
     from .static_embedding import StaticEmbedding
 
 _Backprop = Callable[[list[Any]], Any]  # takes the gradient of the vectors of each Doc
 GET_SPANS = "get_spans_of_whole_docs"  # beside "get_spans", which is that of a transformer
-
-
-class SentenceEncoder(ConfiguredModel[list[Doc], list[EncodedDoc]]):
-    """From Docs to an EncodedDoc each: an encoder of rows, or a listener to one, and the pooling."""
 
 
 def is_listener(node: Model) -> "TypeGuard[SentenceListener]":
@@ -45,33 +41,35 @@ def is_token_encoder(node: Model) -> "TypeGuard[Tok2VecEncoder]":
     return node.name == "token_encoder"
 
 
-def sentence_encoder(
-    reader: "SpanTransformer | Tok2VecEncoder | StaticEmbedding", pooling: SentencePooling
-) -> SentenceEncoder:
-    """Encode the rows of Docs, and pool them; reader (Model): the encoder, which reads rows by itself."""
-    layers: list[Model] = [reader, pooling]
-    refs: dict[str, Model | None] = {"reader": reader, "pooling": pooling}
-    if isinstance(reader, SpanTransformer):
-        # As saved pipelines have it, whose weights go by position: the layer between has none.
-        layers = [chain(reader, Model("split-trf-batch", _identity), pooling)]
-        refs["transformer"] = reader
-    return SentenceEncoder("sentence_encoder", _forward, init=_init, layers=layers, refs=refs)
+class SentenceEncoder(ConfiguredModel[list[Doc], list[EncodedDoc]]):
+    """Encode the rows of Docs and pool them: an EncodedDoc for each.
 
-
-def listening_encoder(
-    source: "Model[list[Doc], TransformerOutput]", pooling: SentencePooling, get_spans: SpanGetter | None = None
-) -> SentenceEncoder:
-    """Pool the rows of Docs as a shared transformer encoded them.
-
-    source (Model): the listener to it.
-    get_spans (Callable): the rows of Docs if that encodes whole Docs, as a curated one does; else it has its own.
+    source (Model): an encoder, which reads rows by itself, or a listener to a shared transformer.
+    pooling (SentencePooling): makes a vector of the states of a row.
+    get_spans (Callable): the rows of Docs if the shared transformer encodes whole Docs, as a curated one does.
     """
-    refs: dict[str, Model | None] = {"pooling": pooling}
-    layers: list[Model] = [source, pooling]
-    attrs = {GET_SPANS: get_spans}
-    return SentenceEncoder(
-        "sentence_encoder", _forward, init=_init, dims={"nO": None}, layers=layers, refs=refs, attrs=attrs
-    )
+
+    def __init__(self, source: Model, pooling: SentencePooling, get_spans: SpanGetter | None = None):
+        layers: list[Model] = [source, pooling]
+        if hasattr(source, "read"):
+            refs: dict[str, Model | None] = {"reader": source, "pooling": pooling}
+            if isinstance(source, SpanTransformer):
+                # As saved pipelines have it, whose weights go by position: the layer between has none.
+                layers = [chain(source, Model("split-trf-batch", _identity), pooling)]
+                refs["transformer"] = source
+            super().__init__("sentence_encoder", _forward, init=_init, layers=layers, refs=refs)
+            return
+        refs, attrs = {"pooling": pooling}, {GET_SPANS: get_spans}
+        super().__init__(
+            "sentence_encoder", _forward, init=_init, dims={"nO": None}, layers=layers, refs=refs, attrs=attrs
+        )
+
+    def encode(self, docs: list[Doc], settings: EncodeSettings) -> list[EncodedDoc]:
+        """Return the rows of Docs and their vectors, with the settings of a call.
+
+        RAISES (ValueError): for a prompt where the transformer is shared.
+        """
+        return _encode(self, docs, False, settings)[0]
 
 
 def _identity(model: Model, X: object, is_train: bool) -> tuple[object, Callable]:
@@ -86,15 +84,6 @@ def _init(model: SentenceEncoder, X: Any = None, Y: object = None) -> None:  # n
 
 def _forward(model: SentenceEncoder, docs: list[Doc], is_train: bool) -> tuple[list[EncodedDoc], _Backprop]:
     return _encode(model, docs, is_train, DEFAULT_SETTINGS)
-
-
-def predict(model: SentenceEncoder, docs: list[Doc], settings: EncodeSettings) -> list[EncodedDoc]:
-    """Encode the rows of Docs with the settings of a call.
-
-    model (Model): with a transformer of its own, or one that listens to a shared one.
-    RAISES (ValueError): for a prompt where the transformer is shared.
-    """
-    return _encode(model, docs, False, settings)[0]
 
 
 def _encode(
@@ -114,7 +103,6 @@ def _encode(
 def _read(
     model: SentenceEncoder, docs: list[Doc], is_train: bool, settings: EncodeSettings
 ) -> AbstractContextManager[EncodedSpans]:
-    """Return the rows and states of Docs, from the encoder of its own or the shared transformer."""
     with_pieces = settings.token_vectors and not is_train
     if model.has_ref("reader"):
         reader: Any = model.get_ref("reader")
@@ -122,8 +110,7 @@ def _read(
     if settings.prompt is not None:
         raise ValueError(
             f"Cannot put the prompt '{settings.prompt}' before Docs: other components read the output of a shared "
-            "transformer, too. Use spacy-sbert.SentenceEncoder.v1, which has an encoder of its own, or "
-            "encode(texts)."
+            "transformer, too. Use spacy-sbert.SentenceEncoder.v1, or encode(texts)."
         )
     outputs, backprop = model.layers[0](docs, is_train)
     if outputs and isinstance(outputs[0], Ragged):
@@ -147,10 +134,7 @@ def _width(model: SentenceEncoder, pooling: SentencePooling, truncate_dim: int |
 
 
 def _encoded_docs(
-    pooling: SentencePooling,
-    batch: EncodedSpans,
-    vectors: Array,
-    states: list[numpy.ndarray],
+    pooling: SentencePooling, batch: EncodedSpans, vectors: Array, states: list[numpy.ndarray]
 ) -> list[EncodedDoc]:
     """Return each Doc of a batch with its rows and their vectors."""
     name, normalize, is_dense = pooling.pooling_name, pooling.normalizes(batch.rows.settings), pooling.dense is not None

@@ -41,32 +41,25 @@ from .transformer import SpanTransformer, load
 
 
 class SharedTransformer(SpanTransformer, TransformerModel):
-    """A drop-in for the TransformerModel of spacy-transformers: several components listen to it.
-
-    name, get_spans, options: see SpanTransformer.
-    """
+    """A drop-in for the TransformerModel of spacy-transformers: several components listen to it."""
 
     def __init__(self, name: str, get_spans: SpanGetter, options: TransformerConfig):
         SpanTransformer.__init__(self, name, get_spans, options)
         self._func = _forward
-        self.attrs.update(replace_listener=replace_listener, replace_listener_cfg=_replace_listener_cfg)
+        self.attrs.update(replace_listener=_replace_listener, replace_listener_cfg=_replace_listener_cfg)
 
 
 class TransformerSentenceListener(SentenceListener, TransformerListener):
     """A SentenceListener that a `transformer` component recognizes."""
 
 
-def replace_listener(model: Model) -> Model:
+def _replace_listener(model: Model) -> Model:
     """Return a copy of the transformer, split by Doc, as listeners return it."""
     return chain(model, split_trf_batch())
 
 
 def _replace_listener_cfg(transformer_cfg: dict[str, Any], listener_cfg: dict[str, Any]) -> dict[str, Any]:
-    """Return the config of what replaces a listener, so that a saved pipeline is built the same.
-
-    A sentence encoder takes the transformer's own config; a token-level component (ner, textcat), whose listener pools
-    wordpieces to tokens, spacy-sbert.Tok2VecTransformer.v1.
-    """
+    """Return the config of what replaces a listener: in a component that pools wordpieces to tokens (ner) its own."""
     config = dict(transformer_cfg)
     if "TransformerListener" in listener_cfg.get("@architectures", ""):
         config["@architectures"] = "spacy-sbert.Tok2VecTransformer.v1"
@@ -86,7 +79,10 @@ def _forward(model: Model, docs: list[Doc], is_train: bool) -> tuple[FullTransfo
     if not is_train and is_packable(shim.network):
         with encoder.states(shared.wordpieces, False) as (states, _):
             shared.keep_states(states, shim.device, getattr(shim.network, "pooler", None))
-        output.cached_doc_data = shared.unpadded_docs
+        windows = enumerate(pairwise(shared.encoded.window_borders))
+        output.cached_doc_data = [
+            _UnpaddedDoc(shared, i) if first < last else TransformerData.empty() for i, (first, last) in windows
+        ]
     elif not is_train:
         shared.model_output = shim.whole_output(shared.hugging_face_inputs(shim.device))
     else:
@@ -106,28 +102,23 @@ def _forward(model: Model, docs: list[Doc], is_train: bool) -> tuple[FullTransfo
 
 
 @dataclass
-class PaddedBatch(WordpieceBatch):
-    """A WordpieceBatch that knows its rows; several windows for a Span that was too long.
-
-    rows: of the windows. characters: int32 (windows, wordpieces, 2), of each wordpiece in its Doc.
-    """
+class _PaddedBatch(WordpieceBatch):
+    """A WordpieceBatch that knows its rows; several windows for a Span that was too long."""
 
     rows: SpanBatch
-    characters: numpy.ndarray
+    characters: numpy.ndarray  # int32 (windows, wordpieces, 2), of each wordpiece in its Doc
 
-    def __getitem__(self, index: int | slice) -> "PaddedBatch":
+    def __getitem__(self, index: int | slice) -> "_PaddedBatch":
         windows = slice(index, index + 1) if isinstance(index, int) else slice(*index.indices(len(self)))
         row_of = self.rows.row_of[windows]
         rows = self.rows.part(slice(row_of[0], row_of[-1] + 1) if len(row_of) else slice(0, 0), windows)
-        return PaddedBatch(**vars(super().__getitem__(windows)), rows=rows, characters=self.characters[windows])
+        return _PaddedBatch(**vars(super().__getitem__(windows)), rows=rows, characters=self.characters[windows])
 
 
 class _SharedBatch:
-    """A batch of spans of a shared transformer, padded when it is read. It holds no Doc, since Docs hold it.
+    """The spans of a batch of Docs, not all empty, and their states, padded when they are read.
 
-    tokenizer (BatchTokenizer): of the encoder.
-    spans (list[list[Span]]): the spans of each Doc, in the order of the text; not all empty.
-    prompt (str): put before each span.
+    It holds no Doc, since Docs hold it.
 
     wordpieces: of all windows. encoded: the batch, without states. values: the states of each window, float32
     (wordpieces, width), for a batch that is not padded yet. model_output: padded, of PyTorch.
@@ -140,19 +131,13 @@ class _SharedBatch:
         self._token_borders = borders_of(len(doc_spans[0].doc) if doc_spans else 0 for doc_spans in spans)
         self.starts = borders_of(self.wordpieces.lengths.tolist())
 
-    def nested(self, spans: list[list[Span]]) -> list[list[Span]]:
-        """Return the spans of each Doc, one for each of their windows."""
-        counts = iter(numpy.bincount(self.encoded.rows.row_of).tolist())
-        return [[same for span in doc_spans for same in [span] * next(counts)] for doc_spans in spans]
-
     def keep_states(
         self, states: Iterable[TokenEmbeddings], device: torch.device, pooler: torch.nn.Module | None
     ) -> None:
         """Keep the states of the windows, to be padded when they are read.
 
         device (torch.device): of the network; the thread that reads the states may use another by default.
-        pooler (Module): of the network, None if it has none. It reads the first state of each window now: the weights
-            may change before its output is read.
+        pooler (Module): of the network. It reads the first state of each window now: the weights may change.
         """
         self._states, self._device = list(states), device
         self.values: list[Array] = [None] * len(self.wordpieces.lengths)
@@ -175,7 +160,7 @@ class _SharedBatch:
         return {key: xp2torch(cast(Any, value), device=device) for key, value in inputs.items()}
 
     @cached_property
-    def padded(self) -> tuple[PaddedBatch, Ragged]:
+    def padded(self) -> tuple[_PaddedBatch, Ragged]:
         """The wordpieces as a padded batch, and the alignment of tokens with it."""
         tokenizer, wordpieces = self._tokenizer, self.wordpieces
         lengths = wordpieces.lengths
@@ -189,7 +174,7 @@ class _SharedBatch:
 
         ids = pad(wordpieces.ids, tokenizer.pad_id, "int64")
         type_ids = 0 if wordpieces.type_ids is None else wordpieces.type_ids
-        batch = PaddedBatch(
+        batch = _PaddedBatch(
             strings=tokenizer.strings[ids].tolist(),
             input_ids=ids,
             attention_mask=pad(1, 0, "float32"),
@@ -207,13 +192,14 @@ class _SharedBatch:
 
     @cached_property
     def docs(self) -> list[TransformerData]:
-        """The padded output of each Doc.
-
-        The members of a pair may leave out tokens before, between and behind them. The alignment that each Doc gets
-        has all its tokens, as components that work on tokens (ner, textcat) expect.
-        """
+        """The padded output of each Doc, with an alignment of all its tokens: rows may leave out some."""
         batch, align = self.padded
-        arrays = {key: _to_arrays(value) for key, value in self.model_output.items() if _is_by_window(value)}
+        arrays: dict[str, Array] = {}
+        for key, value in self.model_output.items():
+            if torch.is_tensor(value):
+                arrays[key] = torch2xp(value)
+            elif isinstance(value, tuple) and all(map(torch.is_tensor, value)):
+                arrays[key] = [torch2xp(part) for part in value]
         pieces = numpy.append(0, numpy.cumsum(cast(numpy.ndarray, align.lengths)))[self._token_borders].tolist()
         bounds = zip(*map(pairwise, (self.encoded.window_borders, self._token_borders, pieces)), strict=True)
         docs = []
@@ -221,27 +207,20 @@ class _SharedBatch:
             if first == last:
                 docs.append(TransformerData.empty())
                 continue
+            output = ModelOutput()
+            for key, value in arrays.items():
+                is_several = isinstance(value, list)
+                output[key] = [part[first:last] for part in value] if is_several else value[first:last]
             indices = align.dataXd[slice(*own_pieces)] - first * batch.input_ids.shape[1]
-            model_output = ModelOutput({key: _part(value, slice(first, last)) for key, value in arrays.items()})
             own = Ragged(indices, align.lengths[slice(*tokens)])
-            docs.append(TransformerData(batch[first:last], model_output, own))
+            docs.append(TransformerData(batch[first:last], output, own))
         return docs
-
-    @property
-    def unpadded_docs(self) -> list[TransformerData]:
-        """The output of each Doc, padded when a field is read."""
-        windows = enumerate(pairwise(self.encoded.window_borders))
-        return [_UnpaddedDoc(self, i) if first < last else TransformerData.empty() for i, (first, last) in windows]
 
 
 def _pad_states(
     wordpieces: TokenizedBatch, parts: Iterable[TokenEmbeddings], width: int, device: torch.device
 ) -> tuple[torch.Tensor, Callable[[torch.Tensor], list[Array]]]:
-    """Return the states of windows in a padded batch, and what takes its gradient to those of the values.
-
-    width (int): of the states.
-    RETURNS (float32 (windows, wordpieces, width), Callable): a row a window, zeros at padding.
-    """
+    """Return states in a padded batch, float32 (windows, wordpieces, width), and what takes its gradient to theirs."""
     shape = (len(wordpieces.lengths), int(wordpieces.lengths.max()))
     padded = torch.zeros(shape[0] * shape[1], width, device=device)
     places = []
@@ -256,27 +235,16 @@ def _pad_states(
     return padded.view(*shape, width), backprop
 
 
-def _is_by_window(value: object) -> bool:
-    return torch.is_tensor(value) or (isinstance(value, tuple) and all(map(torch.is_tensor, value)))
-
-
-def _to_arrays(value: Any) -> Array:  # noqa: ANN401 (a tensor, or a tuple of them)
-    return torch2xp(value) if isinstance(value, torch.Tensor) else [torch2xp(part) for part in value]
-
-
-def _part(value: Array, windows: slice) -> Array:
-    return [array[windows] for array in value] if isinstance(value, list) else value[windows]
-
-
 class _SharedOutput(FullTransformerBatch):
     """A FullTransformerBatch whose fields are those of a _SharedBatch."""
 
     def __init__(self, shared: _SharedBatch, spans: list[list[Span]]):
-        self._shared, self.spans = shared, shared.nested(spans)
-        self.cached_doc_data = None
+        counts = iter(numpy.bincount(shared.encoded.rows.row_of).tolist())  # several windows for a long Span
+        self.spans = [[same for span in doc_spans for same in [span] * next(counts)] for doc_spans in spans]
+        self._shared, self.cached_doc_data = shared, None
 
     @property
-    def wordpieces(self) -> PaddedBatch:  # type: ignore[override]
+    def wordpieces(self) -> _PaddedBatch:  # type: ignore[override]
         return self._shared.padded[0]
 
     @property
@@ -292,22 +260,19 @@ class _SharedOutput(FullTransformerBatch):
 
 
 class _UnpaddedDoc(TransformerData):
-    """A TransformerData that is padded when a field is read; fields can be set.
-
-    shared (_SharedBatch): its batch. number (int): the index of the Doc in the batch.
-    """
+    """The TransformerData of a Doc in a batch, which is padded when a field is read; fields can be set."""
 
     def __init__(self, shared: _SharedBatch, number: int):
         self.shared, self.number = shared, number
 
     @property
     def is_padded(self) -> bool:
-        """True if the padded states were read, or others were set, which then count."""
+        """Whether the padded states were read, or others were set, which then count."""
         return "model_output" in vars(self)
 
     @cached_property
-    def wordpieces(self) -> PaddedBatch:  # type: ignore[override]
-        return cast(PaddedBatch, self.shared.docs[self.number].wordpieces)
+    def wordpieces(self) -> _PaddedBatch:  # type: ignore[override]
+        return cast(_PaddedBatch, self.shared.docs[self.number].wordpieces)
 
     @cached_property
     def model_output(self) -> ModelOutput:  # type: ignore[override]
@@ -327,18 +292,13 @@ _CHUNK = 32  # Docs whose states are copied at a time: they stay in the cache
 
 
 class _DocSpans(NamedTuple):
-    """The windows of one Doc.
-
-    rows: of the Doc. lengths: int64 (windows,), the wordpieces of each, N in all. values: float (N, width) in one or
-    more parts. characters: int32 (N, 2), of each wordpiece in the Doc; None if they are not needed. places: int64 (N,),
-    in the flattened padded batch; None if that was not made.
-    """
+    """The rows and windows of one Doc, N wordpieces in all."""
 
     rows: SpanBatch
-    lengths: numpy.ndarray
-    values: list[Array]
-    characters: numpy.ndarray | None
-    places: numpy.ndarray | None = None
+    lengths: numpy.ndarray  # int64 (windows,)
+    values: list[Array]  # float (N, width), in one or more parts
+    characters: numpy.ndarray | None  # int32 (N, 2), of each wordpiece in the Doc; None if they are not needed
+    places: numpy.ndarray | None = None  # int64 (N,), in the flattened padded batch; None if that was not made
 
 
 def spans_from_transformer_data(
@@ -393,9 +353,8 @@ def _padded_gradient(data: TransformerData, places: numpy.ndarray | None, d_valu
     """Return the gradient of a Doc's states, in the shape and dtype that the transformer gave them."""
     states = data.model_output["last_hidden_state"]
     d_states = get_array_module(states).zeros_like(states)
-    d_states.reshape(-1, states.shape[-1])[_all_places(data) if places is None else places] = d_values.astype(
-        states.dtype, copy=False
-    )
+    own = _all_places(data) if places is None else places
+    d_states.reshape(-1, states.shape[-1])[own] = d_values.astype(states.dtype, copy=False)
     return TransformerData(data.wordpieces, ModelOutput(last_hidden_state=d_states), data.align)
 
 
@@ -436,26 +395,23 @@ def _read(data: TransformerData, doc: Doc | None) -> _DocSpans:
             return _DocSpans(rows, shared.wordpieces.lengths[windows], shared.values[windows], characters)
     batch, places = data.wordpieces, _all_places(data)
     lengths = to_numpy(batch.attention_mask).sum(axis=1).astype("int64")
-    if isinstance(batch, PaddedBatch) and not _overlap(batch.rows.spans):
-        return _DocSpans(batch.rows, lengths, _values(data, places), batch.characters.reshape(-1, 2)[places], places)
+    states = data.model_output["last_hidden_state"]  # (windows, wordpieces, width)
+    flat, xp = states.reshape(-1, states.shape[-1]), get_array_module(states)
+    if isinstance(batch, _PaddedBatch) and not _overlap(batch.rows.spans):
+        characters = batch.characters.reshape(-1, 2)[places]
+        return _DocSpans(batch.rows, lengths, [flat[xp.asarray(places)]], characters, places)
     # The alignment of tokens, to wordpieces counted without padding.
     align = Ragged(numpy.searchsorted(places, to_numpy(data.align.dataXd).reshape(-1)), to_numpy(data.align.lengths))
-    aligned = None if isinstance(batch, PaddedBatch) else _aligned_rows(data)
+    aligned = None if isinstance(batch, _PaddedBatch) else _aligned_rows(data)
     if aligned is None:
         aligned, align, chosen = _stretch(batch, align, lengths)
         lengths, places = numpy.array([len(chosen)]), places[chosen]
-    if doc is None:
-        return _DocSpans(aligned, lengths, _values(data, places), None, places)
-    spans = [doc[start:end] for start, end in aligned.spans.tolist()]
-    aligned = replace(aligned, characters=row_characters(spans, [span.text for span in spans]))
-    return _DocSpans(
-        aligned, lengths, _values(data, places), piece_characters(align, [doc], int(lengths.sum())), places
-    )
-
-
-def _values(data: TransformerData, places: numpy.ndarray) -> list[Array]:
-    states = data.model_output["last_hidden_state"]  # (windows, wordpieces, width)
-    return [states.reshape(-1, states.shape[-1])[get_array_module(states).asarray(places)]]
+    of_pieces = None
+    if doc is not None:
+        spans = [doc[start:end] for start, end in aligned.spans.tolist()]
+        aligned = replace(aligned, characters=row_characters(spans, [span.text for span in spans]))
+        of_pieces = piece_characters(align, [doc], int(lengths.sum()))
+    return _DocSpans(aligned, lengths, [flat[xp.asarray(places)]], of_pieces, places)
 
 
 def _overlap(spans: numpy.ndarray) -> bool:
@@ -489,11 +445,11 @@ def _aligned_rows(data: TransformerData) -> SpanBatch | None:
 
 
 def _stretch(batch: WordpieceBatch, align: Ragged, lengths: numpy.ndarray) -> tuple[SpanBatch, Ragged, numpy.ndarray]:
-    """Return one row for a Doc whose windows overlap: the wordpieces of each token once, without special tokens.
+    """Return one row for a Doc whose windows overlap, the alignment of tokens to its wordpieces, and which they are.
 
-    RETURNS (SpanBatch, Ragged, int64 (k,)): the row, the alignment of tokens to its k wordpieces, and which they are.
+    Each token has its wordpieces once; there are no special tokens among them.
     """
-    recorded = batch.rows if isinstance(batch, PaddedBatch) else None
+    recorded = batch.rows if isinstance(batch, _PaddedBatch) else None
     pieces, align_lengths = to_numpy(align.dataXd), to_numpy(align.lengths)
     windows = numpy.repeat(numpy.arange(len(lengths)), lengths)[pieces]
     # A token's wordpieces ascend: its first is in the first of the windows that it is in.

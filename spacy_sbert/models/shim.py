@@ -21,10 +21,9 @@ from transformers import AutoModel, PretrainedConfig
 from transformers.utils import ModelOutput
 
 from ..errors import Errors
-from ..validation import NonNegative, check
 from . import loading
 from .engine.backends import Backend, BackendCache, HFBackend, resolve_precision, warn_of_slow
-from .engine.concurrency import LOADING, EncoderUse, TrainingStep
+from .engine.concurrency import LOADING, EncoderUse
 from .engine.packed_bert import is_packable
 from .loading import Network, Tokenizer
 from .resolve import resolve
@@ -50,8 +49,6 @@ CALIBRATION_FILE = "int8_calibration.safetensors"
 def _read_state(data: bytes, folder: Path) -> SentenceTransformersConfig:
     """Write the files in the bytes of a shim to an empty folder, and return the settings among them.
 
-    The model of any component may hold a shim, and have no checksum: that of each file is saved with it.
-
     RAISES (ValueError): if the bytes are damaged, or the name of a file leads out of the folder.
     """
     try:
@@ -66,11 +63,8 @@ def _read_state(data: bytes, folder: Path) -> SentenceTransformersConfig:
             raise _damaged(f"it names the file '{name}'")
         if not isinstance(content, bytes):
             raise _damaged(f"the file '{name}' holds no bytes")
-    digests, written = _digests(files), state.get("sha256")
-    if written != digests:
-        known = written if isinstance(written, dict) else {}
-        changed = ", ".join(f"'{name}'" for name, digest in digests.items() if known.get(name) != digest) or "list"
-        raise _damaged(f"the SHA-256 of its file {changed} is not the one that was written with it")
+    if state.get("sha256") != _digests(files):
+        raise _damaged("the SHA-256 of a file is not the one that was written with it")
     for name, content in files.items():
         (folder / name).write_bytes(content)
     return read_file(folder / SETTINGS_FILE, SentenceTransformersConfig)
@@ -100,20 +94,17 @@ class TransformerShim(PyTorchShim):
     """A transformer that is looked for and loaded when it is first needed.
 
     `nlp.update(examples, sgd=optimizer)` has a shared transformer finish its update before the last of its listeners
-    has returned the gradient. Such an update waits for the gradient, as in `spacy train`, which finishes updates after
-    all have called back. If none ever comes (a listener that does not call back, an error) it is made before the next
-    forward pass, with what gradient there is.
+    has returned the gradient. Such an update waits for the gradient, at most until the next forward pass.
 
     name (str): a folder or a name, see resolve.
     options (TransformerConfig): how it is loaded, encodes and is trained.
     max_batch_items (int): the most wordpieces in a forward pass in use, see run; 0 for what suits the device.
-    RAISES (ValueError): if max_batch_items is negative, or given beside precision = "reference".
+    RAISES (ValueError): if max_batch_items is given beside precision = "reference".
     """
 
     _trial: tuple[str, ...] = ("a",)  # a text that is encoded once it is loaded
 
     def __init__(self, name: str, options: TransformerConfig, *, max_batch_items: int = 0):
-        check("max_batch_items", max_batch_items, NonNegative)
         if max_batch_items and options.precision == REFERENCE:
             raise ValueError(Errors.REFERENCE_BATCH.format(given=max_batch_items))
         self.name, self.options = name, options
@@ -124,9 +115,13 @@ class TransformerShim(PyTorchShim):
         self._inference, self.use = BackendCache(), EncoderUse()
         self._deferred: list[Optimizer] = []
         self._is_packable = False
-        settings = {"_init_tokenizer_config": options.tokenizer_config}  # the names are those of spacy-transformers
-        settings["_init_transformer_config"] = options.transformer_config
-        self._hfmodel = SimpleNamespace(tokenizer=None, transformer=None, vocab_file_contents=None, **settings)
+        self._hfmodel = SimpleNamespace(  # the names are those of spacy-transformers
+            tokenizer=None,
+            transformer=None,
+            vocab_file_contents=None,
+            _init_tokenizer_config=options.tokenizer_config,
+            _init_transformer_config=options.transformer_config,
+        )
         in_half = self.precision == "float16"
         scaler = PyTorchGradScaler(**{"enabled": in_half, **options.grad_scaler_config})
         super().__init__(None, mixed_precision=in_half, grad_scaler=scaler)
@@ -149,10 +144,7 @@ class TransformerShim(PyTorchShim):
         return self._hfmodel.transformer is not None
 
     def load(self) -> SentenceTransformersConfig:
-        """Load tokenizer and weights, unless they are loaded, and return the settings of the folder.
-
-        RAISES (OSError, ValueError): if the encoder is not found, see resolve.
-        """
+        """Load tokenizer and weights, unless they are loaded, and return the settings of the folder; see resolve."""
         if self.settings is None:
             with LOADING:
                 if self.settings is None:
@@ -164,10 +156,7 @@ class TransformerShim(PyTorchShim):
 
     @contextmanager
     def encoding(self, wordpieces: TokenizedBatch) -> Iterator[Backend]:
-        """Yield what encodes windows without a graph in the precision asked for; meanwhile the weights stay.
-
-        RAISES (RuntimeError): if another thread trains the encoder.
-        """
+        """Yield what encodes windows without a graph in the precision asked for; meanwhile the weights stay."""
         # Hugging Face's modules may keep things of a pass, which another thread would change.
         with self.use.encoding(alone=self.precision == REFERENCE or not self._is_packable):
             engine = self.inference_engine(wordpieces)
@@ -192,10 +181,7 @@ class TransformerShim(PyTorchShim):
         return self._inference.calibration(self.network)
 
     def generation(self, *, refresh: bool = False) -> object:
-        """Return an object that is replaced when the weights change.
-
-        refresh (bool): whether to look at the weights now; without it, as they were when they last encoded.
-        """
+        """Return an object that is replaced when the weights change; refresh: whether to look at them now."""
         if refresh:
             self.inference_engine()
         return self._inference.generation(self.network)
@@ -212,17 +198,14 @@ class TransformerShim(PyTorchShim):
         return "float32" if self.precision == "float16" and self.device.type == "cpu" else self.arithmetic
 
     def whole_output(self, inputs: dict[str, torch.Tensor]) -> ModelOutput:
-        """Return all that the Hugging Face model makes of a padded batch, in float32.
-
-        inputs (dict): input_ids, attention_mask and the like, (rows, wordpieces).
-        """
+        """Return all that the Hugging Face model makes of a padded batch, input_ids and the like, in float32."""
         from .engine.training import autocast  # noqa: PLC0415 (not needed for the encoder of a single pipe)
 
         with self._using() as model, torch.no_grad(), autocast(self.device, self._inference_precision):
             output = model(**inputs)
-        floats = {key: value for key, value in output.items() if torch.is_tensor(value) and value.is_floating_point()}
-        for key, value in floats.items():
-            output[key] = value.float()
+        for key, value in list(output.items()):
+            if torch.is_tensor(value) and value.is_floating_point():
+                output[key] = value.float()
         return output
 
     @contextmanager
@@ -251,11 +234,8 @@ class TransformerShim(PyTorchShim):
         return states, backprop
 
     @contextmanager
-    def _begin_step(self) -> Iterator[TrainingStep]:
-        """Run a forward pass of training in a with block; what it yields is for _end_step.
-
-        RAISES (RuntimeError): if another thread trains the encoder.
-        """
+    def _begin_step(self) -> Iterator[object]:
+        """Run a forward pass of training in a with block; what it yields is for _end_step."""
         step = self.use.begin_step()
         with self.use.changing():
             self._make_updates()
@@ -263,7 +243,7 @@ class TransformerShim(PyTorchShim):
             yield step
 
     def _end_step(
-        self, step: TrainingStep, backward: Callable[[list[torch.Tensor]], None], d_outputs: list[torch.Tensor]
+        self, step: object, backward: Callable[[list[torch.Tensor]], None], d_outputs: list[torch.Tensor]
     ) -> None:
         """Take gradients back to the parameters, and make the updates that waited for them."""
         with self.use.changing():
@@ -281,10 +261,7 @@ class TransformerShim(PyTorchShim):
         return [parameter.grad for parameter in self._model.parameters() if parameter.grad is not None]
 
     def finish_update(self, optimizer: Optimizer) -> None:
-        """Update the weights: now, or when the gradient of the last forward pass has come.
-
-        RAISES (RuntimeError): if another thread trains the encoder.
-        """
+        """Update the weights: now, or when the gradient of the last forward pass has come."""
         if self._model is None:  # not loaded yet
             return
         self.use.check_trainer()
@@ -406,20 +383,20 @@ class TransformerShim(PyTorchShim):
         vars(self._hfmodel).update(**objects, **(fixed if is_saved else {}))
         self._model = transformer.to(get_torch_default_device())
         self._is_packable = is_packable(transformer)
-        self._inference.drop(self._saved_calibration(folder, transformer) if is_saved else None)
+        self._inference.drop(_read_calibration(folder, transformer) if is_saved else None)
         self._deferred = []
         loading.prepare_training(self._model, self.options)
         warn_of_slow(self.precision, self.device.type)
         self.settings = replace(settings, max_length=limit)  # last: now it is loaded
 
-    @staticmethod
-    def _saved_calibration(folder: Path, transformer: Network) -> "Calibration | None":
-        if not (folder / CALIBRATION_FILE).is_file():
-            return None
-        from .engine.int8 import read_calibration  # noqa: PLC0415 (only int8 needs it)
-
-        return read_calibration(folder / CALIBRATION_FILE, transformer)
-
     def _load_transformer(self, source: loading.Source, config: PretrainedConfig) -> Network:
         transformer, _ = loading.load_weights(source, AutoModel, config)
         return transformer
+
+
+def _read_calibration(folder: Path, transformer: Network) -> "Calibration | None":
+    if not (folder / CALIBRATION_FILE).is_file():
+        return None
+    from .engine.int8 import read_calibration  # noqa: PLC0415 (only int8 needs it)
+
+    return read_calibration(folder / CALIBRATION_FILE, transformer)

@@ -1,7 +1,7 @@
 """Static embeddings: a table of token vectors, without a transformer."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from itertools import pairwise
 from pathlib import Path
@@ -32,29 +32,24 @@ TABLE_NAMES = ("embedding.weight", "embeddings")  # of sentence-transformers and
 def read_static(folder: Path, settings: SentenceTransformersConfig) -> tuple[str, numpy.ndarray]:
     """Read a StaticEmbedding module.
 
-    folder (Path): of the module. settings (SentenceTransformersConfig): of the encoder.
-    RETURNS (str, float32 (wordpieces, width)): the JSON of the tokenizer, which adds nothing and does not cut, and the
-        table.
-    RAISES (ValueError): if a file is missing or damaged, or has more in it than a table, or the encoder puts a prompt
-        before every text.
+    RETURNS (str, float32 (wordpieces, width)): the JSON of the tokenizer, without special tokens, and the table.
+    RAISES (ValueError): if a file is missing or damaged, or the encoder puts a prompt before every text.
     """
     prompt = settings.prompts.get(settings.default_prompt_name, settings.default_prompt_name)
     if prompt:
         raise ValueError(
-            f"The static encoder {settings.name} puts the prompt '{prompt}' before every text by default "
-            "(config_sentence_transformers.json), and a table of wordpieces takes no prompts: set "
-            "default_prompt_name to null there, and put the prompt before your texts."
+            f"The static encoder {settings.name} puts the prompt '{prompt}' before every text by default, and a table "
+            "takes none: set default_prompt_name to null in config_sentence_transformers.json."
         )
-    files = {name: folder / name for name in (TOKENIZER_FILE, WEIGHTS_FILE)}
-    for name, file in files.items():
-        if not file.is_file():
+    for name in (TOKENIZER_FILE, WEIGHTS_FILE):
+        if not (folder / name).is_file():
             raise ValueError(f"The static encoder in {folder} has no {name}: get it anew, or save it with safetensors.")
-    check_safetensors(files[WEIGHTS_FILE])
-    tensors = load_file(files[WEIGHTS_FILE])
+    check_safetensors(folder / WEIGHTS_FILE)
+    tensors = load_file(folder / WEIGHTS_FILE)
     arrays = {key: tensor.float().numpy() for key, tensor in tensors.items()}  # NumPy has no bfloat16
     table = next((arrays[name] for name in TABLE_NAMES if name in arrays), None)
     try:
-        tokenizer = Tokenizer.from_file(str(files[TOKENIZER_FILE]))
+        tokenizer = Tokenizer.from_file(str(folder / TOKENIZER_FILE))
     except Exception as error:  # the library raises no other type
         raise ValueError(Errors.BAD_TOKENIZER.format(folder=folder, reason=error)) from error
     n_ids = max(tokenizer.get_vocab(with_added_tokens=True).values(), default=0) + 1
@@ -62,17 +57,14 @@ def read_static(folder: Path, settings: SentenceTransformersConfig) -> tuple[str
         shapes = {name: array.shape for name, array in arrays.items()}
         raise ValueError(
             f"The file model.safetensors in {folder} holds {shapes}: expected one table of finite numbers, "
-            f"embedding.weight or embeddings, of {f'({n_ids}, width)'}. Download the encoder again; one that is "
+            f"embedding.weight or embeddings, of ({n_ids}, width). Download the encoder again; one that is "
             "quantized by its vocabulary must be made without that."
         )
     return without_special_tokens(tokenizer.to_str()), table
 
 
 def without_special_tokens(tokenizer: str, *, lowercase: bool = False) -> str:
-    """Return the JSON of a tokenizer that adds no special tokens, does not cut and does not pad.
-
-    lowercase (bool): whether it lower-cases first of all.
-    """
+    """Return the JSON of a tokenizer that adds no special tokens, does not cut or pad, and maybe lower-cases first."""
     state = json.loads(tokenizer)
     state.update(truncation=None, padding=None, post_processor=None)
     if lowercase:
@@ -81,7 +73,7 @@ def without_special_tokens(tokenizer: str, *, lowercase: bool = False) -> str:
     return json.dumps(state, ensure_ascii=False)
 
 
-CHUNK = 16384  # wordpieces that are looked up at once in use, so that many texts take little more memory than a few
+_CHUNK = 16384  # wordpieces that are looked up at once in use, so that many texts take little more memory than a few
 
 
 class StaticEmbedding(ConfiguredModel[TokenizedBatch, Floats2d]):
@@ -113,10 +105,7 @@ class StaticEmbedding(ConfiguredModel[TokenizedBatch, Floats2d]):
         return self._tokenizer[1]
 
     def load(self) -> None:
-        """Read tokenizer and table, unless they are there.
-
-        RAISES (OSError, ValueError): if the source is not found or damaged, its tokenizer is slow, or it has a prompt.
-        """
+        """Read tokenizer and table, unless they are there. RAISES (OSError, ValueError): if missing or damaged."""
         if self.attrs["tokenizer"]:
             return
         folder = resolve(self.source)
@@ -131,30 +120,22 @@ class StaticEmbedding(ConfiguredModel[TokenizedBatch, Floats2d]):
         self.attrs["tokenizer"] = without_special_tokens(state, lowercase=settings.lowercase)
 
     def set_table(self, tokenizer: str, table: numpy.ndarray) -> None:
-        """Take a tokenizer, the JSON of the tokenizers library, and a table, float32 (wordpieces, width).
-
-        RAISES (ValueError): if the table is of another width.
-        """
+        """Take a tokenizer, the JSON of the tokenizers library, and a table, float32 (wordpieces, width)."""
         if table.shape[1] != self.get_dim("nO"):
             raise ValueError(
                 f"The table of '{self.source}' has vectors of {table.shape[1]} numbers, and the static encoder was "
-                f"configured for {self.get_dim('nO')}: set width = {table.shape[1]} in "
-                "spacy-sbert.StaticSentenceEncoder.v1."
+                f"configured for {self.get_dim('nO')}: set width = {table.shape[1]} in its config."
             )
         self.attrs["tokenizer"] = tokenizer
         self.set_param("E", self.ops.asarray2f(table))  # type: ignore[arg-type]
 
     def table(self) -> Floats2d:
-        """Return the vectors of all wordpieces: float32 (wordpieces, width).
-
-        RAISES (ValueError): if there are none yet; what load raises.
-        """
+        """Return the vectors of all wordpieces: float32 (wordpieces, width). RAISES (ValueError): if there are none."""
         self.load()
         if not self.has_param("E"):
             raise ValueError(
-                f"The static encoder has no table yet: '{self.source}' is a transformer, of which it takes the "
-                "tokenizer alone. Draw a table with nlp.initialize() and train it, or make one of a teacher: "
-                "python -m spacy sbert distill-static TEACHER OUT --vocabulary texts.txt."
+                f"The static encoder has no table yet: '{self.source}' is a transformer, which has a tokenizer alone. "
+                "Draw a table with nlp.initialize() and train it, or make one: python -m spacy sbert distill-static."
             )
         return cast(Floats2d, self.get_param("E"))
 
@@ -171,9 +152,7 @@ class StaticEmbedding(ConfiguredModel[TokenizedBatch, Floats2d]):
         batch.states, batch.backprop = self.states(wordpieces, is_train)
         yield batch
 
-    def states(
-        self, wordpieces: TokenizedBatch, is_train: bool
-    ) -> tuple[Iterator[TokenEmbeddings] | list[TokenEmbeddings], Backprop]:
+    def states(self, wordpieces: TokenizedBatch, is_train: bool) -> tuple[Iterable[TokenEmbeddings], Backprop]:
         """Return the vectors of windows that have wordpieces, and what takes their gradient to the table."""
         table = self.table()
         if not is_train:
@@ -185,7 +164,7 @@ class StaticEmbedding(ConfiguredModel[TokenizedBatch, Floats2d]):
     def _chunks(self, table: Floats2d, wordpieces: TokenizedBatch) -> Iterator[TokenEmbeddings]:
         ids = self.ops.xp.asarray(wordpieces.ids)
         lengths, places = wordpieces.lengths, numpy.append(wordpieces.starts, len(ids))
-        borders = numpy.flatnonzero(numpy.diff(wordpieces.lengths.cumsum() // CHUNK)) + 1
+        borders = numpy.flatnonzero(numpy.diff(wordpieces.lengths.cumsum() // _CHUNK)) + 1
         for first, last in pairwise([0, *borders, len(lengths)]):
             windows = first + numpy.flatnonzero(lengths[first:last])
             yield TokenEmbeddings(windows, lengths[windows], table[ids[places[first] : places[last]]])

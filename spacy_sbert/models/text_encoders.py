@@ -2,10 +2,9 @@
 
 import multiprocessing
 import os
-from collections.abc import Iterable, Iterator, Sequence, Sized
+from collections.abc import Callable, Iterable, Iterator, Sequence, Sized
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
-from itertools import chain, islice
 from multiprocessing.queues import SimpleQueue
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -22,7 +21,7 @@ from thinc.util import to_numpy
 
 from ..errors import Errors
 from ..progress import progress_bar
-from ..validation import Positive, Processes, Text, check, checked_texts
+from ..validation import Text, checked_texts
 from .encoded_docs import DEFAULT_SETTINGS, Encoded, EncodeSettings, ProgressCallback, TruncationCounter
 from .engine.backends import GPU_BUDGET, resolve_precision, warn_of_slow
 from .engine.concurrency import map_ahead
@@ -30,6 +29,7 @@ from .engine.packed_bert import is_packable
 from .engine.packing import CPU_BUDGET
 from .fingerprint import encoder_digest
 from .pooling import SentencePooling
+from .private_attributes import is_curated
 from .sbert_config import INT8, REFERENCE
 from .sentence_encoder import is_token_encoder
 from .span_batch import EncodedSpans, SpanBatch, TokenEmbeddings
@@ -51,13 +51,10 @@ class TextEncoder:
     settings (EncodeSettings): in place of those of the config.
     """
 
-    def __init__(self, model: Any, pooling: SentencePooling, settings: EncodeSettings = DEFAULT_SETTINGS):  # noqa: ANN401 (a Model of any kind)
-        self.model = model
-        self.pooling = pooling
-        self.settings = settings
+    max_length: int | None = None  # the most wordpieces of a text; None for no limit
 
-    def __repr__(self) -> str:
-        return f"{type(self).__name__}('{self.model.name}')"
+    def __init__(self, model: Any, pooling: SentencePooling, settings: EncodeSettings = DEFAULT_SETTINGS):  # noqa: ANN401 (a Model of any kind)
+        self.model, self.pooling, self.settings = model, pooling, settings
 
     @property
     def name(self) -> str:
@@ -68,11 +65,6 @@ class TextEncoder:
     def width(self) -> int:
         """The number of dimensions of the vectors; loads the encoder."""
         return self.pooling.width(self.model.get_dim("nO"), truncate_dim=self.settings.truncate_dim)
-
-    @property
-    def max_length(self) -> int | None:
-        """The most wordpieces of a text; None for no limit."""
-        return None
 
     def digest(self) -> str:
         """Return a SHA-256 of everything that the vectors depend on, see encoder_digest."""
@@ -87,14 +79,38 @@ class TextEncoder:
         raise NotImplementedError
 
     def encode(self, units: Any, moved: ProgressCallback = _no_progress) -> Encoded:  # noqa: ANN401 (see tokenize)
-        """Return the vectors of texts, on the CPU, and how many were longer than the limit.
-
-        moved (Callable): takes how many more texts are done.
-        """
+        """Return the vectors of texts, on the CPU, and how many were cut; moved: takes how many more texts are done."""
         raise NotImplementedError
 
     def check_calibrated(self) -> None:
         """Check that vectors do not depend on which texts come first. RAISES (ValueError): if they do."""
+
+    def set_precision(self, precision: str, gpu_ids: Sequence[int]) -> None:
+        """Set the precision; gpu_ids (Sequence[int]): GPUs it will work on, for "auto"."""
+        if precision not in ("float32", "auto"):
+            raise ValueError(
+                f"Cannot encode in precision = '{precision}' with a token-to-vector model, a table of "
+                "wordpieces or a curated_transformer: it works in float32. Leave precision out."
+            )
+
+    def budget(self, given: int, gpu_ids: Sequence[int]) -> int:
+        """Return the most wordpieces in a pass, whatever the number of threads: passes must hold the same texts.
+
+        given (int): as the user set it; 0 for the setting of the encoder, or a number that suits the device.
+        RETURNS (int): 0 for an encoder that takes a window of texts at once, for which no number may be given.
+        """
+        if given:
+            raise ValueError(
+                f"max_batch_items = {given} has no meaning for a token-to-vector model, a table of wordpieces or a "
+                "curated_transformer, which takes a window of texts at once: leave it out, or set window."
+            )
+        return 0
+
+    def device_name(self, gpu_ids: Sequence[int]) -> str:
+        """Return the name of the GPU that computes, or the capability of the CPU."""
+        if not gpu_ids and not isinstance(self.pooling.ops, CupyOps):
+            return f"CPU, {torch.backends.cpu.get_cpu_capability()}"
+        return torch.cuda.get_device_name(gpu_ids[0] if gpu_ids else "cuda")
 
     def to_gpu(self, gpu_id: int) -> None:
         """Move the encoder to a GPU."""
@@ -121,7 +137,7 @@ class TransformerTextEncoder(TextEncoder):
         return self.pooling.width(self.model.get_dim("nO"), folder, truncate_dim=self.settings.truncate_dim)
 
     @property
-    def max_length(self) -> int | None:
+    def max_length(self) -> int | None:  # type: ignore[override]
         return load(self.model).load().max_length
 
     def load(self) -> None:
@@ -143,6 +159,26 @@ class TransformerTextEncoder(TextEncoder):
                 "sbert.calibrate(texts) and nlp.to_disk, or choose another precision."
             )
 
+    def set_precision(self, precision: str, gpu_ids: Sequence[int]) -> None:
+        shim = load(self.model)
+        device = "cuda" if gpu_ids else shim.device.type
+        resolved = resolve_precision(precision, device)
+        if resolved != shim.precision:
+            warn_of_slow(resolved, device)
+        shim.precision = resolved
+
+    def budget(self, given: int, gpu_ids: Sequence[int]) -> int:
+        shim = load(self.model)
+        asked = given or shim.max_batch_items
+        if asked and shim.precision == REFERENCE:
+            raise ValueError(Errors.REFERENCE_BATCH.format(given=asked))
+        return asked or (GPU_BUDGET if gpu_ids or shim.device.type != "cpu" else CPU_BUDGET)
+
+    def device_name(self, gpu_ids: Sequence[int]) -> str:
+        device = load(self.model).device
+        is_given = gpu_ids or device.type == "cpu"
+        return super().device_name(gpu_ids) if is_given else torch.cuda.get_device_name(device)
+
     def tokenize(self, texts: list[str]) -> TokenizedBatch:
         prompt = self.model.prompt(self.settings.prompt)
         return self.model.wordpiece_tokenizer(texts, offsets=False, prompt=prompt)
@@ -158,10 +194,7 @@ class TransformerTextEncoder(TextEncoder):
 def _counted(
     passes: Iterable[TokenEmbeddings], row_of: numpy.ndarray, moved: ProgressCallback
 ) -> Iterator[TokenEmbeddings]:
-    """Yield the states of each pass; afterwards, the texts whose first windows are in it count as done.
-
-    row_of (int64 (windows,)): the text of each window, ascending.
-    """
+    """Yield the states of each pass; afterwards, the texts whose first windows are in it count as done."""
     is_first = numpy.diff(row_of, prepend=-1) > 0
     for states in passes:
         yield states
@@ -190,8 +223,7 @@ class StaticTextEncoder(TextEncoder):
 class Tok2VecTextEncoder(TextEncoder):
     """From texts to vectors by a model of tokens, or of the wordpieces of a curated transformer, which cuts no text.
 
-    tokenizer: of the pipeline, nlp.tokenizer. upstream: the model of the component that the encoder listens to; None
-    if to none.
+    tokenizer: of the pipeline. upstream: the model of the component that the encoder listens to; None if to none.
     """
 
     def __init__(
@@ -199,12 +231,11 @@ class Tok2VecTextEncoder(TextEncoder):
         model: Model,
         pooling: SentencePooling,
         settings: EncodeSettings,
-        tokenizer: Any,  # noqa: ANN401 (of spaCy)
+        tokenizer: Callable[[str], Doc],
         upstream: Model | None,
     ):
         super().__init__(model, pooling, settings)
-        self.tokenizer = tokenizer
-        self.upstream = upstream
+        self.tokenizer, self.upstream = tokenizer, upstream
 
     @property
     def name(self) -> str:
@@ -236,13 +267,13 @@ class Tok2VecTextEncoder(TextEncoder):
         return vectors, 0
 
     def _read(self, docs: list[Doc]) -> EncodedSpans:
-        from .listener import annotate, read_pieces  # noqa: PLC0415 (of this encoder)
-
         if self.upstream is not None:
-            annotate(self.upstream, docs)
+            _annotate(self.upstream, docs)
         spans = [[doc[:]] for doc in docs]
         if is_token_encoder(self.model):
             return self.model.read_spans(docs, spans, with_pieces=False, is_train=False)
+        from .listener import read_pieces  # noqa: PLC0415 (of a curated transformer)
+
         outputs, backprop = self.model(docs, False)
         return read_pieces(docs, spans, outputs, backprop, with_pieces=False)
 
@@ -250,6 +281,21 @@ class Tok2VecTextEncoder(TextEncoder):
         super().to_gpu(gpu_id)
         if self.upstream is not None:
             self.upstream.to_gpu(gpu_id)
+
+
+def _annotate(model: Model, docs: list[Doc]) -> None:
+    """Leave on Docs what the component of this model, a `tok2vec` or a `curated_transformer`, does."""
+    if not is_curated(model):
+        for doc, states in zip(docs, model.predict(docs), strict=True):
+            doc.tensor = states
+        return
+    from spacy_curated_transformers.models.output import DocTransformerOutput  # noqa: PLC0415 (an optional extra)
+
+    if not Doc.has_extension("trf_data"):  # in a process that has no such component
+        Doc.set_extension("trf_data", default=None)
+    predicted = model.predict(docs)
+    for doc, outputs in zip(docs, predicted.all_outputs, strict=True):
+        doc._.trf_data = DocTransformerOutput(all_outputs=outputs, last_layer_only=predicted.last_layer_only)
 
 
 def encode_all(
@@ -266,16 +312,15 @@ def encode_all(
 
     cuts (TruncationCounter): counts texts that were cut. The other arguments, and errors: see SentenceBert.encode.
     """
-    checked = checked_texts(texts)
     total = len(texts) if isinstance(texts, Sized) else None
-    parts = [numpy.zeros((0, encoder.width), dtype="float32")]
+    parts = []
     with progress_bar(total, shown=progress, unit="texts") as bar:
         for vectors, n_cut in encode_windows(
-            encoder, checked, window=window, n_process=n_process, gpu_ids=gpu_ids, moved=bar.update
+            encoder, texts, window=window, n_process=n_process, gpu_ids=gpu_ids, moved=bar.update
         ):
             parts.append(vectors)
             cuts.add_rows(len(vectors), n_cut, encoder.max_length)
-    return numpy.concatenate(parts)
+    return numpy.concatenate(parts) if parts else numpy.zeros((0, encoder.width), dtype="float32")
 
 
 def check_gpus(gpu_ids: Sequence[int]) -> None:
@@ -302,12 +347,9 @@ def encode_windows(
     moved (Callable): takes how many more texts are done, pass by pass; of other processes, window by window.
     The other arguments, and errors: see SentenceBert.encode.
     """
-    texts = checked_texts(texts)
-    check("window", window, Positive)
-    check("n_process", n_process, Processes)
+    windows = minibatch(checked_texts(texts), window)
     check_gpus(gpu_ids)
     encoder.load()
-    windows = minibatch(texts, window)
     n_workers = max(n_process, len(gpu_ids))
     if n_workers == 1 and not gpu_ids:
         return _encode(encoder, windows, moved)
@@ -315,14 +357,9 @@ def encode_windows(
 
 
 def _encode(encoder: TextEncoder, windows: Iterable[list[str]], moved: ProgressCallback) -> Iterator[Encoded]:
-    """Encode window by window, while a thread tokenizes the next one; for a single window no thread is started."""
-    windows = iter(windows)
-    ahead = list(islice(windows, 2))
-    if len(ahead) < 2:
-        yield from (encoder.encode(encoder.tokenize(window), moved) for window in ahead)
-        return
+    """Encode window by window, while a thread tokenizes the next one."""
     with ThreadPoolExecutor(1) as tokenizing:
-        for units in map_ahead(tokenizing, encoder.tokenize, chain(ahead, windows), 1):
+        for units in map_ahead(tokenizing, encoder.tokenize, windows, 1):
             yield encoder.encode(units, moved)
 
 
@@ -333,21 +370,17 @@ def _encode_in_processes(
     gpu_ids: Sequence[int],
     moved: ProgressCallback,
 ) -> Iterator[Encoded]:
-    """Encode windows in worker processes, a few ahead of the reader of the vectors.
-
-    RAISES (RuntimeError): if a process ends by itself.
-    """
+    """Encode windows in worker processes, a few ahead of the reader of the vectors."""
     encoder.check_calibrated()
     context = multiprocessing.get_context("spawn")  # PyTorch's threads and CUDA do not survive a fork
     devices = context.SimpleQueue()
     for worker in range(n_workers):
         devices.put(gpu_ids[worker % len(gpu_ids)] if gpu_ids else None)
-    n_threads = max(1, torch.get_num_threads() // n_workers)
     with TemporaryDirectory() as folder:
         # In a file: a pipe to a process that ends before it has read everything would block for ever.
         file = Path(folder) / "encoder"
         file.write_bytes(cloudpickle.dumps(encoder))
-        settings = (file, devices, n_threads)
+        settings = (file, devices, max(1, torch.get_num_threads() // n_workers))
         with ProcessPoolExecutor(n_workers, mp_context=context, initializer=_start, initargs=settings) as pool:
             try:
                 for vectors, n_cut in map_ahead(pool, _encode_window, windows, 2 * n_workers):
@@ -355,10 +388,9 @@ def _encode_in_processes(
                     yield vectors, n_cut
             except BrokenProcessPool as error:
                 raise RuntimeError(
-                    f"One of {n_workers} processes that encode ended by itself: see its output above. "
-                    "Each imports the main module: that must be a file or a notebook, not standard input, and "
-                    'guarded by if __name__ == "__main__". It may also have run out of memory: take fewer, or '
-                    "a smaller window."
+                    f"One of {n_workers} processes that encode ended by itself: see its output above. The main module "
+                    'must be a file or a notebook, guarded by if __name__ == "__main__". If memory ran out, take '
+                    "fewer processes or a smaller window."
                 ) from error
 
 
@@ -387,55 +419,3 @@ def _end_with_parent() -> None:
 
 def _encode_window(texts: list[str]) -> Encoded:
     return _worker.encode(_worker.tokenize(texts))
-
-
-def set_precision(encoder: TextEncoder, precision: str, gpu_ids: Sequence[int]) -> None:
-    """Set the precision of an encoder; gpu_ids (Sequence[int]): GPUs it will work on, for "auto".
-
-    RAISES (ValueError): for a tok2vec and another precision than its own.
-    """
-    if not isinstance(encoder, TransformerTextEncoder):
-        if precision not in ("float32", "auto"):
-            raise ValueError(
-                f"Cannot encode in precision = '{precision}' with a token-to-vector model, a table of "
-                "wordpieces or a curated_transformer: it works in float32. Leave precision out."
-            )
-        return
-    shim = load(encoder.model)
-    device = "cuda" if gpu_ids else shim.device.type
-    resolved = resolve_precision(precision, device)
-    if resolved != shim.precision:
-        warn_of_slow(resolved, device)
-    shim.precision = resolved
-
-
-def texts_budget(encoder: TextEncoder, given: int, gpu_ids: Sequence[int]) -> int:
-    """Return the most wordpieces in a forward pass, whatever the number of threads: passes must hold the same texts.
-
-    given (int): as the user set it; 0 for the setting of the encoder, or a number that suits the device.
-    RETURNS (int): 0 for a tok2vec, which takes a window of texts at once.
-    RAISES (ValueError): for a number beside precision = "reference", whose batches are counted in texts, or a tok2vec.
-    """
-    if isinstance(encoder, TransformerTextEncoder):
-        shim = load(encoder.model)
-        asked = given or shim.max_batch_items
-        if asked and shim.precision == REFERENCE:
-            raise ValueError(Errors.REFERENCE_BATCH.format(given=asked))
-        return asked or (GPU_BUDGET if gpu_ids or shim.device.type != "cpu" else CPU_BUDGET)
-    if given:
-        raise ValueError(
-            f"max_batch_items = {given} has no meaning for a token-to-vector model, a table of wordpieces or a "
-            "curated_transformer, which takes a window of texts at once: leave it out, or set window."
-        )
-    return 0
-
-
-def device_name(encoder: TextEncoder, gpu_ids: Sequence[int]) -> str:
-    """Return the name of the GPU that computes, or the capability of the CPU."""
-    if isinstance(encoder, TransformerTextEncoder):
-        device = load(encoder.model).device
-    else:
-        device = torch.device("cuda" if isinstance(encoder.pooling.ops, CupyOps) else "cpu")
-    if not gpu_ids and device.type == "cpu":
-        return f"CPU, {torch.backends.cpu.get_cpu_capability()}"
-    return torch.cuda.get_device_name(gpu_ids[0] if gpu_ids else device)

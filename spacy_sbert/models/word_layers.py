@@ -43,35 +43,43 @@ def word_vectors(trainable: bool = False) -> Tok2Vec:
     trainable (bool): whether V is a copy of the vocab's vectors that learns, and is saved with the encoder; otherwise
         it is the vocab's own.
     Input: Docs. Output: y, float (tokens, width) each.
-    RAISES (ValueError): on initialization, if the vocab has no vectors; if trainable, for floret vectors, which have no
-        rows by words; in use, if it has others than it was initialized with.
+    RAISES (ValueError): if the vocab has no vectors, or others than it had; for floret vectors if trainable.
     """
     params: dict[str, Any] = {"E": None} if trainable else {}
     return Model("word_vectors", _word_vectors, init=_init_word_vectors, dims={"nO": None}, params=params)
 
 
 def _word_vectors(model: Tok2Vec, docs: list[Doc], is_train: bool) -> tuple[list[Floats2d], _Backprop]:
+    expected, is_trainable = model.get_dim("nO"), "E" in model.param_names
+    table: Any = model.get_param("E") if is_trainable else None
+    rows, vectors = [], []
     for doc in docs:
-        width, expected = doc.vocab.vectors_length, model.get_dim("nO")
+        static, width = doc.vocab.vectors, doc.vocab.vectors_length
         if width != expected:
             raise ValueError(
                 f"The pipeline's vocab has static vectors of {width or 'no'} numbers, and the encoder was made "
                 f"with vectors of {expected}. Load the pipeline with the vectors that it was saved with."
             )
-    if "E" not in model.param_names:
-        return [_static_vectors(model, doc) for doc in docs], lambda d_tokens: docs
-    rows = [_rows(doc) for doc in docs]
-    table: Any = model.get_param("E")
+        if static.mode == _FLORET:
+            found = static.get_batch([token.text for token in doc]) if len(doc) else numpy.zeros((0, expected), "f")
+            vectors.append(model.ops.asarray2f(found))
+            continue
+        # on the host, unlike spaCy's own
+        rows.append(numpy.array([static.key2row.get(token.orth, -1) for token in doc], dtype="int64"))
+        own = (table if is_trainable else model.ops.asarray2f(static.data))[rows[-1]]
+        own[numpy.flatnonzero(rows[-1] < 0)] = 0
+        vectors.append(own)
 
     def backprop(d_tokens: list[Floats2d]) -> list[Doc]:
-        d_table: Any = model.ops.alloc2f(*table.shape, dtype=table.dtype)
-        for own, d_doc in zip(rows, d_tokens, strict=True):
-            has = numpy.flatnonzero(own >= 0)
-            model.ops.scatter_add(d_table, model.ops.xp.asarray(own[has]), cast(Any, d_doc)[has])
-        model.inc_grad("E", d_table)
+        if is_trainable:
+            d_table: Any = model.ops.alloc2f(*table.shape, dtype=table.dtype)
+            for own, d_doc in zip(rows, d_tokens, strict=True):
+                has = numpy.flatnonzero(own >= 0)
+                model.ops.scatter_add(d_table, model.ops.xp.asarray(own[has]), cast(Any, d_doc)[has])
+            model.inc_grad("E", d_table)
         return docs
 
-    return [_look_up(table, own) for own in rows], backprop
+    return vectors, backprop
 
 
 def _init_word_vectors(model: Tok2Vec, X: list[Doc] | None = None, Y: object = None) -> None:
@@ -95,34 +103,14 @@ def _init_word_vectors(model: Tok2Vec, X: list[Doc] | None = None, Y: object = N
         model.set_param("E", model.ops.asarray2f(vectors.data, dtype="float32").copy())  # optimizers write in place
 
 
-def _rows(doc: Doc) -> numpy.ndarray:
-    """Return the row of each token's vector, -1 if it has none: int64 (tokens,), on the host, unlike spaCy's own."""
-    row_of = doc.vocab.vectors.key2row
-    return numpy.array([row_of.get(token.orth, -1) for token in doc], dtype="int64")
-
-
-def _static_vectors(model: Tok2Vec, doc: Doc) -> Floats2d:
-    vectors = doc.vocab.vectors
-    if vectors.mode != _FLORET:
-        return _look_up(model.ops.asarray2f(vectors.data), _rows(doc))
-    if not len(doc):
-        return model.ops.alloc2f(0, model.get_dim("nO"))
-    return model.ops.asarray2f(vectors.get_batch([token.text for token in doc]))
-
-
-def _look_up(table: Any, rows: numpy.ndarray) -> Floats2d:  # noqa: ANN401 (an array of NumPy or CuPy)
-    found = table[rows]
-    found[numpy.flatnonzero(rows < 0)] = 0
-    return found
-
-
-NgramSize = Annotated[int, Field(ge=0, le=20)]
-
-
 @registry.architectures("spacy-sbert.NgramHashEmbed.v1")
 @validated
 def ngram_hash_embed(
-    width: Width = 300, rows: Positive = 20000, words: bool = True, ngram_size: NgramSize = 3, seed: Seed = 0
+    width: Width = 300,
+    rows: Positive = 20000,
+    words: bool = True,
+    ngram_size: Annotated[int, Field(ge=0, le=20)] = 3,
+    seed: Seed = 0,
 ) -> Tok2Vec:
     """Embed lower-cased words, the character n-grams of words, or both, without a table of words.
 
@@ -188,18 +176,16 @@ def _ngram_keys(word: str, size: int) -> numpy.ndarray:
 
 
 Encode = Model[list[Floats2d], list[Floats2d]]
-Depth = Annotated[int, Field(ge=1, le=20)]
 
 
 @registry.architectures("spacy-sbert.BiLSTMEncoder.v1")
 @validated
-def bilstm_encoder(width: Width = 256, depth: Depth = 1) -> Encode:
+def bilstm_encoder(width: Width = 256, depth: Annotated[int, Field(ge=1, le=20)] = 1) -> Encode:
     """Read the tokens of each Doc from both ends, and no padding.
 
     y_t = [LSTM(x_1 .. x_t); LSTM(x_n .. x_t)]
 
-    spacy.TorchBiLSTMEncoder.v1 pads Docs to the longest of a batch, and its backward half begins in that padding: there
-    the states of a Doc depend on the Docs beside it.
+    The backward half of spacy.TorchBiLSTMEncoder.v1 begins in padding: its states depend on the Docs beside a Doc.
 
     width (int): of x and of y, half of it for each direction. depth (int): how many such layers, at most 20.
     Input: x, float (tokens, width) of each Doc. Output: y, the same.
@@ -254,14 +240,13 @@ def smooth_inverse_frequency(tok2vec: Model, counts: str | Path | None = None, a
         weights are saved with the encoder.
     a (float): the smoothing.
     Output: y, float (tokens, width) each. Pooled by "mean" it is the average of the paper; its common component stays.
-    RAISES (ValueError): on initialization, if there is no file of counts, it is damaged, or it counts
-        none of the words of the examples; in use, before that.
+    RAISES (ValueError): on initialization, if the file is missing or counts none of the words of the examples.
     SOURCE: Arora et al. 2017, A Simple but Tough-to-Beat Baseline for Sentence Embeddings, algorithm 1.
     """
     init = partial(_init_sif, counts=counts, a=a)
-    attrs: dict[str, Any] = {"weights": {}}
-    dims: dict[str, int | None] = {"nO": None}
-    return Model("smooth_inverse_frequency", _weigh, init=init, layers=[tok2vec], dims=dims, attrs=attrs)
+    return Model(
+        "smooth_inverse_frequency", _weigh, init=init, layers=[tok2vec], dims={"nO": None}, attrs={"weights": {}}
+    )
 
 
 def _weigh(model: Tok2Vec, docs: list[Doc], is_train: bool) -> tuple[list[Floats2d], _Backprop]:
@@ -293,9 +278,8 @@ def _init_sif(
     if counts is None:
         if not model.attrs["weights"]:
             raise ValueError(
-                "spacy-sbert.SmoothInverseFrequencyTok2Vec.v1 needs counts of words: set counts to a file with "
-                "a word and its count on each line, such as enwiki_vocab_min200.txt of "
-                "https://github.com/PrincetonML/SIF."
+                "spacy-sbert.SmoothInverseFrequencyTok2Vec.v1 needs counts of words: set counts to a file with a word "
+                "and its count on each line, such as enwiki_vocab_min200.txt of https://github.com/PrincetonML/SIF."
             )
         return
     from ..files.text_lines import read_counts  # noqa: PLC0415 (not needed to load a pipeline)
@@ -303,9 +287,8 @@ def _init_sif(
     counted = read_counts(Path(counts))
     if X and not any(token.lower_ in counted for doc in X for token in doc):
         raise ValueError(
-            f"counts = '{counts}' of spacy-sbert.SmoothInverseFrequencyTok2Vec.v1 counts none of the words of "
-            f"the examples, such as '{X[0].text[:50]}': is it of another language? Give a file of lower-cased "
-            "words of theirs."
+            f"counts = '{counts}' of spacy-sbert.SmoothInverseFrequencyTok2Vec.v1 counts none of the words of the "
+            f"examples, such as '{X[0].text[:50]}': is it of another language? Give a file of lower-cased words."
         )
     model.attrs["weights"] = sif_weights(counted, a)
 
@@ -314,10 +297,7 @@ def _init_sif(
 
 
 def token_vectors(stretch: Doc | Span) -> tuple[list[str], numpy.ndarray]:
-    """Return the static vectors of the tokens of a Doc or Span, whatever its hooks do.
-
-    RETURNS (n str, float32 (n, width)): the lower-cased tokens that have a vector, and those.
-    """
+    """Return the lower-cased tokens of a Doc or Span that have a static vector, and those, float32 (n, width)."""
     vocab = stretch.vocab
     kept = [token for token in stretch if vocab.has_vector(token.orth) and not token.is_space]
     rows = [to_numpy(vocab.get_vector(token.orth)) for token in kept]
@@ -326,10 +306,8 @@ def token_vectors(stretch: Doc | Span) -> tuple[list[str], numpy.ndarray]:
 
 
 def sif_weights(counts: Mapping[str, int], a: float = SMOOTHING) -> dict[str, float]:
-    """Return a / (a + p(w)) of each word, p being its share of all counts; words that are not counted weigh 1.
+    """Return a / (a + p(w)) of each lower-cased word, p being its share of all counts.
 
-    counts (Mapping): by lower-cased word. a (float): the smoothing.
-    RAISES (ValueError): if a is not above 0.
     SOURCE: Arora et al. 2017, A Simple but Tough-to-Beat Baseline for Sentence Embeddings, algorithm 1.
     """
     check("a", a, PositiveFloat)
@@ -338,10 +316,9 @@ def sif_weights(counts: Mapping[str, int], a: float = SMOOTHING) -> dict[str, fl
 
 
 def weighted_mean(stretch: Doc | Span, weights: Mapping[str, float]) -> numpy.ndarray:
-    """1 / |s| sum_{w in s} weight(w) v_w over the tokens of s that have a vector, and 0 where none has.
+    """1 / |s| sum_{w in s} weight(w) v_w over the tokens of s that have a vector, 0 if none has: float64 (width,).
 
     weights (Mapping): by lower-cased word; others weigh 1.
-    RETURNS (float64 (width,)).
     """
     words, vectors = token_vectors(stretch)
     if not words:
@@ -349,14 +326,6 @@ def weighted_mean(stretch: Doc | Span, weights: Mapping[str, float]) -> numpy.nd
     return numpy.array([weights.get(word, 1.0) for word in words]) @ vectors / len(words)
 
 
-def first_component(rows: numpy.ndarray) -> numpy.ndarray:
-    """Return the first right singular vector of rows that are not centred; 0 if all rows are.
-
-    rows (float64 (n, width)). RETURNS (float64 (width,)): of length 1; its sign does not matter.
-    """
-    return first_component_of(rows.T @ rows)
-
-
-def first_component_of(squares: numpy.ndarray) -> numpy.ndarray:
-    """Return first_component of rows by their squares X' X, float64 (width, width)."""
+def first_component(squares: numpy.ndarray) -> numpy.ndarray:
+    """Return the first right singular vector of rows X by their squares X' X, float64 (width, width); 0 of zeros."""
     return numpy.linalg.eigh(squares)[1][:, -1] if squares.any() else numpy.zeros(len(squares))

@@ -32,7 +32,7 @@ from ..models.encoded_docs import (
 from ..models.fingerprint import Fingerprint
 from ..models.pooling import SentencePooling
 from ..models.resolve import warn_if_missing
-from ..models.sentence_encoder import SentenceEncoder, is_static_embedding, predict
+from ..models.sentence_encoder import SentenceEncoder, is_static_embedding
 from ..models.shim import TransformerShim
 from ..models.spans import SPANS_KEY, members
 from ..models.transformer import SpanTransformer
@@ -163,7 +163,7 @@ class SentenceBert(ChecksummedPipe):
         return self._predict(list(docs), self._settings(**options))
 
     def _predict(self, docs: list[Doc], settings: EncodeSettings) -> list[EncodedDoc]:
-        return predict(cast(SentenceEncoder, self.model.get_ref("encoder")), docs, settings)
+        return cast(SentenceEncoder, self.model.get_ref("encoder")).encode(docs, settings)
 
     @validated
     def _settings(

@@ -5,8 +5,7 @@ from typing import Any
 
 import numpy
 import pytest
-from gpu_rehearsal.looks import LOOKS
-from gpu_rehearsal.strict_arrays import StrictArray
+from gpu_rehearsal.strict_arrays import LOOKS, StrictArray
 from gpu_rehearsal.strict_ops import strict_device
 from spacy.language import Language
 from thinc.util import to_numpy

@@ -1,7 +1,7 @@
 from collections.abc import Iterator
 
 import pytest
-from gpu_rehearsal.looks import Looks
+from gpu_rehearsal.strict_arrays import Looks
 from gpu_rehearsal.strict_ops import strict_device
 
 

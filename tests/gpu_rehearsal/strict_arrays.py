@@ -7,13 +7,13 @@ how many elements of a mask are true, waits for the device: that is counted.
 """
 
 import copy
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy
-from gpu_rehearsal.looks import look
 
 _LINES = (Path(__file__).parent / "cupy_names.txt").read_text(encoding="utf8").splitlines()
 _WORDS = {word for line in _LINES if not line.startswith("#") for word in line.split()}
@@ -26,6 +26,35 @@ ELEMENTWISE = {"where", "clip", "dot", "matmul"}  # beside the ufuncs
 LOOK = {"flatnonzero", "nonzero", "argwhere", "unique", "bincount", "extract", "compress"}  # size depends on values
 PLAIN = {"can_cast", "isscalar", "ndim", "shape", "size", "result_type", "promote_types"}  # answer without an array
 IMPLICIT = "Implicit conversion to a NumPy array is not allowed. Please use `.get()` to construct a NumPy array."
+
+
+class Look(NamedTuple):
+    """A value of the device that the host waited for: how, and the module and function that asked."""
+
+    how: str
+    module: str
+    function: str
+
+
+class Looks(list[Look]):
+    """All of a while."""
+
+    @property
+    def of_package(self) -> list[Look]:
+        """Without those of Thinc, whose kernels check the lengths given, and of other packages."""
+        return [look for look in self if look.module.startswith("spacy_sbert.")]
+
+
+LOOKS = Looks()
+HERE = {__name__, "thinc.util", "numpy", "copy"}
+
+
+def look(how: str) -> None:
+    """Count one, under the first caller outside the double that asked for itself, as thinc.util.to_numpy does not."""
+    frame: Any = sys._getframe(1)
+    while frame.f_globals["__name__"] in HERE:
+        frame = frame.f_back
+    LOOKS.append(Look(how, frame.f_globals["__name__"], frame.f_code.co_name))
 
 
 class StrictArray:

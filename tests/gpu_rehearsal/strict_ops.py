@@ -11,8 +11,7 @@ import thinc.backends
 import thinc.types
 import thinc.util
 import torch
-from gpu_rehearsal.looks import LOOKS, Looks
-from gpu_rehearsal.strict_arrays import StrictArray, xp
+from gpu_rehearsal.strict_arrays import LOOKS, Looks, StrictArray, xp
 from thinc.api import NumpyOps, get_current_ops, set_current_ops
 from thinc.backends import _custom_kernels, cupy_ops
 from thinc.backends.cupy_ops import CupyOps

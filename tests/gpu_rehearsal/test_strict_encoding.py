@@ -10,8 +10,6 @@ from gpu_rehearsal.strict_ops import strict_device
 from objectives import make, step
 from pipelines import ENCODERS
 
-from spacy_sbert.models.pooling import POOLING
-
 pytestmark = pytest.mark.filterwarnings("ignore:.*sbert-")
 TEXTS = ["A man is eating food.", "", "The cat sat on the mat. He can go.", "A dog ran fast. " * 6, "dog", "dog"]
 PIECES = ("spacy_sbert.models.pooling", "pool_rows")
@@ -47,38 +45,23 @@ def check_pipeline(make_nlp, encoder, **config):
     check_same(*both_ways(work))
 
 
-@pytest.mark.parametrize("unit", ["doc", "sent", "doc+sent"])
-@pytest.mark.parametrize("encoder", ENCODERS)
-def test_docs_spans_and_tokens(make_nlp, encoder, unit):
-    check_pipeline(make_nlp, encoder, unit=unit)
-
-
-@pytest.mark.parametrize(("name", "normalize"), [*((name, False) for name in POOLING), ("cls+mean", True)])
-def test_poolings(make_nlp, name, normalize):
-    check_pipeline(make_nlp, "own", model={"pooling": name, "normalize": normalize})
-
-
-@pytest.mark.spacy_transformers
-@pytest.mark.parametrize("overflow", ["truncate", "windows"])
-def test_texts_that_are_too_long(make_nlp, overflow):
-    check_pipeline(make_nlp, "shared", transformer={"overflow": overflow})
-    check_pipeline(make_nlp, "own", model={"overflow": overflow, "normalize": True})
-
-
-def test_dense_and_truncation(make_nlp):
-    check_pipeline(make_nlp, "own", model={"dense": DENSE, "normalize": True, "truncate_dim": 4})
-
-
 STRIDED = {"@span_getters": "spacy-transformers.strided_spans.v1", "window": 8, "stride": 6}
-FOREIGN = {"strided windows": {"get_spans": STRIDED}}
-FOREIGN["spacy-transformers' own"] = {"@architectures": "spacy-transformers.TransformerModel.v3"}
+STOCK = {"@architectures": "spacy-transformers.TransformerModel.v3"}
+WINDOWS = {"overflow": "windows"}
+SETTINGS = [
+    *((encoder, {"unit": "doc+sent"}) for encoder in ENCODERS),
+    ("own", {"unit": "sent", "model": {"pooling": "cls+mean", "normalize": True, **WINDOWS}}),
+    ("own", {"model": {"dense": DENSE, "normalize": True, "truncate_dim": 4}}),
+    ("shared", {"transformer": WINDOWS, "model": {"pooling": "max"}}),
+    ("shared", {"transformer": {"get_spans": STRIDED}, "model": {"pooling": "mean"}}),
+    ("shared", {"transformer": STOCK, "model": {"pooling": "cls"}}),
+]
 
 
-@pytest.mark.spacy_transformers
-@pytest.mark.parametrize("name", FOREIGN)
-@pytest.mark.parametrize("pooling", ["mean", "cls"])
-def test_other_transformers(make_nlp, name, pooling):
-    check_pipeline(make_nlp, "shared", transformer=FOREIGN[name], model={"pooling": pooling})
+@pytest.mark.parametrize(("encoder", "config"), SETTINGS)
+def test_docs_spans_and_tokens(make_nlp, encoder, config):
+    """Each pooling, and other layers alone, are in test_strict_layers.py."""
+    check_pipeline(make_nlp, encoder, **config)
 
 
 def test_saved_and_loaded(make_nlp, tmp_path):
@@ -89,7 +72,8 @@ def test_saved_and_loaded(make_nlp, tmp_path):
         step(nlp, batch)
         nlp.to_disk(tmp_path)
         docs = [loaded(batch[0].predicted.copy()) for loaded in (nlp, spacy.load(tmp_path))]
-        return [(doc.vector, doc.spans["sbert"].attrs["sbert_label"]) for doc in docs]
+        labels = nlp.get_pipe("sbert").classify(*docs[0].spans["sbert"])
+        return [(doc.vector, doc.spans["sbert"].attrs["sbert_label"], labels) for doc in docs]
 
     expected, found = both_ways(work)
     check_same(expected, found)
@@ -99,8 +83,7 @@ def test_saved_and_loaded(make_nlp, tmp_path):
         assert numpy.allclose(spacy.load(tmp_path)("A dog ran.").vector, here, atol=1e-6)
 
 
-@pytest.mark.parametrize("token_vectors", [True, False])
-@pytest.mark.parametrize("encoder", ENCODERS)
+@pytest.mark.parametrize(("encoder", "token_vectors"), [*((encoder, True) for encoder in ENCODERS), ("own", False)])
 def test_a_batch_waits_twice(strict, make_nlp, encoder, token_vectors):
     nlp = make_nlp(encoder, model={"normalize": True}, token_vectors=token_vectors)
     nlp("What is done once: the fingerprint of the encoder.")
@@ -112,7 +95,7 @@ def test_a_batch_waits_twice(strict, make_nlp, encoder, token_vectors):
     assert looks_of(lambda: pipe.set_annotations(docs, scores)) == [*trained_elsewhere, ("get", *VECTORS)]
 
 
-@pytest.mark.parametrize("encoder", ENCODERS)
+@pytest.mark.parametrize("encoder", ["own", "curated", "static"])
 def test_texts_without_docs(make_nlp, encoder):
     """A window waits once for states, and once for vectors."""
     looks = []
@@ -125,14 +108,3 @@ def test_texts_without_docs(make_nlp, encoder):
 
     check_same(*both_ways(work))
     assert [how for how, *_ in looks] == ["get", "get"] * (2 if encoder == "curated" else 1)
-
-
-def test_labels_of_pairs(make_nlp):
-    def work():
-        nlp, batch = make(make_nlp, "own", "SoftmaxLoss")
-        step(nlp, batch)
-        doc, pipe = nlp(batch[0].predicted.copy()), nlp.get_pipe("sbert")
-        pair = doc.spans["sbert"]
-        return pair.attrs["sbert_label"], pipe.classify(pair[0], pair[1])
-
-    check_same(*both_ways(work))

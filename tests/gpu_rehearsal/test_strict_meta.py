@@ -23,7 +23,7 @@ def build(make_nlp, tiny_bert, method):
     return nlp
 
 
-@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("method", ["svd", *(pytest.param(m, marks=pytest.mark.slow) for m in METHODS if m != "svd")])
 def test_methods(make_nlp, tiny_bert, method):
     """They combine vectors on the host: nothing waits for the device."""
 

@@ -3,8 +3,7 @@
 import pytest
 import torch
 
-from spacy_sbert.models.engine import packing as module
-from spacy_sbert.models.engine.packing import attention
+from spacy_sbert.models.engine import packed_bert as module
 
 
 def inputs(n_rows, width, n_added, *, n_heads=3, size=8):
@@ -20,7 +19,7 @@ def attended(heads, added, n_more=0):
     """(rows, width, heads * size); behind the rows are as many places more, which must come back as 0."""
     n_rows, width, _, n_heads, size = heads.shape
     places = torch.cat([heads.flatten(0, 1), heads.new_full((n_more, 3, n_heads, size), 9.0)])
-    found = attention(places, added)
+    found = module._attention(places, added)
     assert found.shape == (n_rows * width + n_more, n_heads * size) and not found[n_rows * width :].any()
     return found[: n_rows * width].view(n_rows, width, -1)
 
@@ -53,5 +52,5 @@ def test_blocks_give_what_all_rows_at_once_do(monkeypatch):
     heads, added = heads.to(torch.bfloat16), added.to(torch.bfloat16)
     whole = attended(heads, added)
     for block in (1, 3 * 16 * 16 * 2, 3 * 16 * 16 * 3):  # a row, two, three at a time
-        monkeypatch.setattr(module, "BLOCK", block)
+        monkeypatch.setattr(module, "_BLOCK", block)
         torch.testing.assert_close(attended(heads, added), whole, atol=0, rtol=0)

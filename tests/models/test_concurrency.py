@@ -97,22 +97,11 @@ def test_a_step_without_a_callback_is_over():
 def test_the_step_of_a_thread_that_has_ended_is_over():
     use, kept = EncoderUse(), []
     assert ends(start(lambda: kept.append(use.begin_step())))
-    assert use.step is kept[0] and not use.is_trained_elsewhere
+    assert use.step is kept[0]
     enter(use.encoding())
 
 
 def test_training_waits_for_those_who_encode_and_refuses_those_who_come():
-    use = EncoderUse()
-    with use.encoding():
-        training = start(lambda: enter(use.changing()))
-        assert waits(training)
-        enter(use.encoding())  # the same thread goes on
-        assert elsewhere(lambda: enter(use.encoding())) is not None
-    assert ends(training)
-    enter(use.encoding())
-
-
-def test_who_encodes_alone_waits_for_others():
     use = EncoderUse()
     with use.encoding():
         assert elsewhere(lambda: enter(use.encoding())) is None
@@ -120,13 +109,15 @@ def test_who_encodes_alone_waits_for_others():
         assert waits(alone)
         enter(use.encoding(alone=True))
     assert ends(alone)
-
-
-def test_an_error_lets_go():
-    use = EncoderUse()
-    for block in (use.encoding, use.changing):
-        with pytest.raises(ZeroDivisionError), block():
-            raise ZeroDivisionError
+    with pytest.raises(ZeroDivisionError), use.encoding():
+        training = start(lambda: enter(use.changing()))
+        assert waits(training)
+        enter(use.encoding())  # the same thread goes on
+        assert elsewhere(lambda: enter(use.encoding())) is not None
+        raise ZeroDivisionError  # an error lets go
+    assert ends(training)
+    with pytest.raises(ZeroDivisionError), use.changing():
+        raise ZeroDivisionError
     assert elsewhere(lambda: enter(use.changing())) is None and not concurrency._CHANGING
 
 
@@ -143,7 +134,7 @@ def test_one_of_two_that_begin_at_once():
     interval = sys.getswitchinterval()
     sys.setswitchinterval(1e-6)
     try:
-        for _ in range(100):
+        for _ in range(30):
             use, barrier, held = EncoderUse(), threading.Barrier(2), []
 
             def begin(use=use, barrier=barrier, held=held):

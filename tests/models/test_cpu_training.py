@@ -6,7 +6,7 @@ import torch
 from torch.nn import functional
 
 from spacy_sbert.models.engine import training as cpu_training
-from spacy_sbert.models.engine.training import _dense_gradient, attention, dropout, embedding, linear
+from spacy_sbert.models.engine.training import _attention, _dense_gradient, _dropout, _embedding, _linear
 
 
 @pytest.fixture
@@ -44,7 +44,7 @@ def make_linear(weight, bias=None):
 
 
 def of_module(x, weight, bias=None):
-    return linear(make_linear(weight, bias), x)
+    return _linear(make_linear(weight, bias), x)
 
 
 @pytest.mark.parametrize("has_bias", [True, False])
@@ -80,7 +80,7 @@ def test_embedding(draw, padding):
     expected.backward(weights)
     of_pytorch, table.weight.grad = table.weight.grad, torch.ones(6, 4, dtype=torch.float64)
     memory = table.weight.grad.data_ptr()
-    found = embedding(table, ids)
+    found = _embedding(table, ids)
     _dense_gradient(table)
     found.backward(weights)
     assert torch.equal(found, expected) and torch.allclose(table.weight.grad, of_pytorch + 1, atol=1e-12)
@@ -89,7 +89,7 @@ def test_embedding(draw, padding):
 
 def test_the_first_gradient_of_a_table_is_dense(draw):
     table = make_table()
-    found = embedding(table, torch.tensor([4, 4, 1]))
+    found = _embedding(table, torch.tensor([4, 4, 1]))
     _dense_gradient(table)
     found.sum().backward()
     assert table.weight.grad.sum(1).tolist() == [0, 4, 0, 0, 8, 0]
@@ -99,9 +99,9 @@ def test_what_is_frozen_gets_no_gradient(draw):
     x, layer, table = draw(2, 3), make_linear(leaf(draw(4, 3))), torch.nn.Embedding(5, 3, dtype=torch.float64)
     table.weight.requires_grad_(False)
     _dense_gradient(table)
-    linear(layer, embedding(table, torch.tensor([0, 1])) + x).sum().backward()
+    _linear(layer, _embedding(table, torch.tensor([0, 1])) + x).sum().backward()
     with torch.no_grad():
-        assert linear(layer, x).grad_fn is None
+        assert _linear(layer, x).grad_fn is None
     assert layer.weight.grad.any() and table.weight.grad is None and x.grad is None
 
 
@@ -109,7 +109,7 @@ def test_what_is_frozen_gets_no_gradient(draw):
 def test_dropout_drops_with_its_probability_and_keeps_the_mean(p):
     x, module = leaf(torch.ones(1000, 1003, dtype=torch.float64)), torch.nn.Dropout(p)
     torch.manual_seed(0)
-    found = dropout(module, x)
+    found = _dropout(module, x)
     steps = round(p * 2**16) / 2**16
     dropped = float((found == 0).double().mean())
     assert abs(dropped - steps) < 4 * (p * (1 - p) / x.numel()) ** 0.5
@@ -117,8 +117,8 @@ def test_dropout_drops_with_its_probability_and_keeps_the_mean(p):
     found.sum().backward()
     assert torch.equal(x.grad, found.detach())
     torch.manual_seed(0)
-    assert torch.equal(dropout(module, x), found)
-    assert not torch.equal(dropout(module, x), found)
+    assert torch.equal(_dropout(module, x), found)
+    assert not torch.equal(_dropout(module, x), found)
 
 
 def test_dropped_numbers_are_independent():
@@ -137,7 +137,7 @@ def test_dropped_numbers_are_independent():
     ids=["eval", "none", "all", "identity"],
 )
 def test_other_dropout_is_that_of_pytorch(module):
-    assert torch.equal(dropout(module, torch.ones(100)), module(torch.ones(100)))
+    assert torch.equal(_dropout(module, torch.ones(100)), module(torch.ones(100)))
 
 
 def test_attention(draw, monkeypatch):
@@ -152,11 +152,11 @@ def test_attention(draw, monkeypatch):
         return torch.einsum("bhqk,bhkd->bhqd", scores.softmax(-1) * kept, value)
 
     given = draw(2, 3, 4, 8), draw(2, 3, 5, 8), draw(2, 3, 5, 8)
-    found = results(lambda query, key, value: attention(query, key, value, added, 0.3), *given)
+    found = results(lambda query, key, value: _attention(query, key, value, added, 0.3), *given)
     assert_equal(found, results(written_out, *given))
 
 
 def test_attention_without_dropout_is_that_of_pytorch(draw):
     given, mask = (draw(1, 2, 4, 8), draw(1, 2, 4, 8), draw(1, 2, 4, 8)), draw(1, 1, 4, 4)
     expected = results(lambda *qkv: functional.scaled_dot_product_attention(*qkv, attn_mask=mask), *given)
-    assert all(map(torch.equal, results(lambda *qkv: attention(*qkv, mask, 0.0), *given), expected))
+    assert all(map(torch.equal, results(lambda *qkv: _attention(*qkv, mask, 0.0), *given), expected))

@@ -54,7 +54,7 @@ def test_tokens_are_the_means_of_their_wordpieces(make_nlp):
 
 def test_parity_with_an_encoder_of_its_own(minilm):
     """The same states for the same wordpieces, alone and beside a ner; unit length as the folder says."""
-    texts = ["A man is eating food.", "It isn't U.S.-made (e.g. 3,141.59)!", "Ångström's \n café", "?", "word " * 60]
+    texts = ["It isn't U.S.-made (e.g. 3,141.59)!", "Ångström's \n café", "?", "word " * 60]
     for beside in (False, True):
         nlp = spacy.blank("en")
         add_curated(nlp, find_local(MINILM), window=128)
@@ -75,16 +75,14 @@ def test_parity_with_an_encoder_of_its_own(minilm):
 # Training
 
 
-def joint(make_nlp, other, pipes, before=None):
-    """The gradients of a tagger or ner and of sentence vectors, as far as they are asked for, on one transformer."""
+def joint(make_nlp, pipes, before=None):
+    """The gradients of a ner and of sentence vectors, as far as they are asked for, on one transformer."""
     fix_random_seed(0)
     nlp = make_nlp("curated")
-    pipe = nlp.add_pipe(other, config={"model": {"tok2vec": LISTENER}}, before=before)
+    pipe = nlp.add_pipe("ner", config={"model": {"tok2vec": LISTENER}}, before=before)
     batch = [make_example(nlp, *pair) for pair in [("A man ran.", "He sat.", 0.3), ("Food.", "A cat can go.", 0.9)]]
     batch.append(Example(nlp.make_doc(""), nlp.make_doc("")))
     for example in batch:
-        for token in example.reference:
-            token.tag_ = "X" if token.i % 2 else "Y"
         example.reference.set_ents(
             [Span(example.reference, i, i + 1, "X") for i in range(0, len(example.reference), 2)]
         )
@@ -100,10 +98,9 @@ def joint(make_nlp, other, pipes, before=None):
     return gradients(nlp, "transformer")
 
 
-@pytest.mark.parametrize("other", ["ner"])
-def test_gradients_of_two_pipes_add_up(make_nlp, other):
-    both, sbert, alone = (joint(make_nlp, other, pipes) for pipes in (["sbert", other], ["sbert"], [other]))
-    reverse = joint(make_nlp, other, [other, "sbert"], before="sbert")
+def test_gradients_of_two_pipes_add_up(make_nlp):
+    both, sbert, alone = (joint(make_nlp, pipes) for pipes in (["sbert", "ner"], ["sbert"], ["ner"]))
+    reverse = joint(make_nlp, ["ner", "sbert"], before="sbert")
     assert len(both) == 29
     scale = max(numpy.abs(grad).max() for grad in both.values())
     for key, given in both.items():
@@ -139,21 +136,6 @@ def test_weights_that_are_to_stay(make_nlp, examples, how):
     nlp.get_pipe("transformer").finish_update(Adam(0.01))
     assert losses["sbert"] > 0
     assert all(numpy.array_equal(before[key], value) for key, value in weights(nlp, "transformer").items())
-
-
-def test_with_a_numpy_that_its_package_cannot_train_with(make_nlp, examples, monkeypatch):
-    from spacy_curated_transformers.pipeline import transformer
-
-    nlp = make_nlp("curated")
-    batch = examples(nlp)
-    nlp.initialize(lambda: batch)
-
-    def refuse(given):
-        raise TypeError("only 0-dimensional arrays can be converted to Python scalars")
-
-    monkeypatch.setattr(transformer, "float", refuse, raising=False)
-    with pytest.raises(RuntimeError, match=r'cannot train with NumPy .*pip install "numpy<2.4"'):
-        nlp.update(batch, sgd=False)
 
 
 # Which transformer is heard
@@ -244,10 +226,8 @@ def test_nothing_to_hear(make_nlp):
         ValueError, match=r"(?s)left object on the Doc.*expected the output of the 'transformer' or 'cur"
     ):
         nlp.get_pipe("sbert")(doc)
-    sbert = nlp.get_pipe("sbert")
-    for settings in ({"prompt": "query: "}, {"prompt_name": "query"}):
-        with pytest.raises(ValueError, match="and a curated_transformer read them as they are"):
-            sbert.encode(["a"], **settings)
+    with pytest.raises(ValueError, match="and a curated_transformer read them as they are"):
+        nlp.get_pipe("sbert").encode(["a"], prompt="query: ")
     refused(spacy.blank("en"), "no 'curated_transformer'", **{"@architectures": SHARED})
     refused(
         spacy.blank("en"),

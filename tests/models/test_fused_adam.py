@@ -3,7 +3,7 @@
 import numpy
 import pytest
 import torch
-from pipelines import HOLDER, TRANSFORMERS, gradients, weights
+from pipelines import HOLDER, gradients, weights
 from thinc.api import SGD, Adam, Optimizer, RAdam, warmup_linear
 
 from spacy_sbert.models.engine.training import can_fuse, update_fused
@@ -64,11 +64,7 @@ def assert_alike(given, expected, atol):
         assert numpy.allclose(given[key], expected[key], rtol=1e-6, atol=atol), key
 
 
-ORDERS = {
-    "fused": [update_fused] * N_STEPS,
-    "midway": [update_fused] * 4 + [update_one_by_one] * 6,
-    "in turn": [update_one_by_one, update_fused] * (N_STEPS // 2),
-}
+ORDERS = {"fused": [update_fused] * N_STEPS, "in turn": [update_one_by_one, update_fused] * (N_STEPS // 2)}
 
 
 @pytest.mark.parametrize("settings", SETTINGS.values(), ids=SETTINGS)
@@ -99,23 +95,6 @@ def test_the_first_step_by_hand():
     assert optimizer.mom2[1, "w"] == pytest.approx(numpy.array([0.00025, 0.0000625]), rel=1e-4)  # 1 - 0.999 in float32
 
 
-def test_moments_are_the_arrays_of_the_optimizer():
-    optimizer, parameters = make_adam(), make_parameters()
-    update_fused(optimizer, with_gradient(parameters, 0))
-    moments = {**optimizer.mom1}
-    before = {key: moment.copy() for key, moment in moments.items()}
-    assert {key[1]: moment.shape for key, moment in moments.items()} == {"matrix": (301 * 67,), "bias": (67,)}
-    update_fused(optimizer, with_gradient(parameters, 2))
-    assert all(optimizer.mom1[key] is moments[key] and (moments[key] != before[key]).any() for key in moments)
-
-
-def test_nothing_to_update():
-    optimizer = make_adam()
-    assert can_fuse(optimizer, {})
-    update_fused(optimizer, {})
-    assert optimizer.nr_update == {}
-
-
 @pytest.mark.parametrize(
     "optimizer",
     [
@@ -144,7 +123,7 @@ def test_other_parameters_are_left_alone():
     assert not fused(torch.ones(2, 3), torch.ones(3, 2).T)
 
 
-@pytest.mark.parametrize("encoder", TRANSFORMERS)
+@pytest.mark.parametrize("encoder", ["own", pytest.param("shared", marks=pytest.mark.slow)])
 def test_pipelines_learn_the_same(make_nlp, examples, encoder):
     found = []
     for kind in (Optimizer, OneByOne):
@@ -166,7 +145,7 @@ def test_pipelines_learn_the_same(make_nlp, examples, encoder):
             assert abs(fused[key] - alone[key]).max() < 1e-5, key
 
 
-@pytest.mark.parametrize("kind", [Optimizer, SGD, OneByOne])
+@pytest.mark.parametrize("kind", [Optimizer, OneByOne])
 def test_an_overflow_is_no_update(make_nlp, examples, kind):
     nlp = make_nlp()
     nlp.initialize()

@@ -1,45 +1,30 @@
 """What encodes in use is made anew whenever the weights change, and is never saved with them."""
 
+from copy import deepcopy
+
 import numpy
 import pytest
 import torch
-from pipelines import HOLDER, TRANSFORMERS
+from pipelines import HOLDER
+from small_models import make_model
 from srsly import cloudpickle
 from thinc.api import SGD, Adam, RAdam
-from transformers import AutoModel, AutoTokenizer, BertConfig, BertModel, DistilBertConfig, DistilBertModel
+from transformers import AutoModel, AutoTokenizer
 
 from spacy_sbert.models.engine import training
 from spacy_sbert.models.engine.backends import BackendCache, HFBackend, resolve_precision
 from spacy_sbert.models.engine.packed_bert import PackedBert
 
 TEXT = "A man is eating food."
-PRECISIONS = ("float32", "bfloat16")
-SIZES = {"vocab_size": 30, "max_position_embeddings": 12, "initializer_range": 0.5}
-
-
-def make_bert():
-    return BertModel(
-        BertConfig(hidden_size=16, intermediate_size=24, num_hidden_layers=2, num_attention_heads=2, **SIZES)
-    ).eval()
-
-
-def make_distilbert():
-    """With an activation that is not packed."""
-    sizes = {"dim": 16, "hidden_dim": 24, "n_layers": 2, "n_heads": 2}
-    return DistilBertModel(DistilBertConfig(**sizes, **SIZES, activation="silu")).eval()
-
-
-MODELS = {"packed": make_bert, "padded": make_distilbert}
+MODELS = {"packed": make_model("bert"), "padded": make_model("distilbert", activation="silu")}  # which is not packed
 
 
 @pytest.fixture(params=MODELS)
 def model(request):
-    with torch.random.fork_rng():
-        torch.manual_seed(3)
-        return MODELS[request.param]()
+    return deepcopy(MODELS[request.param])
 
 
-IDS = torch.tensor([[3, 9, 4, 8, 5]])
+IDS = torch.tensor([[13, 19, 14, 18, 15]])
 
 
 @torch.inference_mode()
@@ -63,29 +48,11 @@ def assert_encodes_as(encoder, model, precision):
         assert cosine(states(encoder), expected) > 0.999 and not torch.equal(states(encoder), expected)
 
 
-def named(model, end):
-    return next(parameter for name, parameter in model.named_parameters() if name.endswith(end))
-
-
-def test_half_precision_leaves_the_weights_alone(model):
-    cache = BackendCache()
-    before = {name: parameter.clone() for name, parameter in model.named_parameters()}
-    half, full = cache.engine_of(model, "bfloat16"), cache.engine_of(model, "float32")
-    assert half is not full and not torch.equal(states(half), states(full))
-    for name, parameter in model.named_parameters():
-        assert parameter.dtype == torch.float32 and torch.equal(parameter, before[name])
-
-
 @torch.no_grad()
 def by_hand(model):
     for end in ("word_embeddings.weight", "1.output.dense.bias", "ffn.lin2.weight"):
         for parameter in (p for name, p in model.named_parameters() if name.endswith(end)):
             parameter.mul_(3)
-
-
-@torch.no_grad()
-def one_value(model):
-    next(p for name, p in model.named_parameters() if name.endswith(("value.bias", "v_lin.bias")))[0] += 20
 
 
 def a_loaded_state(model):
@@ -98,21 +65,15 @@ def a_step_of_pytorch(model):
     optimizer.step()
 
 
-def another_tensor(model):
-    parameter = named(model, "word_embeddings.weight")
-    parameter.data = parameter.detach() * 2
-
-
 def another_parameter(model):
     layer = next(m for name, m in model.named_modules() if name.endswith(("intermediate.dense", "ffn.lin1")))
-    layer.weight = torch.nn.Parameter(layer.weight.detach().roll(1, 0))
+    layer.weight = torch.nn.Parameter(2 * layer.weight.detach().roll(1, 0))
 
 
-CHANGES = [by_hand, one_value, a_loaded_state, a_step_of_pytorch, another_tensor, another_parameter]
+CHANGES = [by_hand, a_loaded_state, a_step_of_pytorch, another_parameter]
 
 
-@pytest.mark.parametrize("precision", PRECISIONS)
-@pytest.mark.parametrize("change", CHANGES)
+@pytest.mark.parametrize(("change", "precision"), [*((c, "float32") for c in CHANGES), (by_hand, "bfloat16")])
 def test_changes_behind_its_back_are_noticed(model, change, precision):
     cache = BackendCache()
     before = states(cache.engine_of(model, precision)).clone()
@@ -175,7 +136,7 @@ OPTIMIZERS = {
     [
         ("fused", "own", "float32"),
         ("fused", "shared", "bfloat16"),
-        ("averages", "own", "bfloat16"),
+        pytest.param("averages", "own", "bfloat16", marks=pytest.mark.slow),
         ("averages", "shared", "float32"),
         ("radam", "own", "reference"),
         ("sgd", "own", "float32"),
@@ -199,7 +160,7 @@ def test_after_a_step_the_vector_is_that_of_the_plain_model(
         assert len(fused) == n_fused * step
 
 
-@pytest.mark.parametrize(("encoder", "precision"), [("own", "float32"), ("own", "bfloat16"), ("shared", "reference")])
+@pytest.mark.parametrize(("encoder", "precision"), [("own", "bfloat16"), ("shared", "reference")])
 def test_after_from_bytes(make_nlp, examples, encoder, precision):
     trained, nlp = (make_pipeline(make_nlp, encoder, precision) for _ in range(2))
     before = nlp(TEXT).vector
@@ -209,7 +170,7 @@ def test_after_from_bytes(make_nlp, examples, encoder, precision):
     assert abs(nlp(TEXT).vector - before).max() > 0.05
 
 
-@pytest.mark.parametrize(("encoder", "precision"), [("own", "float32"), ("own", "bfloat16"), ("shared", "reference")])
+@pytest.mark.parametrize(("encoder", "precision"), [("own", "bfloat16"), ("shared", "reference")])
 def test_other_parameters_for_a_while(make_nlp, tiny_bert, encoder, precision):
     nlp = make_pipeline(make_nlp, encoder, precision)
     before, shim = nlp(TEXT).vector, find_shim(nlp, HOLDER[encoder])
@@ -221,7 +182,7 @@ def test_other_parameters_for_a_while(make_nlp, tiny_bert, encoder, precision):
     assert numpy.array_equal(nlp(TEXT).vector, before)
 
 
-@pytest.mark.parametrize("encoder", TRANSFORMERS)
+@pytest.mark.parametrize("encoder", ["own", pytest.param("shared", marks=pytest.mark.slow)])
 def test_averages_of_the_optimizer_for_a_while(make_nlp, examples, tiny_bert, encoder):
     nlp, optimizer = make_pipeline(make_nlp, encoder), Adam(0.05)
     for _ in range(3):
@@ -258,8 +219,7 @@ def test_auto_on_a_cpu(monkeypatch, make_nlp, avx512, amx, expected):
     monkeypatch.setattr(torch.cpu, "_is_amx_tile_supported", lambda: amx)
     assert resolve_precision("auto", "cpu") == expected
     assert resolve_precision("auto", "mps") == "float32"
-    for precision in ("float32", "bfloat16", "float16"):
-        assert {resolve_precision(precision, device) for device in ("cpu", "cuda", "mps")} == {precision}
+    assert {resolve_precision("float16", device) for device in ("cpu", "cuda", "mps")} == {"float16"}
     for native, on_gpu in ((False, "float16"), (True, "bfloat16")):  # Turing and older emulate bfloat16
         supported = lambda including_emulation=True, native=native: including_emulation or native  # noqa: E731
         monkeypatch.setattr(torch.cuda, "is_bf16_supported", supported)

@@ -12,7 +12,6 @@ from transformers import AutoTokenizer, ModernBertConfig, ModernBertModel
 
 from spacy_sbert.models import private_attributes as private_torch
 from spacy_sbert.models.engine import backends as inference
-from spacy_sbert.models.text_encoders import set_precision
 
 IMPOSSIBLE = ["/no/such/folder", "../nowhere", "~/bert", "a/b/c", "a b", "org/", "org/a:b", "C:\\bert", "a--b"]
 
@@ -87,8 +86,10 @@ def test_bfloat16_without_its_arithmetic(tiny_bert, monkeypatch, machine, amx, w
         sbert = add("sbert", tiny_bert, {"precision": "bfloat16"}).get_pipe("sbert")
         sbert.encode(["a dog"])
         sbert.encode(["a dog"])
-        set_precision(sbert.text_encoder(), "auto", [])
-        set_precision(sbert.text_encoder(), "bfloat16", [])
+        other = add("sbert", tiny_bert).get_pipe("sbert").text_encoder()
+        other.set_precision("bfloat16", [])
+        other.set_precision("auto", [])
+        add("sbert", tiny_bert, {"precision": "auto"}).get_pipe("sbert").load()
     slow = [str(one.message) for one in seen if "slow-bfloat16" in str(one.message)]
     assert len(slow) == (2 if warned else 0) and all('precision = "auto"' in message for message in slow)
     assert (private_torch.has_bfloat16_arithmetic() is False) is warned

@@ -89,8 +89,8 @@ def test_dropout_is_where_hugging_face_has_it(make_model, monkeypatch):
     """Where each window fills a row, both draw the same with PyTorch's dropout."""
     model = make_model(0.3)
     with monkeypatch.context() as patched:
-        patched.setattr(training, "dropout", lambda module, x: module(x))
-        patched.setattr(training, "attention", attention_of_pytorch)
+        patched.setattr(training, "_dropout", lambda module, x: module(x))
+        patched.setattr(training, "_attention", attention_of_pytorch)
         assert_alike(ours(model, ALONE), of_hugging_face(model, ALONE))
     given = ours(model, ALONE)
     assert not torch.allclose(given[0], ours(model.eval(), ALONE)[0], atol=0.1)
@@ -113,26 +113,17 @@ def cosine(given, expected):
     return float(torch.cosine_similarity(flat, others, dim=0))
 
 
-def test_frozen_parts_have_no_gradient(make_model):
-    model = make_model(0.0)
-    frozen = [name for name, _ in model.named_parameters() if "embeddings" in name or "relative" in name]
-    for name in frozen:
-        model.get_parameter(name).requires_grad_(False)
-    _, found = ours(model, LENGTHS)
-    assert found and not found.keys() & set(frozen)
-
-
 def test_products_are_of_few_shapes(make_model, monkeypatch):
     """Each new one costs memory for good, see passes."""
     model, seen = make_model(0.0), set()
-    linear, of_layers = training.linear, [module for parts in layers_of(model) for module in parts.linear]
+    linear, of_layers = training._linear, [module for parts in layers_of(model) for module in parts.linear]
 
     def watch(module, x):
         if module in of_layers:
             seen.add(x.shape[:-1])
         return linear(module, x)
 
-    monkeypatch.setattr(training, "linear", watch)
+    monkeypatch.setattr(training, "_linear", watch)
     draw = numpy.random.default_rng(0)
     for _ in range(8):
         ours(model, draw.integers(1, 110, 8).tolist(), "bfloat16")

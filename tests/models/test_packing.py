@@ -5,7 +5,7 @@ import math
 import numpy
 import pytest
 
-from spacy_sbert.models.engine.packing import PLACES_APART, WIDTHS_APART, pack, packed_batches, places_for
+from spacy_sbert.models.engine.packing import PLACES_APART, WIDTHS_APART, pack, packed_batches
 
 
 def sentence_lengths(n=1000, seed=0):
@@ -25,7 +25,7 @@ CASES = {
     "just_too_long": [33, 33, 65, 65],
     "one_of_512_among_sentences": [*sentence_lengths(50), 512, *sentence_lengths(50, seed=1)],
     "sentences": sentence_lengths(),
-    **{f"random_{seed}": random_lengths(seed) for seed in range(12)},
+    **{f"random_{seed}": random_lengths(seed) for seed in range(6)},
 }
 
 
@@ -83,10 +83,6 @@ def test_threads_get_passes_of_one_size(n_threads, expected):
     passes = packed_batches(lengths, numpy.arange(100), 2048, at_a_time=n_threads)
     assert [one.shape for one in passes] == [(n_rows, 64) for n_rows in expected]
     assert sorted(numpy.concatenate([one.windows for one in passes]).tolist()) == list(range(100))
-
-
-def test_places_come_in_few_numbers():
-    assert [places_for(n) for n in (1, 16, 17, 24, 64, 65, 120, 128)] == [16, 16, 32, 32, 64, 128, 128, 128]
 
 
 def test_passes_of_many_batches_are_of_few_shapes():

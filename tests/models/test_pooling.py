@@ -19,13 +19,13 @@ from spacy_sbert.models.pooling import (
 )
 from spacy_sbert.models.private_attributes import is_installed
 from spacy_sbert.models.sbert_config import SentenceTransformersConfig
-from spacy_sbert.models.sentence_encoder import listening_encoder, predict
+from spacy_sbert.models.sentence_encoder import SentenceEncoder
 from spacy_sbert.models.span_batch import SpanBatch
 
 if is_installed():
     from spacy_transformers.data_classes import TransformerData
 
-    from spacy_sbert.models.shared_transformer import PaddedBatch
+    from spacy_sbert.models.shared_transformer import _PaddedBatch
 
 OPS, RNG = NumpyOps(), numpy.random.default_rng(0)
 
@@ -187,7 +187,7 @@ def data(states):
     n, width, _ = states.shape
     ids = numpy.zeros((n, width), dtype="i")
     characters = numpy.zeros((n, width, 2), dtype="int32")
-    batch = PaddedBatch([["x"] * width] * n, ids, MASK, [], None, rows=ROWS, characters=characters)
+    batch = _PaddedBatch([["x"] * width] * n, ids, MASK, [], None, rows=ROWS, characters=characters)
     align = Ragged(numpy.array([1, 5, 9], dtype="i"), numpy.array([1, 1, 0, 1, 0, 0], dtype="i"))
     return TransformerData(batch, ModelOutput(last_hidden_state=states), align)
 
@@ -195,7 +195,7 @@ def data(states):
 def listening(pooling, normalize):
     """An encoder that gets TransformerData in place of Docs."""
     source = Model("given", lambda model, datas, is_train: (datas, lambda d_datas: d_datas))
-    return listening_encoder(source, SentencePooling(pooling, normalize))
+    return SentenceEncoder(source, SentencePooling(pooling, normalize))
 
 
 @pytest.mark.spacy_transformers
@@ -225,7 +225,7 @@ def test_padding_on_the_left():
     given.wordpieces.rows.window_weights = numpy.array([1])
     given.model_output["last_hidden_state"] = states
     given.align = Ragged(numpy.array([2, 3], dtype="i"), numpy.array([1, 1], dtype="i"))
-    (encoded,) = predict(listening("cls", False), [given], EncodeSettings(token_vectors=False))
+    (encoded,) = listening("cls", False).encode([given], EncodeSettings(token_vectors=False))
     assert encoded.vectors.tolist() == [[6.0, 7.0, 8.0]]
 
 
@@ -233,7 +233,7 @@ def test_padding_on_the_left():
 def test_half_precision_states():
     half = RNG.normal(size=(4, 4, 3)).astype("float16")
     layer = listening("+".join(POOLING), True)
-    (expected,) = predict(layer, [data(half.astype("float32"))], EncodeSettings(token_vectors=False))
+    (expected,) = layer.encode([data(half.astype("float32"))], EncodeSettings(token_vectors=False))
     (encoded,), backprop = layer.begin_update([data(half)])
     assert encoded.vectors.dtype == numpy.float32
     assert numpy.array_equal(encoded.vectors, expected.vectors)

@@ -8,8 +8,6 @@ from sentence_transformers import SentenceTransformer
 from sentence_transformers.sentence_transformer.modules import Pooling, Transformer
 from transformers import BertTokenizerFast, DistilBertConfig, DistilBertModel
 
-from spacy_sbert.models.text_encoders import texts_budget
-
 WORDS = ["a", "man", "is", "eating", "food", "the", "cat", "sat", "on", "the", "mat", "and", "he", "ran", "fast"]
 
 
@@ -71,7 +69,7 @@ def test_a_shared_encoder_that_is_no_bert(make_nlp, tiny_bert, tmp_path, precisi
     assert numpy.allclose(*vectors, atol=1e-6) and vectors[0].any()
 
 
-@pytest.mark.parametrize("encoder", TRANSFORMERS)
+@pytest.mark.parametrize("encoder", ["own", pytest.param("shared", marks=pytest.mark.slow)])
 def test_training_is_that_of_float32(make_nlp, examples, encoder):
     found = []
     for precision in ("reference", "float32"):
@@ -88,8 +86,8 @@ def test_no_budget_beside_it(make_nlp):
         make_pipeline(make_nlp, max_batch_items=100)
     encoder = make_pipeline(make_nlp).get_pipe("sbert").text_encoder()
     with pytest.raises(ValueError, match='max_batch_items = 64 and precision = "reference"'):
-        texts_budget(encoder, 64, [])
-    assert texts_budget(encoder, 0, []) > 0
+        encoder.budget(64, [])
+    assert encoder.budget(0, []) > 0
 
 
 def test_not_for_pairs(make_nlp, tiny_bert):

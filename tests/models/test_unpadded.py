@@ -29,14 +29,9 @@ def paddings(monkeypatch):
     return calls
 
 
-def test_sentence_vectors_need_no_padding(make_nlp, paddings):
-    docs = list(make_nlp("shared").pipe(TEXTS))
-    assert all(doc.vector.any() and doc[0].vector.any() for doc in docs if doc.text)
-    assert not paddings
-
-
 def test_a_batch_is_padded_once_for_all_who_read_it(make_nlp, paddings):
     docs = list(make_nlp("shared").pipe(TEXTS))
+    assert all(doc.vector.any() and doc[0].vector.any() for doc in docs if doc.text) and not paddings
     first, _, second, third = (doc._.trf_data for doc in docs)
     assert first.model_output.last_hidden_state.shape == (1, first.wordpieces.input_ids.shape[1], 16)
     assert second.wordpieces.lengths != third.wordpieces.lengths

@@ -10,7 +10,6 @@ from pipelines import OTHERS, WHOLE_DOCS
 from spacy_sbert import encode_file, export_folder
 from spacy_sbert.hub.cards import describe
 from spacy_sbert.models.fingerprint import pipeline_digest
-from spacy_sbert.models.text_encoders import set_precision
 from spacy_sbert.pipeline.listeners import find_transformer
 from spacy_sbert.search import identify
 
@@ -89,6 +88,6 @@ def test_cards_and_what_needs_a_transformer(make_nlp, encoder, tmp_path):
         with pytest.raises(ValueError, match=f"is {kind}, and this works with transformers"):
             export_folder(nlp, tmp_path / "folder")
     encoder = nlp.get_pipe("sbert").text_encoder()
-    set_precision(encoder, "auto", [])
+    encoder.set_precision("auto", [])
     with pytest.raises(ValueError, match="Cannot encode in precision = 'bfloat16' with a token-to-vector model"):
-        set_precision(encoder, "bfloat16", [])
+        encoder.set_precision("bfloat16", [])

@@ -20,13 +20,12 @@ from ..span_batch import TokenEmbeddings
 from ..tokenization import TokenizedBatch
 from .concurrency import LOADING, parallel_map
 from .packed_bert import PackedBert, is_packable
-from .packing import CPU_BUDGET, Batch, padded_batches, padded_inputs, ragged_arange, reference_batches
+from .packing import CPU_BUDGET, Batch, padded_batches, padded_inputs, ragged_arange, single_batch
 
 if TYPE_CHECKING:
     from .int8 import Calibration
 
 ENOUGH = 2048  # wordpieces that a calibration by itself wants
-_SMALLEST_BUDGET = 512  # less is not worth a thread
 GPU_BUDGET = 32768
 
 
@@ -53,14 +52,10 @@ def warn_of_slow(precision: str, device: str) -> None:
 
 
 class HFBackend:
-    """A Hugging Face model of any kind, in evaluation mode, on rows of similar length.
+    """A Hugging Face model of any kind, in evaluation mode, on rows of similar length."""
 
-    merges_equal: whether equal windows are encoded once. in_parallel: whether several threads may encode at a time:
-    some models keep things of a pass that another thread would change.
-    """
-
-    merges_equal = True
-    in_parallel = False
+    merges_equal = True  # equal windows are encoded once
+    in_parallel = False  # some models keep things of a pass that another thread would change
 
     def __init__(self, model: Network):
         self.model = model
@@ -86,7 +81,10 @@ class _ReferenceBackend(HFBackend):
     merges_equal = False
 
     def passes(self, wordpieces: TokenizedBatch, windows: numpy.ndarray, budget: int) -> list[Batch]:
-        return reference_batches(wordpieces)
+        """Return the batches of sentence-transformers: texts by their number of characters, 32 together."""
+        n_characters: Any = wordpieces.n_characters
+        order = numpy.argsort(-n_characters)  # not stable, as there: texts of one length must come in the same order
+        return [single_batch(wordpieces.lengths, order[first : first + 32]) for first in range(0, len(order), 32)]
 
 
 Backend: TypeAlias = HFBackend | PackedBert
@@ -95,12 +93,12 @@ Backend: TypeAlias = HFBackend | PackedBert
 def run(engine: Backend, wordpieces: TokenizedBatch, *, budget: int = 0) -> Iterator[TokenEmbeddings]:
     """Encode windows, each once, in whatever order is quick.
 
-    budget (int): the most wordpieces in a forward pass, padding included, but a row at least; 0 for what suits the
-        device. It has no effect on "reference", which has batches of its own.
+    budget (int): the most wordpieces in a forward pass, padding included; 0 for what suits the device. It has no effect
+        on "reference", which has batches of its own.
     """
     on_cpu = engine.device.type == "cpu"
-    if not budget:  # on a CPU a pass for each thread, as far as it is worth it: more and smaller ones take longer
-        share = max(_SMALLEST_BUDGET, math.ceil(len(wordpieces.ids) / torch.get_num_threads()))
+    if not budget:  # on a CPU a pass for each thread, as far as it is worth it: passes below 512 take longer
+        share = max(512, math.ceil(len(wordpieces.ids) / torch.get_num_threads()))
         budget = min(CPU_BUDGET, share) if on_cpu else GPU_BUDGET
     equal = _equal_windows(wordpieces) if engine.merges_equal else {i: [i] for i in range(len(wordpieces.lengths))}
     passes = engine.passes(wordpieces, numpy.fromiter(equal, dtype="int64"), budget)
@@ -119,16 +117,14 @@ def _equal_windows(wordpieces: TokenizedBatch) -> dict[int, list[int]]:
     starts, ids = wordpieces.starts.tolist(), wordpieces.ids
     if wordpieces.type_ids is not None:
         ids = numpy.column_stack([ids, wordpieces.type_ids])
-    first_of: dict[bytes, int] = {}
-    equal: dict[int, list[int]] = {}
+    equal: dict[bytes, list[int]] = {}
     for window, (start, length) in enumerate(zip(starts, wordpieces.lengths.tolist(), strict=True)):
-        first = first_of.setdefault(ids[start : start + length].tobytes(), window)
-        equal.setdefault(first, []).append(window)
-    return equal
+        equal.setdefault(ids[start : start + length].tobytes(), []).append(window)
+    return {same[0]: same for same in equal.values()}
 
 
 class BackendCache:
-    """Keeps what was made of a model's weights for encoding, for as long as they stay the same.
+    """What was made of a model's weights for encoding, for as long as they stay the same.
 
     Updates and loading drop it; changes of the weights in place are noticed where PyTorch counts them. A copy has the
     calibration only.
@@ -144,13 +140,17 @@ class BackendCache:
         return BackendCache, (self._calibrated[1],)
 
     def engine_of(self, model: Network, precision: str, wordpieces: TokenizedBatch | None = None) -> Backend:
-        """Return what encodes in a precision.
+        """Return what encodes in a precision, such as "bfloat16".
 
-        precision (str): "float32", "bfloat16", "float16", "int8" or "reference".
         wordpieces (TokenizedBatch): the first windows, on which "int8" is calibrated, if it is not, and they
             are ENOUGH; until then, and for a model that is not packable, it is "auto".
         """
-        calibration = self._of_int8(model, wordpieces) if precision == INT8 else None
+        calibration = None
+        if precision == INT8 and is_packable(model) and model.device.type == "cpu":
+            with LOADING:
+                calibration = self.calibration(model)
+                if calibration is None and wordpieces is not None and len(wordpieces.ids) >= ENOUGH:
+                    calibration = self.calibrate(model, wordpieces, enough=ENOUGH)
         if precision == INT8 and calibration is None:
             precision = resolve_precision("auto", model.device.type)
         weights = [(weight.data_ptr(), version_of(weight)) for weight in model.parameters()]
@@ -171,15 +171,6 @@ class BackendCache:
             if versions != self._seen:
                 self._seen, self._generation = versions, object()
         return self._generation
-
-    def _of_int8(self, model: Network, wordpieces: TokenizedBatch | None) -> "Calibration | None":
-        if not is_packable(model) or model.device.type != "cpu":
-            return None
-        with LOADING:
-            ranges = self.calibration(model)
-            if ranges is None and wordpieces is not None and len(wordpieces.ids) >= ENOUGH:
-                ranges = self.calibrate(model, wordpieces, enough=ENOUGH)
-            return ranges
 
     def calibration(self, model: Network) -> "Calibration | None":
         """Return the ranges that were found with a model's weights as they are; None if there are none."""

@@ -14,9 +14,7 @@ import torch
 
 _Task = TypeVar("_Task")
 _Result = TypeVar("_Result")
-_AHEAD = 2  # passes a thread may be ahead of the reader of the results
 _TOKENIZERS = "TOKENIZERS_PARALLELISM"
-_OFF_IN_FORKS = "off"  # one of the values that tokenizers reads as no, and that hardly anyone sets by hand
 
 LOADING = threading.RLock()  # held while an encoder is loaded or built: from_pretrained is not made for several threads
 _STATE = threading.Condition()  # guards the lists of every EncoderUse, and _CHANGING
@@ -27,7 +25,7 @@ class TrainedElsewhereError(RuntimeError):
     """Another thread trains this encoder."""
 
 
-class TrainingStep:
+class _TrainingStep:
     """A forward pass of training whose gradient has not come yet; only its callback holds it."""
 
     def __init__(self) -> None:
@@ -35,7 +33,7 @@ class TrainingStep:
 
 
 class EncoderUse:
-    """The threads that use an encoder. While one trains it, the others are refused.
+    """The threads that use an encoder. While one trains it, others get a TrainedElsewhereError.
 
     A pass of training waits until other threads have finished encoding. A copy, a pickle and a forked process begin
     without users.
@@ -44,18 +42,14 @@ class EncoderUse:
     def __init__(self) -> None:
         self._encoding: list[threading.Thread] = []
         self._changing: list[threading.Thread] = []
-        self._step: weakref.ref[TrainingStep] | None = None
+        self._step: weakref.ref[_TrainingStep] | None = None
 
     def __reduce__(self) -> tuple[type, tuple]:
         return EncoderUse, ()
 
     @contextmanager
     def encoding(self, *, alone: bool = False) -> Iterator[None]:
-        """Read the weights in a with block.
-
-        alone (bool): whether to wait until no other thread encodes.
-        RAISES (TrainedElsewhereError): if another thread computes or applies gradients at the moment.
-        """
+        """Read the weights in a with block; alone (bool): whether to wait until no other thread encodes."""
         me = threading.current_thread()
         with _STATE:
             if alone:
@@ -72,10 +66,7 @@ class EncoderUse:
 
     @contextmanager
     def changing(self) -> Iterator[None]:
-        """Train with the weights, or change them, in a with block that begins once no other thread encodes.
-
-        RAISES (TrainedElsewhereError): if another thread trains the encoder.
-        """
+        """Train with the weights, or change them, in a with block that begins once no other thread encodes."""
         me = threading.current_thread()
         with _STATE:
             self.check_trainer()
@@ -91,24 +82,21 @@ class EncoderUse:
                 _CHANGING.remove(me)
                 _STATE.notify_all()
 
-    def begin_step(self) -> TrainingStep:
-        """Keep other threads from training until end_step, or until nothing holds the returned step.
-
-        RAISES (TrainedElsewhereError): if another thread trains the encoder.
-        """
+    def begin_step(self) -> object:
+        """Keep other threads from training until end_step, or until nothing holds the returned step."""
         with _STATE:
             self.check_trainer()
-            step = TrainingStep()
+            step = _TrainingStep()
             self._step = weakref.ref(step)
             return step
 
-    def end_step(self, step: TrainingStep) -> None:
+    def end_step(self, step: object) -> None:
         """End a step, unless another one has begun since."""
         if self.step is step:
             self._step = None
 
     @property
-    def step(self) -> TrainingStep | None:
+    def step(self) -> _TrainingStep | None:
         """The step that awaits its gradient."""
         return None if self._step is None else self._step()
 
@@ -142,14 +130,12 @@ def _others(threads: list[threading.Thread]) -> list[threading.Thread]:
 
 @cache
 def prepare_forks() -> None:
-    """Let processes that are forked from now on encode: on one thread, and with weights that are complete.
+    """Let processes that are forked from now on encode: on one thread, as PyTorch's pool does not survive a fork.
 
-    The thread pool of PyTorch does not survive a fork: once this process has run a forward pass on several threads, a
-    child that asks for more than one waits for ever. A fork waits until no other thread loads an encoder or changes
-    weights. Called when an encoder is made, not at import.
+    A fork waits until no other thread loads an encoder or changes weights. Called when an encoder is made.
     """
     if hasattr(os, "register_at_fork"):
-        os.register_at_fork(before=_before_fork, after_in_parent=_after_fork_in_parent, after_in_child=_after_fork)
+        os.register_at_fork(before=_before_fork, after_in_parent=_release_in_parent, after_in_child=_release_in_child)
 
 
 def _before_fork() -> None:
@@ -157,17 +143,17 @@ def _before_fork() -> None:
     _STATE.wait_for(lambda: not _others(_CHANGING))
     LOADING.acquire()
     # Tokenizers' own pool does not survive either: it stops by itself in a child, with a warning unless it is set.
-    os.environ.setdefault(_TOKENIZERS, _OFF_IN_FORKS)
+    os.environ.setdefault(_TOKENIZERS, "off")  # which hardly anyone sets by hand
 
 
-def _after_fork_in_parent() -> None:
-    if os.environ.get(_TOKENIZERS) == _OFF_IN_FORKS:
+def _release_in_parent() -> None:
+    if os.environ.get(_TOKENIZERS) == "off":
         del os.environ[_TOKENIZERS]
     LOADING.release()
     _STATE.release()
 
 
-def _after_fork() -> None:
+def _release_in_child() -> None:
     LOADING.release()
     _STATE.release()
     torch.set_num_threads(1)
@@ -177,9 +163,8 @@ def parallel_map(function: Callable[[_Task], _Result], tasks: Iterable[_Task]) -
     """Map tasks in order, as many at a time as PyTorch has threads, each on one: none waits for the slowest of all."""
     n_threads = torch.get_num_threads()
     if n_threads == 1:
-        yield from map(function, tasks)
-        return
-    yield from map_ahead(_threads(os.getpid(), n_threads), function, tasks, _AHEAD * n_threads)
+        return map(function, tasks)
+    return map_ahead(_threads(os.getpid(), n_threads), function, tasks, 2 * n_threads)
 
 
 def map_ahead(

@@ -1,8 +1,8 @@
 """BERT and architectures like it on packed batches."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+import math
 from operator import attrgetter
+from types import SimpleNamespace
 from typing import Any, TypeAlias
 
 import numpy
@@ -10,23 +10,14 @@ import torch
 from torch.nn import Identity, functional
 
 from ..loading import Network
-from ..private_attributes import ACTIVATIONS, Linear, linear
+from ..private_attributes import ACTIVATIONS, Linear, linear, uses_amx
 from ..tokenization import TokenizedBatch
-from .packing import (
-    Batch,
-    attention,
-    block_diagonal_mask,
-    lay_out,
-    on_device,
-    packed_batches,
-    places_for,
-    positions_after,
-    with_places,
-)
+from .packing import PLACES_APART, Batch, lay_out, packed_batches, with_places
 
 Module: TypeAlias = Any  # a part of a model
-Names = dict[str, str]
-BERT: Names = {
+LINEARS = ("heads", "mix", "widen", "narrow")  # the products of a layer; the heads' queries, keys and values are one
+SMOOTHED = ("heads", "widen")  # those that read what layer norm gives, whose channels differ most
+BERT = {
     "n_heads": "attention.self.num_attention_heads",
     "query": "attention.self.query",
     "key": "attention.self.key",
@@ -41,7 +32,7 @@ BERT: Names = {
     "drop_output": "output.dropout",
     "norm_output": "output.LayerNorm",
 }
-MPNET: Names = {
+MPNET = {
     **BERT,
     "n_heads": "attention.attn.num_attention_heads",
     "query": "attention.attn.q",
@@ -52,13 +43,13 @@ MPNET: Names = {
     "drop_mixed": "attention.dropout",
     "norm_mixed": "attention.LayerNorm",
 }
-DISTILBERT: Names = {
+DISTILBERT = {
     "n_heads": "attention.n_heads",
     "query": "attention.q_lin",
     "key": "attention.k_lin",
     "value": "attention.v_lin",
     "drop_scores": "attention.dropout",
-    "mix": "attention.out_lin",
+    "mix": "attention.out_lin",  # without dropout behind it
     "norm_mixed": "sa_layer_norm",
     "widen": "ffn.lin1",
     "activate": "ffn.activation",
@@ -67,7 +58,7 @@ DISTILBERT: Names = {
     "norm_output": "output_layer_norm",
 }
 # Where the layers of a class are, and the parts in each. By name: an encoder's own module alone is to be imported.
-FAMILIES: dict[str, tuple[str, Names]] = {
+FAMILIES: dict[str, tuple[str, dict[str, str]]] = {
     "bert.modeling_bert.BertModel": ("encoder.layer", BERT),
     "camembert.modeling_camembert.CamembertModel": ("encoder.layer", BERT),
     "distilbert.modeling_distilbert.DistilBertModel": ("transformer.layer", DISTILBERT),
@@ -78,36 +69,15 @@ FAMILIES: dict[str, tuple[str, Names]] = {
 }
 
 
-@dataclass(frozen=True)
-class LayerModules:
-    """The modules of a layer: attention, then feed-forward, each with a residual and layer norm."""
-
-    n_heads: int
-    query: Module
-    key: Module
-    value: Module
-    drop_scores: Module
-    mix: Module
-    norm_mixed: Module
-    widen: Module
-    activate: Module
-    narrow: Module
-    drop_output: Module
-    norm_output: Module
-    drop_mixed: Module = field(default_factory=Identity)  # DistilBERT drops out nothing there
-
-    @property
-    def linear(self) -> list[Module]:
-        return [self.query, self.key, self.value, self.mix, self.widen, self.narrow]
-
-
-def layers_of(model: Network) -> list[LayerModules]:
-    """Return the parts of each layer of a model of FAMILIES."""
-    layers, names = FAMILIES[_class_of(model)]
-    return [
-        LayerModules(**{part: attrgetter(name)(layer) for part, name in names.items()})
-        for layer in attrgetter(layers)(model)
-    ]
+def layers_of(model: Network) -> list[SimpleNamespace]:
+    """Return the modules of each layer of a model of FAMILIES, by the names in BERT, and the `linear` ones in order."""
+    path, names = FAMILIES[_class_of(model)]
+    layers = []
+    for layer in attrgetter(path)(model):
+        parts = {part: attrgetter(name)(layer) for part, name in names.items()}
+        linear = [parts[name] for name in ("query", "key", "value", "mix", "widen", "narrow")]
+        layers.append(SimpleNamespace(**{"drop_mixed": Identity(), **parts}, linear=linear))
+    return layers
 
 
 def activation_of(model: Network) -> str:
@@ -115,9 +85,18 @@ def activation_of(model: Network) -> str:
     return model.config.activation if FAMILIES[_class_of(model)][1] is DISTILBERT else model.config.hidden_act
 
 
-def position_padding(model: Network) -> int | None:
-    """Return the id of padding, after which RoBERTa and its like, and MPNet, count positions; None for the others."""
-    return getattr(model.embeddings, "padding_idx", None)
+def position_ids(padding: int | None, ids: torch.Tensor, columns: torch.Tensor, windows: torch.Tensor) -> torch.Tensor:
+    """Return positions: columns, or those of RoBERTa and MPNet, from padding + 1 on, which leave out spelled padding.
+
+    padding: `padding_idx` of the embeddings, or None. ids, columns, windows: int64 (rows, width), see PackedBert.
+    """
+    if padding is None:
+        return columns
+    spelled = ((ids == padding) & (windows >= 0)).long()  # whether there are any, a GPU would have to be asked
+    seen = spelled.cumsum(dim=1) - spelled  # before each place, in its row
+    window_starts = torch.arange(ids.shape[1], device=ids.device) - columns
+    positions = columns + padding + 1 - (seen - seen.gather(1, window_starts))
+    return positions.masked_fill(ids == padding, padding)
 
 
 def distance_bias(model: Network) -> torch.Tensor | None:
@@ -126,13 +105,14 @@ def distance_bias(model: Network) -> torch.Tensor | None:
 
 
 def attention_bias(windows: torch.Tensor, by_distance: torch.Tensor | None, dtype: torch.dtype) -> torch.Tensor:
-    """Return the attention bias: minus infinity between windows, and within them that of the distance.
+    """Return what is added to the attention scores: minus infinity between windows, and within them by distance.
 
-    windows: int64 (rows, width), see block_diagonal_mask. by_distance: see distance_bias.
+    windows: int64 (rows, width), see PackedBert; by_distance: see distance_bias.
     RETURNS (dtype (rows, heads or 1, width, width)).
     SOURCE: Raffel et al. 2020, Exploring the Limits of Transfer Learning, section 2.1; in MPNet: Song et al. 2020.
     """
-    mask = block_diagonal_mask(windows, dtype)
+    same = windows[:, None, :, None] == windows[:, None, None, :]
+    mask = torch.zeros(same.shape, dtype=dtype, device=windows.device).masked_fill_(~same, -torch.inf)
     if by_distance is None:
         return mask
     from transformers.models.mpnet.modeling_mpnet import MPNetEncoder  # noqa: PLC0415 (only MPNet has it)
@@ -145,10 +125,6 @@ def attention_bias(windows: torch.Tensor, by_distance: torch.Tensor | None, dtyp
 def _class_of(model: Network) -> str:
     kind = type(model)
     return f"{kind.__module__}.{kind.__qualname__}".removeprefix("transformers.models.")
-
-
-LINEARS = ("heads", "mix", "widen", "narrow")  # the products of a layer; the heads' queries, keys and values are one
-SMOOTHED = ("heads", "widen")  # those that read what layer norm gives, whose channels differ most
 
 
 def is_packable(model: Network) -> bool:
@@ -170,29 +146,33 @@ def is_packable(model: Network) -> bool:
 
 
 class PackedBert:
-    """The last hidden states of a BERT-like encoder, from the weights as they are now.
+    """The last hidden states of a BERT-like encoder, from the weights of a model as they are now; see is_packable.
 
-    model: of Hugging Face, see is_packable; on whatever device.
     dtype (torch.dtype): of the arithmetic; the sums of embeddings and what is returned are float32.
-    layers (list[Layer]): with linear layers of their own; None for those of the model in this dtype.
+    products (list[dict[str, Linear]]): of each layer, by the names of LINEARS; None for those of the model.
     """
 
-    def __init__(self, model: Network, dtype: torch.dtype, layers: "list[Layer] | None" = None):
+    merges_equal = in_parallel = True
+
+    def __init__(self, model: Network, dtype: torch.dtype, products: list[dict[str, Linear]] | None = None):
         embeddings, project = model.embeddings, getattr(model, "embeddings_project", None)
         types, by_distance = getattr(embeddings, "token_type_embeddings", None), distance_bias(model)
+        modules = layers_of(model)
         self.dtype = dtype
-        self.padding = position_padding(model)
+        self.padding = getattr(embeddings, "padding_idx", None)
         self.words = embeddings.word_embeddings.weight.detach()
         self.positions = embeddings.position_embeddings.weight.detach()
         self.types = types and types.weight.detach()
-        self.norm = LayerNorm(embeddings.LayerNorm)
+        self.norm = _LayerNorm(embeddings.LayerNorm)
         self.project = project and linear(project.weight, project.bias, dtype)
         self.by_distance = None if by_distance is None else by_distance.detach()
-        self.layers = layers or [
-            Layer(parts, _linears(parts, activation_of(model), dtype)) for parts in layers_of(model)
-        ]
-
-    merges_equal = in_parallel = True
+        if products is None:
+            activations = {"widen": activation_of(model)}
+            products = [
+                {name: linear(*both, dtype, activations.get(name)) for name, both in weights_of(parts).items()}
+                for parts in modules
+            ]
+        self.layers = [_Layer(parts, own) for parts, own in zip(modules, products, strict=True)]
 
     @property
     def device(self) -> torch.device:
@@ -204,7 +184,7 @@ class PackedBert:
 
     @torch.inference_mode()
     def encode(self, wordpieces: TokenizedBatch, rows: Batch) -> torch.Tensor:
-        ids, columns, types, owners = on_device(lay_out(wordpieces, rows), self.device)
+        ids, columns, types, owners = lay_out(wordpieces, rows, self.device)
         used = int((rows.starts + wordpieces.lengths[rows.windows]).max())
         return self(ids, columns, None if wordpieces.type_ids is None else types, owners, used)
 
@@ -218,19 +198,16 @@ class PackedBert:
     ) -> torch.Tensor:
         """Encode rows.
 
-        ids: int64 (rows, width), wordpieces.
-        columns: int64 (rows, width), the place of each in its window, from 0.
-        types: int64 (rows, width), token types; None for 0.
-        windows: int64 (rows, width), the number of the window that a place belongs to; -1 for padding.
+        ids: int64 (rows, width), wordpieces. columns: the place of each in its window, from 0. types: token types, None
+            for 0. windows: the number of the window that a place belongs to, -1 for padding; all of the same shape.
         n_used (int): the places up to the last of a window; None for all.
         RETURNS (dtype (n_used, hidden), or some more): the states; those of padding mean nothing.
         """
-        positions = columns if self.padding is None else positions_after(self.padding, ids, columns, windows)
-        added = self.words[ids] + self.positions[positions]
+        added = self.words[ids] + self.positions[position_ids(self.padding, ids, columns, windows)]
         if self.types is not None:
             added += self.types[0] if types is None else self.types[types]
         states = self.norm(added.flatten(0, 1)).to(self.dtype)
-        states = with_places(states, places_for(n_used or len(states)))
+        states = with_places(states, _places_for(n_used or len(states)))
         if self.project is not None:
             states = self.project(states)
         added_scores = attention_bias(windows, self.by_distance, self.dtype)
@@ -239,40 +216,83 @@ class PackedBert:
         return states[: ids.numel()]
 
 
-class Layer:
-    """A layer of a BERT-like encoder; linears (Mapping[str, Linear]): its products, by the names of LINEARS."""
+def _places_for(n_used: int) -> int:
+    """Return how many places products are made of; for a short text alone, which has a quarter of them, by 16."""
+    apart = PLACES_APART if n_used > PLACES_APART else PLACES_APART // 4
+    return apart * math.ceil(n_used / apart)
 
-    def __init__(self, parts: LayerModules, linears: Mapping[str, Linear]):
+
+class _Layer:
+    """A layer of a BERT-like encoder; linears: its products, by the names of LINEARS."""
+
+    def __init__(self, parts: SimpleNamespace, linears: dict[str, Linear]):
         self.n_heads, self.linears = parts.n_heads, linears
-        self.norm_mixed, self.norm_output = LayerNorm(parts.norm_mixed), LayerNorm(parts.norm_output)
+        self.norm_mixed, self.norm_output = _LayerNorm(parts.norm_mixed), _LayerNorm(parts.norm_output)
 
     def __call__(self, states: torch.Tensor, added_scores: torch.Tensor) -> torch.Tensor:
         heads = self.linears["heads"](states).view(len(states), 3, self.n_heads, -1)
-        mixed = self.linears["mix"](attention(heads, added_scores))
+        mixed = self.linears["mix"](_attention(heads, added_scores))
         states = self.norm_mixed(mixed.add_(states))
         return self.norm_output(self.linears["narrow"](self.linears["widen"](states)).add_(states))
 
 
-def weights_of(parts: LayerModules) -> dict[str, tuple[torch.Tensor, torch.Tensor]]:
+def weights_of(parts: SimpleNamespace) -> dict[str, tuple[torch.Tensor, torch.Tensor]]:
     """Return weight (out, in) and bias (out,) for each of LINEARS."""
     heads = (parts.query, parts.key, parts.value)
     others = {name: (part.weight, part.bias) for name, part in zip(LINEARS[1:], parts.linear[3:], strict=True)}
     return {"heads": (torch.cat([part.weight for part in heads]), torch.cat([part.bias for part in heads])), **others}
 
 
-def _linears(parts: LayerModules, activation: str, dtype: torch.dtype) -> dict[str, Linear]:
-    activations = {"widen": activation}
-    return {name: linear(*both, dtype, activations.get(name)) for name, both in weights_of(parts).items()}
-
-
-class LayerNorm:
+class _LayerNorm:
     """Layer norm whose factors stay float32 whatever the states are."""
 
     def __init__(self, norm: Module):
         self.weight, self.bias, self.eps = norm.weight.detach(), norm.bias.detach(), norm.eps
 
     def __call__(self, states: torch.Tensor) -> torch.Tensor:
-        if states.is_cpu:
-            return functional.layer_norm(states, self.weight.shape, self.weight, self.bias, self.eps)
-        weight, bias = self.weight.to(states.dtype), self.bias.to(states.dtype)  # CUDA takes one dtype alone
+        weight, bias = self.weight, self.bias
+        if not states.is_cpu:  # CUDA takes one dtype alone
+            weight, bias = weight.to(states.dtype), bias.to(states.dtype)
         return functional.layer_norm(states, weight.shape, weight, bias, self.eps)
+
+
+_BLOCK = 2**19  # scores at a time, which stay in the cache of a core
+
+
+def _attention(heads: torch.Tensor, added_scores: torch.Tensor) -> torch.Tensor:
+    """softmax(Q K' / sqrt(size) + added) V for each head.
+
+    In bfloat16 on a CPU without AMX as products of their own for a few rows at a time: PyTorch's fused kernel takes a
+    quarter more time there. Scores are then rounded to bfloat16 before the softmax.
+
+    heads: (places, 3, heads, size), queries, keys and values, row after row, maybe without the last or with more.
+    added_scores: (rows, 1 or heads, width, width), of the same dtype: -inf where a place does not attend to another.
+    RETURNS ((places, heads * size)): what each place attends to; 0 behind the rows.
+    SOURCE: Vaswani et al. 2017, section 3.2.
+    """
+    n_rows, width = added_scores.shape[::3]
+    rows = with_places(heads, n_rows * width).view(n_rows, width, *heads.shape[1:])
+    query, key, value = (rows[:, :, i].transpose(1, 2) for i in range(3))  # (rows, heads, width, size)
+    if heads.is_cpu and heads.dtype == torch.bfloat16 and not uses_amx():
+        attended = _by_products(query, key, value, added_scores)
+    else:
+        attended = functional.scaled_dot_product_attention(query, key, value, attn_mask=added_scores).transpose(1, 2)
+    return with_places(attended.reshape(n_rows * width, -1), len(heads))
+
+
+def _by_products(
+    query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, added_scores: torch.Tensor
+) -> torch.Tensor:
+    """(rows, width, heads, size), of what is (rows, heads, width, size)."""
+    n_rows, n_heads, width, size = query.shape
+    attended = query.new_empty(n_rows, width, n_heads, size)
+    first, most = 0, _BLOCK // (n_heads * width**2)
+    while first < n_rows:  # in blocks of powers of two, the largest first: products of few shapes
+        block = slice(first, first + 2 ** (max(1, min(n_rows - first, most)).bit_length() - 1))
+        first = block.stop
+        q, k, v = (part[block].reshape(-1, width, size) for part in (query, key, value))
+        scores = torch.bmm(q, k.transpose(1, 2)).view(-1, n_heads, width, width)
+        torch.add(added_scores[block], scores, alpha=size**-0.5, out=scores)
+        mixed = torch.bmm(scores.softmax(-1).view(-1, width, width), v)
+        attended[block] = mixed.view(-1, n_heads, width, size).transpose(1, 2)
+    return attended

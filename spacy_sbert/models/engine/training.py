@@ -3,6 +3,7 @@
 from collections import defaultdict
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
+from types import SimpleNamespace
 from typing import Any, TypeAlias, cast
 
 import numpy
@@ -17,27 +18,25 @@ from torch.optim.adam import adam
 from ..loading import Network
 from ..span_batch import TokenEmbeddings
 from ..tokenization import TokenizedBatch
-from .packed_bert import LayerModules, Module, attention_bias, distance_bias, is_packable, layers_of, position_padding
+from .packed_bert import Module, attention_bias, distance_bias, is_packable, layers_of, position_ids
 from .packing import (
     PLACES_APART,
     Batch,
     lay_out,
-    on_device,
     pack,
     padded_inputs,
-    positions_after,
     ragged_arange,
     single_batch,
     width_for,
     with_places,
 )
 
-Backward = Callable[[list[torch.Tensor]], None]
+_Forward = tuple[list[TokenEmbeddings], Callable[[list[torch.Tensor]], None]]
 CPU_ROWS = 8  # a CPU is busy with as many; rows of other lengths would be padding
 
 
 def autocast(device: torch.device, precision: str) -> AbstractContextManager:
-    """Arithmetic in half precision where PyTorch deems it safe; nothing for float32.
+    """Compute in half precision where PyTorch deems it safe; in float32 nothing changes.
 
     RAISES (ValueError): for float16 on a CPU.
     """
@@ -51,16 +50,12 @@ def autocast(device: torch.device, precision: str) -> AbstractContextManager:
     return torch.autocast(device.type, dtype=getattr(torch, precision))
 
 
-def plain_forward(
-    model: Network, wordpieces: TokenizedBatch, *, precision: str
-) -> tuple[list[TokenEmbeddings], Backward]:
-    """Encode windows and keep what their backward pass needs.
-
-    They are packed if is_packable is true; else on a CPU those of similar length are encoded together.
+def plain_forward(model: Network, wordpieces: TokenizedBatch, *, precision: str) -> _Forward:
+    """Encode windows and keep what their backward pass needs: packed, or on a CPU with others of similar length.
 
     precision (str): "float32", "bfloat16" or "float16".
-    RETURNS (list[States], Callable): float32; the callback takes the gradients of their values and adds to those of the
-        parameters.
+    RETURNS (list[TokenEmbeddings], Callable): float32; the callback takes the gradients of their values and adds to
+        those of the parameters.
     """
     n = len(wordpieces.lengths)
     groups = _by_length(wordpieces, CPU_ROWS if model.device.type == "cpu" and not _is_packed(model) else n)
@@ -68,22 +63,18 @@ def plain_forward(
         found = [_values_of(model, wordpieces, windows, precision) for windows in groups]
 
     def backward(d_values: list[torch.Tensor]) -> None:
-        if found[0].requires_grad:  # not if every parameter is frozen
-            _backward(model, found, d_values)
+        _backward(model, found, d_values)
 
     return [_states(wordpieces, windows, values) for windows, values in zip(groups, found, strict=True)], backward
 
 
-def cached_forward(
-    model: Network, wordpieces: TokenizedBatch, *, precision: str, mini_batch_size: int
-) -> tuple[list[TokenEmbeddings], Backward]:
+def cached_forward(model: Network, wordpieces: TokenizedBatch, *, precision: str, mini_batch_size: int) -> _Forward:
     """Encode a batch whose activations would not fit in memory: mini-batch by mini-batch, twice.
 
     The first pass keeps nothing but the states. The callback runs each mini-batch again, with the same dropout, and
     takes the gradient back before the next one: the gradient is that of the whole batch at once.
 
-    mini_batch_size (int): the windows in a mini-batch.
-    The others, and what is returned: see plain_forward.
+    mini_batch_size (int): the windows in a mini-batch. The others, and what is returned: see plain_forward.
     SOURCE: Gao et al. 2021, Scaling Deep Contrastive Learning Batch Size under Memory Limited Setup, section 3.2.
     """
     groups = _by_length(wordpieces, mini_batch_size)
@@ -95,14 +86,13 @@ def cached_forward(
             states.append(_states(wordpieces, windows, _values_of(model, wordpieces, windows, precision)))
 
     def backward(d_values: list[torch.Tensor]) -> None:
-        for windows, (generator, cuda_generators), d_own in zip(groups, generators, d_values, strict=True):
+        for windows, (generator, of_devices), d_own in zip(groups, generators, d_values, strict=True):
             with torch.random.fork_rng(devices):
                 torch.set_rng_state(generator)
-                for device, state in zip(devices, cuda_generators, strict=True):
+                for device, state in zip(devices, of_devices, strict=True):
                     torch.cuda.set_rng_state(state, device)
                 found = _values_of(model, wordpieces, windows, precision)
-            if found.requires_grad:
-                _backward(model, [found], [d_own])
+            _backward(model, [found], [d_own])
 
     return states, backward
 
@@ -125,6 +115,8 @@ def _values_of(model: Network, wordpieces: TokenizedBatch, windows: numpy.ndarra
 
 
 def _backward(model: Network, states: list[torch.Tensor], d_states: list[torch.Tensor]) -> None:
+    if not states[0].requires_grad:  # every parameter is frozen
+        return
     if _is_packed(model):
         _dense_gradient(model.embeddings.word_embeddings)
     torch.autograd.backward(states, d_states)
@@ -142,65 +134,25 @@ def _is_packed(model: Network) -> bool:
 
 # Packed rows
 
-Context: TypeAlias = Any  # an autograd.function.FunctionCtx, with attributes of the function
-STEPS = 2**16  # of the probability of dropout
+_Context: TypeAlias = Any  # an autograd.function.FunctionCtx, with attributes of the function
+_STEPS = 2**16  # of the probability of dropout
 
 
-def linear(module: Module, x: torch.Tensor) -> torch.Tensor:
+def _linear(module: Module, x: torch.Tensor) -> torch.Tensor:
     """X W' + b, whose gradient of W is made as it lies in memory, (out, in).
 
     PyTorch makes (in, out), and to cast and to add this takes ten times as long.
-
-    module (torch.nn.Linear): W and b.
     """
-    return _Linear.apply(x, module.weight, module.bias, _dtype_of(x)) if x.is_cpu else module(x)
-
-
-def embedding(module: Module, ids: torch.Tensor) -> torch.Tensor:
-    """Return the rows of a table, to whose gradient those of the rows alone are added.
-
-    PyTorch's dense gradient is as large as the vocabulary, of zeros for the most part. Call _dense_gradient before the
-    backward pass.
-
-    module (torch.nn.Embedding): the table.
-    """
-    return functional.embedding(ids, module.weight, module.padding_idx, sparse=True) if ids.is_cpu else module(ids)
-
-
-def _dense_gradient(module: Module) -> None:
-    """Give a table a gradient of zeros if it has none, to which sparse ones are added in place."""
-    if module.weight.is_cpu and module.weight.requires_grad and module.weight.grad is None:
-        module.weight.grad = torch.zeros_like(module.weight)
-
-
-def dropout(module: Module, x: torch.Tensor) -> torch.Tensor:
-    """Drop out by 16 random bits a number, where PyTorch takes 64: probabilities are multiples of 2^-16.
-
-    module (torch.nn.Dropout): its probability and its mode; or an Identity.
-    """
-    p = module.p if module.training and isinstance(module, torch.nn.Dropout) else 0.0
-    return x * _kept(x, p) if x.is_cpu and 0.0 < p < 1.0 else module(x)
-
-
-def attention(
-    query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, mask: torch.Tensor, p: float
-) -> torch.Tensor:
-    """softmax(q k' / √d + mask) v, with dropout of the softmax.
-
-    query, key, value: (rows, heads, width, d). mask: of the same dtype. p (float): the probability of dropout.
-    """
-    if not query.is_cpu or not 0.0 < p < 1.0:
-        return functional.scaled_dot_product_attention(query, key, value, attn_mask=mask, dropout_p=p)
-    with torch.autocast("cpu", enabled=False):
-        scores = query * query.shape[-1] ** -0.5 @ key.transpose(-2, -1) + mask
-        weights = scores.softmax(-1)
-        return weights * _kept(weights, p) @ value
+    if not x.is_cpu:
+        return module(x)
+    is_cast = torch.is_autocast_enabled("cpu") and x.dtype != torch.float64
+    return _Linear.apply(x, module.weight, module.bias, torch.get_autocast_dtype("cpu") if is_cast else x.dtype)
 
 
 class _Linear(torch.autograd.Function):
     @staticmethod
     def forward(
-        ctx: Context, x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None, dtype: torch.dtype
+        ctx: _Context, x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None, dtype: torch.dtype
     ) -> torch.Tensor:
         ctx.given = x.dtype, weight.dtype
         x, weight = x.to(dtype), weight.to(dtype)
@@ -209,7 +161,7 @@ class _Linear(torch.autograd.Function):
 
     @staticmethod
     @once_differentiable
-    def backward(ctx: Context, d_output: torch.Tensor) -> tuple[torch.Tensor | None, ...]:
+    def backward(ctx: _Context, d_output: torch.Tensor) -> tuple[torch.Tensor | None, ...]:
         (x, weight), (x_dtype, weight_dtype) = ctx.saved_tensors, ctx.given
         d_rows = d_output.reshape(-1, weight.shape[0])
         d_x = d_weight = d_bias = None
@@ -222,24 +174,49 @@ class _Linear(torch.autograd.Function):
         return d_x, d_weight, d_bias, None
 
 
-def _dtype_of(x: torch.Tensor) -> torch.dtype:
-    """In which PyTorch multiplies this: that of autocast, if it is on."""
-    return torch.get_autocast_dtype("cpu") if torch.is_autocast_enabled("cpu") and x.dtype != torch.float64 else x.dtype
+def _embedding(module: Module, ids: torch.Tensor) -> torch.Tensor:
+    """Return the rows of a table, to whose gradient those of the rows alone are added, after _dense_gradient.
+
+    PyTorch's dense gradient is as large as the vocabulary, of zeros for the most part.
+    """
+    return functional.embedding(ids, module.weight, module.padding_idx, sparse=True) if ids.is_cpu else module(ids)
+
+
+def _dense_gradient(module: Module) -> None:
+    """Give a table a gradient of zeros if it has none, to which sparse ones are added in place."""
+    if module.weight.is_cpu and module.weight.requires_grad and module.weight.grad is None:
+        module.weight.grad = torch.zeros_like(module.weight)
+
+
+def _dropout(module: Module, x: torch.Tensor) -> torch.Tensor:
+    """Drop out by 16 random bits a number, where PyTorch takes 64: probabilities are multiples of 2^-16."""
+    p = module.p if module.training and isinstance(module, torch.nn.Dropout) else 0.0
+    return x * _kept(x, p) if x.is_cpu and 0.0 < p < 1.0 else module(x)
 
 
 def _kept(like: torch.Tensor, p: float) -> torch.Tensor:
     """0 with the probability p, else 1 / (1 - p); of the shape and dtype of like."""
-    dropped, size = round(p * STEPS), like.numel()
+    dropped, size = round(p * _STEPS), like.numel()
     words = torch.empty((size + 3) // 4, dtype=torch.int64, device="cpu").random_(-(2**63), None)
     bits = words.view(torch.int16)[:size].view(like.shape)
-    return (bits >= dropped - STEPS // 2).to(like.dtype) * (STEPS / (STEPS - dropped))
+    return (bits >= dropped - _STEPS // 2).to(like.dtype) * (_STEPS / (_STEPS - dropped))
+
+
+def _attention(
+    query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, mask: torch.Tensor, p: float
+) -> torch.Tensor:
+    """softmax(q k' / √d + mask) v, with dropout of the softmax by p; q, k, v: (rows, heads, width, d)."""
+    if not query.is_cpu or not 0.0 < p < 1.0:
+        return functional.scaled_dot_product_attention(query, key, value, attn_mask=mask, dropout_p=p)
+    with torch.autocast("cpu", enabled=False):
+        scores = query * query.shape[-1] ** -0.5 @ key.transpose(-2, -1) + mask
+        weights = scores.softmax(-1)
+        return weights * _kept(weights, p) @ value
 
 
 def _packed_states(model: Network, wordpieces: TokenizedBatch, windows: numpy.ndarray) -> torch.Tensor:
-    """Encode windows without padding: several of them stand in a row.
+    """Encode windows, int64 (k,), several of them in a row; with dropout if the model is in training mode.
 
-    model: see is_packable; its dropout is as its mode says.
-    windows (int64 (k,)): which of the wordpieces' windows.
     RETURNS (float (sum of lengths, hidden)): their states, one window after another, part of the graph.
     """
     lengths = wordpieces.lengths[windows]
@@ -249,9 +226,16 @@ def _packed_states(model: Network, wordpieces: TokenizedBatch, windows: numpy.nd
     few_shapes = torch.is_autocast_enabled("cpu")
     width = width_for(longest) if few_shapes else int(longest)
     rows = Batch(windows, packing.row_of * width + packing.column_of, (len(packing.widths), width))
-    arrays = lay_out(wordpieces, rows, model.config.pad_token_id or 0)
-    ids, columns, types, owners = on_device(arrays, model.device)
-    states = _embed(model, ids, columns, types, owners).flatten(0, 1)
+    ids, columns, types, owners = lay_out(wordpieces, rows, model.device, model.config.pad_token_id or 0)
+    embeddings = model.embeddings
+    positions = position_ids(getattr(embeddings, "padding_idx", None), ids, columns, owners)
+    added = _embedding(embeddings.word_embeddings, ids)
+    if hasattr(embeddings, "token_type_embeddings"):
+        added = added + embeddings.token_type_embeddings(types)
+    states = _dropout(embeddings.dropout, embeddings.LayerNorm(added + embeddings.position_embeddings(positions)))
+    if hasattr(model, "embeddings_project"):
+        states = _linear(model.embeddings_project, states)
+    states = states.flatten(0, 1)
     states = with_places(states, len(states) + (-len(states) % PLACES_APART if few_shapes else 0))
     added_scores = attention_bias(owners, distance_bias(model), states.dtype)
     for parts in layers_of(model):
@@ -259,58 +243,41 @@ def _packed_states(model: Network, wordpieces: TokenizedBatch, windows: numpy.nd
     return states.index_select(0, torch.from_numpy(ragged_arange(rows.starts, lengths)).to(model.device))
 
 
-def _embed(
-    model: Network, ids: torch.Tensor, columns: torch.Tensor, types: torch.Tensor, owners: torch.Tensor
-) -> torch.Tensor:
-    embeddings, padding = model.embeddings, position_padding(model)
-    positions = columns if padding is None else positions_after(padding, ids, columns, owners)
-    added = embedding(embeddings.word_embeddings, ids)
-    if hasattr(embeddings, "token_type_embeddings"):
-        added = added + embeddings.token_type_embeddings(types)
-    states = dropout(embeddings.dropout, embeddings.LayerNorm(added + embeddings.position_embeddings(positions)))
-    return linear(model.embeddings_project, states) if hasattr(model, "embeddings_project") else states
-
-
-def _layer(parts: LayerModules, states: torch.Tensor, added_scores: torch.Tensor) -> torch.Tensor:
+def _layer(parts: SimpleNamespace, states: torch.Tensor, added_scores: torch.Tensor) -> torch.Tensor:
     """states: (places, hidden), those of the rows and maybe more; added_scores: (rows, 1 or heads, width, width)."""
     n_rows, width = added_scores.shape[::3]
     n_places, projections = n_rows * width, (parts.query, parts.key, parts.value)
     query, key, value = (
-        linear(projection, states)[:n_places].view(n_rows, width, parts.n_heads, -1).transpose(1, 2)
+        _linear(projection, states)[:n_places].view(n_rows, width, parts.n_heads, -1).transpose(1, 2)
         for projection in projections
     )
     p = parts.drop_scores.p if parts.drop_scores.training else 0.0
-    attended = attention(query, key, value, added_scores.to(query.dtype), p)
+    attended = _attention(query, key, value, added_scores.to(query.dtype), p)
     attended = with_places(attended.transpose(1, 2).reshape(n_places, -1), len(states))
-    mixed = parts.norm_mixed(dropout(parts.drop_mixed, linear(parts.mix, attended)) + states)
-    widened = parts.activate(linear(parts.widen, mixed))
-    return parts.norm_output(dropout(parts.drop_output, linear(parts.narrow, widened)) + mixed)
+    mixed = parts.norm_mixed(_dropout(parts.drop_mixed, _linear(parts.mix, attended)) + states)
+    widened = parts.activate(_linear(parts.widen, mixed))
+    return parts.norm_output(_dropout(parts.drop_output, _linear(parts.narrow, widened)) + mixed)
 
 
 # Optimizer steps
 
-Parameters = Mapping[KeyT, torch.nn.Parameter]
+_Parameters = Mapping[KeyT, torch.nn.Parameter]
 
 
-def can_fuse(optimizer: object, parameters: Parameters) -> bool:
-    """Whether update_fused does what the optimizer would: it is Adam without averages, of float32 on a CPU.
+def can_fuse(optimizer: object, parameters: _Parameters) -> bool:
+    """Return whether update_fused does what the optimizer would: it is Adam without averages, of float32 on a CPU.
 
-    optimizer (Optimizer): or whatever else is called with key, weights and gradient.
     parameters (dict): by the optimizer's key; all have a gradient.
-    RETURNS (bool): False for RAdam, averages, gradient descent (b1 or b2 is 0), or anything that is not Thinc's own.
     """
-    return (
-        type(optimizer) is Optimizer  # a subclass may do otherwise
-        and not optimizer.use_radam
-        and optimizer.averages is None
-        and optimizer.b1 > 0.0
-        and optimizer.b2 > 0.0
-        and all(_is_plain(tensor) for p in parameters.values() for tensor in (p, p.grad))
-    )
+    if type(optimizer) is not Optimizer or optimizer.use_radam or optimizer.averages is not None:
+        return False  # a subclass may do otherwise
+    tensors: list[Any] = [tensor for parameter in parameters.values() for tensor in (parameter, parameter.grad)]
+    is_plain = all(tensor.is_cpu and tensor.dtype == torch.float32 and tensor.is_contiguous() for tensor in tensors)
+    return optimizer.b1 > 0.0 and optimizer.b2 > 0.0 and is_plain
 
 
 @torch.no_grad()
-def update_fused(optimizer: Optimizer, parameters: Parameters) -> None:
+def update_fused(optimizer: Optimizer, parameters: _Parameters) -> None:
     """Change parameters in place as the optimizer would, but for rounding.
 
         g = clip(g + L2 w),  m = b1 m + (1 - b1) g,  v = b2 v + (1 - b2) g²
@@ -318,8 +285,7 @@ def update_fused(optimizer: Optimizer, parameters: Parameters) -> None:
 
     The moments m, v and the step t of each parameter are kept in the optimizer, which may go on alone at any step.
 
-    optimizer (Optimizer): with the settings of this step; see can_fuse.
-    parameters (dict): float32, by the optimizer's key. Their gradients g are changed too: zero them.
+    parameters (dict): see can_fuse. Their gradients g are changed too: zero them.
     SOURCE: Kingma and Ba 2015, Adam: A Method for Stochastic Optimization, the last lines of section 2;
         thinc.optimizers.Optimizer, thinc.backends.numpy_ops.
     """
@@ -331,14 +297,14 @@ def update_fused(optimizer: Optimizer, parameters: Parameters) -> None:
         _update_group(optimizer, step, group)
 
 
-def _update_group(optimizer: Optimizer, step: int, group: Parameters) -> None:
+def _update_group(optimizer: Optimizer, step: int, group: _Parameters) -> None:
+    decay, is_decay = optimizer.L2, optimizer.L2_is_weight_decay
     weights: list[torch.Tensor] = list(group.values())
-    gradients = [weight.grad for weight in weights if weight.grad is not None]
-    if optimizer.L2 and not optimizer.L2_is_weight_decay:
-        for gradient, weight in zip(gradients, weights, strict=True):
-            gradient.add_(weight, alpha=optimizer.L2)
-    if optimizer.grad_clip:
-        for gradient in gradients:  # PyTorch's norm of as many values is off by 5e-4
+    gradients = [cast(torch.Tensor, weight.grad) for weight in weights]
+    for gradient, weight in zip(gradients, weights, strict=True):
+        if decay and not is_decay:
+            gradient.add_(weight, alpha=decay)
+        if optimizer.grad_clip:  # PyTorch's norm of as many values is off by 5e-4
             NumpyOps().clip_gradient(gradient.numpy(), optimizer.grad_clip)
     correction = (1 - optimizer.b2**step) ** 0.5 / (1 - optimizer.b1**step)
     adam(
@@ -357,9 +323,9 @@ def _update_group(optimizer: Optimizer, step: int, group: Parameters) -> None:
         eps=optimizer.eps,
         maximize=False,
     )
-    if optimizer.L2 and optimizer.L2_is_weight_decay:
+    if decay and is_decay:
         for weight in weights:
-            weight.add_(weight, alpha=-optimizer.learn_rate * optimizer.L2)
+            weight.add_(weight, alpha=-optimizer.learn_rate * decay)
 
 
 def _moment(moments: dict[KeyT, Any], key: KeyT, weights: torch.Tensor) -> torch.Tensor:
@@ -367,7 +333,3 @@ def _moment(moments: dict[KeyT, Any], key: KeyT, weights: torch.Tensor) -> torch
     if key not in moments:
         moments[key] = numpy.zeros(weights.numel(), dtype="float32")
     return torch.from_numpy(moments[key]).view_as(weights)
-
-
-def _is_plain(tensor: torch.Tensor | None) -> bool:
-    return tensor is not None and tensor.is_cpu and tensor.dtype == torch.float32 and tensor.is_contiguous()
