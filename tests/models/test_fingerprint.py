@@ -272,36 +272,3 @@ def test_similarity_by_the_name_of_a_pipe(make_nlp, tiny_bert):
     assert a._.other_similarity(renamed(TEXT)) == pytest.approx(1)  # the same encoder under another name
     with pytest.raises(ValueError, match="of a pipe named 'other'"):
         a._.other_similarity(make_nlp()(TEXT))
-
-
-# Lexemes
-
-
-@pytest.fixture(scope="module")
-def static(make_nlp):
-    """A pipeline whose vocab has static vectors, as that of en_core_web_md, and one without our pipe."""
-    nlp = make_nlp(unit="doc+sent")
-    draw = numpy.random.default_rng(0)
-    nlp.vocab.reset_vectors(width=300)
-    for word in ("man", "food", "cat", "shop"):
-        nlp.vocab.set_vector(word, draw.normal(size=300).astype("float32"))
-    return nlp, spacy.blank("en", vocab=nlp.vocab)
-
-
-@pytest.mark.filterwarnings("ignore:.*W008")
-def test_lexemes_are_compared_as_spacy_does(static):
-    nlp, plain = static
-    doc, expected = nlp(TEXT), plain(TEXT)
-    for word in ("shop", "man", "cat"):
-        lexeme = nlp.vocab[word]
-        for part in (slice(0, 6), slice(1, 2), slice(2, 4), slice(0, len(doc))):
-            assert doc[part].similarity(lexeme) == pytest.approx(expected[part].similarity(lexeme), abs=1e-6)
-        assert doc.similarity(lexeme) == pytest.approx(expected.similarity(lexeme), abs=1e-6)
-        for ours, theirs in zip(doc, expected, strict=True):
-            assert ours.similarity(lexeme) == pytest.approx(theirs.similarity(lexeme), abs=1e-6)
-    assert doc[1].similarity(nlp.vocab["man"]) == pytest.approx(1) and doc.vector.shape == (16,)
-
-
-def test_a_lexeme_of_another_vocab_is_refused_with_a_way_out(make_nlp, static):
-    with pytest.raises(ValueError, match=r"static vector of 300: .*set_hooks = false"):
-        make_nlp()(TEXT)[1].similarity(static[0].vocab["shop"])
