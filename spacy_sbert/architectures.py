@@ -88,8 +88,7 @@ def sentence_encoder(
     include_prompt (bool): whether the wordpieces of a prompt are pooled with those of the text.
     tokenizer_config to grad_scaler_config, the fields of TransformerConfig: see there.
     RETURNS (Model): from Docs to one EncodedDoc each. The weights are loaded on first use.
-    RAISES (ValueError): for an unknown pooling, normalize or overflow, a negative truncate_dim, and where
-        include_prompt = false has no meaning.
+    RAISES (ValueError): for an unknown pooling or overflow, and where include_prompt = false has no meaning.
     SOURCE: Reimers and Gurevych 2019, section 3.
     """
     if not include_prompt and not POOLED_AFTER_PROMPT.issuperset(pooling.split("+")):
@@ -119,14 +118,11 @@ def shared_sentence_encoder(
     the first of these. `normalize = "auto"` follows the folder in its [initialize] encoder_loader, if it is known.
 
     pooling, normalize, dense, truncate_dim: see spacy-sbert.SentenceEncoder.v1.
-    tok2vec (Model): the listener, spacy-sbert.SentenceListener.v1, which hears whichever transformer stands before the
-        pipe, or spacy-curated-transformers.LastTransformerLayerListener.v1; after `nlp.replace_listeners` a
-        transformer. The name is the one under which spaCy looks for listeners.
-    get_spans (Callable): which stretches of a Doc are rows, where a `curated_transformer` is heard:
-        spacy-sbert.sentence_spans.v1. Another transformer has its own get_spans.
+    tok2vec (Model): the listener, spacy-sbert.SentenceListener.v1 or that of spacy-curated-transformers to the last
+        layer; after `nlp.replace_listeners` a transformer. spaCy looks for listeners under this name.
+    get_spans (Callable): of a `curated_transformer`; another one has its own.
     RETURNS (Model): from Docs to one EncodedDoc each.
-    RAISES (ValueError): for an unknown pooling or normalize, a negative truncate_dim, or a listener that hears more
-        layers than the last.
+    RAISES (ValueError): for an unknown pooling or normalize, a negative truncate_dim, or a listener to more layers.
     """
     from .models.listener import with_own_listener
 
@@ -155,12 +151,9 @@ def tok2vec_sentence_encoder(
     tok2vec (Model): from Docs to float (tokens, width) each: spacy.Tok2Vec.v2, spacy.HashEmbedCNN.v2 and the like, of
         its own, or a listener: spacy.Tok2VecListener.v1, or to a `curated_transformer` the LastTransformerLayerListener
         or ScalarWeightingListener of spacy-curated-transformers. With a model of its own each row is read by itself; a
-        listener hears whole Docs, so that sentences, and the members of a pair, are read in context.
-    get_spans (Callable): which stretches of a Doc are rows: spacy-sbert.sentence_spans.v1.
-    pooling, dense, truncate_dim: see spacy-sbert.SentenceEncoder.v1; "cls" is the first token.
-    normalize (bool): whether vectors get unit length.
+        listener reads whole Docs, so that sentences, and the members of a pair, are read in context.
+    pooling, normalize, get_spans, dense, truncate_dim: see spacy-sbert.SentenceEncoder.v1; "cls" is the first token.
     RETURNS (Model): from Docs to one EncodedDoc each.
-    RAISES (ValueError): for an unknown pooling, or a negative truncate_dim.
     """
     from .models.listener import Tok2VecEncoder
 
@@ -185,12 +178,9 @@ def static_sentence_encoder(
         is taken; looked for as spacy-sbert.SentenceEncoder.v1 does. nlp.initialize() draws the table that is missing
         then; `python -m spacy sbert distill-static` makes one of a teacher.
     width (int): of the vectors in the table.
-    get_spans (Callable): which stretches of a Doc are rows: spacy-sbert.sentence_spans.v1.
-    pooling, dense, truncate_dim: see spacy-sbert.SentenceEncoder.v1; there are no special tokens, "cls" is the first
-        wordpiece.
-    normalize (bool): whether vectors get unit length.
+    pooling, normalize, get_spans, dense, truncate_dim: see spacy-sbert.SentenceEncoder.v1; there are no special tokens,
+        "cls" is the first wordpiece.
     RETURNS (Model): from Docs to one EncodedDoc each.
-    RAISES (ValueError): for an unknown pooling, or a negative truncate_dim.
     """
     from .models.static_embedding import StaticEmbedding
 
@@ -200,9 +190,7 @@ def static_sentence_encoder(
 @registry.architectures("spacy-sbert.SentenceListener.v1")
 @validated
 def sentence_listener(grad_factor: NonNegativeFloat = 1.0, upstream: Name = "*") -> Model[list[Doc], list[Any]]:
-    """Listen to a `transformer` or `curated_transformer` component that stands earlier in the pipeline.
-
-    A `transformer` needs spacy-transformers.
+    """Listen to a `transformer` (of spacy-transformers) or `curated_transformer` that stands earlier in the pipeline.
 
     grad_factor (float): factor on the gradient that goes to the transformer; 0 keeps it as it is.
     upstream (str): the component's name, "*" for any.

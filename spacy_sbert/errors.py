@@ -1,6 +1,5 @@
 """Warnings with the codes that filters name, and errors that several modules raise."""
 
-import re
 import sys
 import warnings
 from collections.abc import Callable, Iterator
@@ -17,31 +16,21 @@ def _with_codes(messages: type) -> type:
     return messages
 
 
-def reason_of(error: Exception) -> str:
-    """Return the message of an exception without its code, to quote it in another message."""
-    return re.sub(r"^\[sbert-[a-z0-9-]+\] ", "", str(error))
-
-
 class Errors:
     """Messages of errors that several modules raise."""
 
     WRONG_ROWS = (
-        "The encoder's rows are not the members of the pair '{text}': it encoded {given}, but "
-        "doc.spans['{key}'] says {expected}. The pair would be trained or scored wrongly. Use the span getter "
-        'spacy-sbert.sentence_spans.v1 (spans_key = "{key}") in the config of the encoder: '
-        "[components.transformer.model.get_spans] when the transformer is shared."
+        "The encoder's rows are not the members of the pair '{text}': it encoded {given}, but doc.spans['{key}'] says "
+        '{expected}. Use the span getter spacy-sbert.sentence_spans.v1 (spans_key = "{key}") in the config of the '
+        "encoder: [components.transformer.model.get_spans] when the transformer is shared."
     )
     BAD_FOLDER_FILE = "Cannot read {file}, a part of the encoder's folder: {reason}. Get the encoder anew."
     NO_WEIGHTS = (
-        "The folder {folder} holds no encoder that can be loaded: {missing} is missing. Expected a Hugging "
-        "Face folder with config.json, weights (model.safetensors or pytorch_model.bin) and the tokenizer's "
-        "files, as save_pretrained writes them."
+        "The folder {folder} holds no encoder that can be loaded: {missing} is missing. Expected config.json, weights "
+        "(model.safetensors or pytorch_model.bin) and the tokenizer's files, as save_pretrained writes them."
     )
     BAD_STATE = "The saved encoder is damaged: {reason}. Save the pipeline again, or load the encoder by its name."
-    BAD_TOKENIZER = (
-        "Cannot load the tokenizer of {folder} ({reason}): tokenizer.json, tokenizer_config.json or the "
-        "vocabulary is damaged, or not whole. Get the encoder anew."
-    )
+    BAD_TOKENIZER = "Cannot load the tokenizer of {folder} ({reason}): a file is damaged. Get the encoder anew."
     BAD_SETTING = "Cannot load the encoder with this {setting}: {reason}. Correct it in the config of the model."
     NOT_TO_WRITE = (
         "{path} is {kind}: expected nothing there, or a file of its own. Nothing was written through it. "
@@ -51,7 +40,7 @@ class Errors:
     BAD_ENCODING = "{path}, line {line}: not UTF-8 ({reason}). Convert the file to UTF-8."
     UNEQUAL_WIDTHS = (
         "Cannot compare vectors of unequal width: {ours} and {theirs}. Both sides must come from the same "
-        "sentence encoder; process both texts with the same pipeline."
+        "sentence encoder: process both texts with the same pipeline."
     )
     TOKEN_PROMPT = (
         "Cannot put the prompt '{prompt}' before Docs: a token-to-vector model, a table of wordpieces and a "
@@ -88,10 +77,7 @@ class Errors:
         "encoder that is on this machine, such as all-MiniLM-L6-v2. {near}spaCy says: {reason}"
     )
     UNKNOWN_LABEL = "{path}, line {line}: unknown label '{given}', expected one of {expected}. Repair the line."
-    NOT_FINITE = (
-        "A vector of the example '{text}' is not finite: training has diverged. Lower the learning rate or "
-        "clip the gradient."
-    )
+    NOT_FINITE = "A vector of the example '{text}' is not finite: training diverged. Lower the learning rate."
 
 
 @_with_codes

@@ -1,6 +1,7 @@
 """Factories of the components, and scorers: what they need is imported when one is built or called."""
 
 from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from spacy.language import Language
@@ -55,20 +56,13 @@ _RERANKER_CONFIG: dict[str, object] = {
     "scorer": {"@scorers": "spacy-sbert.pair_scorer.v1"},
     "spans_key": SPANS_KEY,
 }
-
-
+_ASSIGNS = ["doc.vector", "doc._.sbert_vector", "doc._.sbert_truncated", "span._.sbert_vector", "token._.sbert_vector"]
 _SCORE_WEIGHTS: dict[str, float | None] = {"sts_spearman": 1.0, "sts_pearson": 0.0}
 
 
 @Language.factory(
     "sbert",
-    assigns=[
-        "doc.vector",
-        "doc._.sbert_vector",
-        "doc._.sbert_truncated",
-        "span._.sbert_vector",
-        "token._.sbert_vector",
-    ],
+    assigns=_ASSIGNS,
     default_config=_SBERT_CONFIG,
     default_score_weights=_SCORE_WEIGHTS,
 )
@@ -103,25 +97,19 @@ def make_sbert(
 @registry.scorers("spacy-sbert.pair_scorer.v1")
 def make_pair_scorer() -> Callable[..., dict[str, float | None]]:
     """Return the scorer of everything that the gold values of the examples allow, see scorer.score_pairs."""
-    return _score_pairs
+    return partial(_score, "score_pairs")
 
 
 @registry.scorers("spacy-sbert.sts_scorer.v1")
 def make_sts_scorer() -> Callable[..., dict[str, float | None]]:
     """Return the scorer of the correlation of cosine similarities with gold scores, see scorer.score_sts."""
-    return _score_sts
+    return partial(_score, "score_sts")
 
 
-def _score_pairs(*args: Any, **options: Any) -> dict[str, float | None]:  # noqa: ANN401 (of the scorer)
-    from .pipeline.scorer import score_pairs  # noqa: PLC0415 (not needed for a first vector)
+def _score(measure: str, /, *args: Any, **options: Any) -> dict[str, float | None]:  # noqa: ANN401 (of the scorer)
+    from .pipeline import scorer  # noqa: PLC0415 (not needed for a first vector)
 
-    return score_pairs(*args, **options)
-
-
-def _score_sts(*args: Any, **options: Any) -> dict[str, float | None]:  # noqa: ANN401 (of the scorer)
-    from .pipeline.scorer import score_sts  # noqa: PLC0415 (not needed for a first vector)
-
-    return score_sts(*args, **options)
+    return getattr(scorer, measure)(*args, **options)
 
 
 @Language.factory(
@@ -143,12 +131,10 @@ def make_sbert_meta(
     set_hooks: bool,
     spans_key: Name,
 ) -> "SentenceMeta":
-    """Build the `sbert_meta` pipe.
+    """Build the `sbert_meta` pipe, see SentenceMeta; method, size, normalize, options: see make_estimator.
 
     pipes (list[str]): the names of pipes before this one that store sentence vectors; by default all `sbert` pipes.
     functions (dict): from a name to a registered function, of Docs or Spans to vectors, that is a member, too.
-    method (str), size, normalize, options: see make_estimator.
-    For the rest see SentenceMeta.
     """
     from .meta.component import SentenceMeta  # noqa: PLC0415 (thin)
     from .meta.members import FunctionMember, Member, PipeMember  # noqa: PLC0415 (thin)
@@ -158,9 +144,8 @@ def make_sbert_meta(
     pipes = list(pipes) or [other for other in others if nlp.get_pipe_meta(other).factory == "sbert"]
     if missing := ", ".join(pipe for pipe in pipes if pipe not in others):
         raise ValueError(
-            f"The meta-embedding '{name}' combines the pipe {missing}, which the pipeline does not have (it "
-            f"has: {', '.join(others)}). Add it before '{name}', or do not exclude it when loading; to do "
-            "without it, take it out of 'pipes' and fit again."
+            f"The meta-embedding '{name}' combines the pipe {missing}, which the pipeline does not have (it has: "
+            f"{', '.join(others)}). Add it before '{name}', or take it out of 'pipes' and fit again."
         )
     members: list[Member] = [PipeMember(pipe) for pipe in pipes]
     members += [FunctionMember(key, function) for key, function in functions.items()]

@@ -8,7 +8,6 @@ from typing import Any, TextIO, TypeVar
 from tqdm import tqdm
 
 _LINE_SECONDS = 30.0  # between two lines in a log file
-_ONE_STEP = "{l_bar}{bar}| {elapsed}"  # where nothing is counted
 ItemT = TypeVar("ItemT")
 
 
@@ -25,10 +24,8 @@ def progress_bar(
 ) -> Iterator[tqdm]:
     """Show a tqdm bar; where standard error is a file or a pipe, such as a log file, a line every 30 seconds at most.
 
-    total (int): how many steps there are, if that is known; initial (int): how many of them are done.
-    shown (bool): whether there is a bar; None for one on a terminal alone.
-    unit, desc (str): what is counted, and what is done. leave (bool): whether the bar stays when all is done.
-    layout (str): as bar_format of tqdm; None for its own.
+    shown (bool): whether there is a bar; None for one on a terminal alone. layout (str): as bar_format of tqdm.
+    total, unit, desc, initial, leave: as of tqdm.
     YIELDS (tqdm): whose update(n) moves it on.
     """
     own = sys.__stderr__  # of the process; a notebook has another one, and shows bars
@@ -66,10 +63,7 @@ def progress_of(
     total: int | None = None,
     leave: bool = True,
 ) -> Iterator[ItemT]:
-    """Yield the items, with a bar that each of them moves on when the next is asked for; see progress_bar.
-
-    total (int): how many, if they do not tell.
-    """
+    """Yield the items, with a bar that each of them moves on when the next is asked for; see progress_bar."""
     count = len(items) if total is None and isinstance(items, Sized) else total
     with progress_bar(count, shown=shown, unit=unit, desc=desc, leave=leave) as bar:
         for item in items:
@@ -79,10 +73,7 @@ def progress_of(
 
 @contextmanager
 def ticking(desc: str, *, shown: bool | None) -> Iterator[None]:
-    """Show a bar of one step for work that nobody can count, such as loading weights; see progress_bar.
-
-    desc (str): what is done.
-    """
-    with progress_bar(1, shown=shown, desc=desc, layout=_ONE_STEP) as bar:
+    """Show a bar of one step for work that nobody can count, such as loading weights; see progress_bar."""
+    with progress_bar(1, shown=shown, desc=desc, layout="{l_bar}{bar}| {elapsed}") as bar:
         yield
         bar.update()

@@ -20,12 +20,7 @@ from .validation import NonNegativeFloat, PositiveFloat, check_fields
 
 @dataclass(frozen=True)
 class Cluster:
-    """Engine of encode_dataset that encodes shards on a Ray cluster.
-
-    address (str): of a Ray cluster, "auto" for that of this machine; None for one that begins and ends with the job.
-    workers (tuple): the fewest and the most; each has a pipeline of its own.
-    num_cpus, num_gpus (float): what a worker takes of a machine.
-    """
+    """Engine of encode_dataset that encodes shards on a Ray cluster; for the settings see encode_dataset."""
 
     address: str | None = None
     workers: tuple[int, int] = (1, 64)
@@ -36,11 +31,12 @@ class Cluster:
         check_fields(self)
 
     def __call__(self, config: WorkerConfig, shards: Sequence[Shard], restart: bool) -> Iterator[ShardResult]:
-        """Encode shards, and yield the results in the order in which they are done.
-
-        RAISES (ImportError): without ray. (ValueError): if the device of a worker is another one.
-        """
-        ray = _import_ray()
+        """Encode shards, and yield the results in the order in which they are done."""
+        try:
+            import ray  # noqa: PLC0415 (an extra)
+            import ray.data  # noqa: PLC0415 (an extra)
+        except ImportError as error:
+            raise ImportError("The engine 'ray' needs Ray. Install it: pip install 'spacy-sbert[ray]'.") from error
         config = replace(config, gpu_ids=(0,) if self.num_gpus else ())  # a worker sees only its own GPU
         with self._connected(ray), _errors_of_workers(ray):
             resources = {"num_cpus": self.num_cpus, "num_gpus": self.num_gpus}
@@ -71,10 +67,7 @@ class Cluster:
 
 
 class _Worker:
-    """ShardEncoder that takes and returns rows of a Ray dataset.
-
-    RAISES (ValueError): if this machine would make other bytes than the job's.
-    """
+    """ShardEncoder that takes and returns rows of a Ray dataset, and refuses a machine that makes other bytes."""
 
     def __init__(self, config: WorkerConfig, job: str):
         self._encoder, self._job = ShardEncoder(config), Job.model_validate_json(job)
@@ -116,15 +109,6 @@ class SbertBatches:
         return {**batch, self._vector: self._pipe.encode(batch[self._column].tolist(), **self._options)}
 
 
-def _import_ray() -> ModuleType:
-    try:
-        import ray  # noqa: PLC0415 (an extra)
-        import ray.data  # noqa: PLC0415 (an extra)
-    except ImportError as error:
-        raise ImportError("The engine 'ray' needs Ray. Install it: pip install 'spacy-sbert[ray]'.") from error
-    return ray
-
-
 @contextmanager
 def _errors_of_workers(ray: ModuleType) -> Iterator[None]:
     """Raise the ValueError of a worker in place of Ray's report of it."""
@@ -152,7 +136,9 @@ def encode_dataset(
     """Write the vectors of all files of texts in a folder to another folder, on the machines of a Ray cluster.
 
     source, target (str), options: as of spacy_sbert.bulk.encode_dataset, which is the same without Ray.
-    address (str), workers (tuple), num_cpus, num_gpus (float): see Cluster.
+    address (str): of a Ray cluster, "auto" for that of this machine; None for one that begins and ends with the job.
+    workers (tuple): the fewest and the most; each has a pipeline of its own.
+    num_cpus, num_gpus (float): what a worker takes of a machine.
     RETURNS (DatasetReport): counts, and error messages of shards that have no vectors.
     RAISES: as spacy_sbert.bulk.encode_dataset; (ImportError): without ray.
     """

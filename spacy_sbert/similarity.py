@@ -1,6 +1,6 @@
 """Similarity of vectors, correlation and principal components: one definition for use, training and evaluation."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any, NamedTuple, Protocol, TypeVar, cast, overload
 
 import numpy
@@ -42,26 +42,18 @@ def cosine(u: numpy.ndarray, v: numpy.ndarray) -> numpy.ndarray:
 
 @_of_pairs
 def euclidean(u: numpy.ndarray, v: numpy.ndarray) -> numpy.ndarray:
-    """Euclidean distance of paired rows.
+    """Euclidean distance of paired rows, see cosine for the shapes.
 
     ||u - v|| = sqrt(sum_k (u_k - v_k)^2)
-
-    u, v (float arrays of shape (n, width), NumPy or CuPy): the paired vectors.
-    RETURNS (float array of shape (n,), of the same dtype and device): the distances, at least 0.
-    SOURCE: Reimers and Gurevych 2019, section 3.
     """
     return lengths(u - v)
 
 
 @_of_pairs
 def manhattan(u: numpy.ndarray, v: numpy.ndarray) -> numpy.ndarray:
-    """Manhattan distance of paired rows.
+    """Manhattan distance of paired rows, see cosine for the shapes.
 
     sum_k |u_k - v_k|
-
-    u, v (float arrays of shape (n, width), NumPy or CuPy): the paired vectors.
-    RETURNS (float array of shape (n,), of the same dtype and device): the distances, at least 0.
-    SOURCE: Reimers and Gurevych 2019, section 3.
     """
     return abs(u - v).sum(axis=1)
 
@@ -111,16 +103,21 @@ def scaled_norms(rows: RowsT) -> tuple[RowsT, RowsT, Ints2d]:
     return scaled, xp.sqrt(squares), exponents
 
 
-def checked(vectors: ArrayLike, name: str, dtype: str = "float32") -> numpy.ndarray:
+def checked(vectors: ArrayLike, name: str, dtype: str = "float32", *, start: int = 0) -> numpy.ndarray:
     """Return vectors as a contiguous array on the CPU.
 
     vectors (float array of shape (n, width), NumPy or CuPy): a vector a row. name (str): what messages call them.
-    dtype (str): of the result.
+    dtype (str): of the result. start (int): the number of the first row, in messages.
     RETURNS (float array of shape (n, width)).
     RAISES (ValueError): if the shape is another, there is no row, or a number is not finite.
     """
     rows = numpy.ascontiguousarray(as_rows(vectors, name), dtype=dtype)
-    check_finite(rows, name)
+    finite = numpy.isfinite(rows).all(axis=1)
+    if not finite.all():
+        raise ValueError(
+            f"Row {start + int(finite.argmin())} of the {name} is not finite: it has NaN or infinity, which is "
+            "similar to nothing. Leave it out, or look for why the pipeline gives such a vector."
+        )
     return rows
 
 
@@ -140,16 +137,6 @@ def as_rows(vectors: ArrayLike, name: str) -> numpy.ndarray:
     return rows
 
 
-def check_finite(rows: numpy.ndarray, name: str, start: int = 0) -> None:
-    """Raise ValueError if a number in these rows is not finite; `start` is the row number of the first to the user."""
-    finite = numpy.isfinite(rows).all(axis=1)
-    if not finite.all():
-        raise ValueError(
-            f"Row {start + int(finite.argmin())} of the {name} is not finite: it has NaN or infinity, which is "
-            "similar to nothing. Leave it out, or look for why the pipeline gives such a vector."
-        )
-
-
 def check_count(given: int, most: int, what: str, name: str = "k") -> None:
     """Raise ValueError if `given` is not a whole number from 1 to `most`."""
     if isinstance(given, bool) or not (isinstance(given, int | numpy.integer) and 1 <= given <= most):
@@ -159,7 +146,7 @@ def check_count(given: int, most: int, what: str, name: str = "k") -> None:
         )
 
 
-EPSILON = numpy.finfo("float64").eps
+_EPSILON = numpy.finfo("float64").eps
 
 
 class _PrincipalComponents(NamedTuple):
@@ -184,7 +171,7 @@ def principal_components(rows: numpy.ndarray) -> tuple[numpy.ndarray, _Principal
     """
     mean = rows.mean(axis=0, dtype="float64")
     deviations, axes = numpy.linalg.svd(rows - mean, full_matrices=False)[1:]
-    rounding = max(rows.shape) * EPSILON * numpy.linalg.norm(rows.astype("float64", copy=False))
+    rounding = max(rows.shape) * _EPSILON * numpy.linalg.norm(rows.astype("float64", copy=False))
     variances = deviations**2 / max(len(rows) - 1, 1)
     return mean, _PrincipalComponents(axes, variances, int((deviations > rounding).sum()))
 
@@ -200,7 +187,7 @@ def components_of_covariance(covariance: numpy.ndarray) -> _PrincipalComponents:
     from scipy import linalg  # noqa: PLC0415 (a first vector needs no components)
 
     variances, vectors = linalg.eigh(covariance)
-    rounding = len(covariance) * EPSILON * variances[-1]
+    rounding = len(covariance) * _EPSILON * variances[-1]
     return _PrincipalComponents(vectors.T[::-1], variances[::-1], int((variances > rounding).sum()))
 
 
@@ -213,8 +200,6 @@ def flip_signs(axes: numpy.ndarray) -> numpy.ndarray:
     return axes * numpy.sign(largest)[:, None]
 
 
-ROUNDING = {"float32": 1e-6}  # of the largest number, by dtype: cosines of 384 products
-DOUBLE_ROUNDING = 1e-12
 Numbers = Sequence[object] | numpy.ndarray
 
 
@@ -229,9 +214,7 @@ def spearman(predicted: Numbers, gold: Numbers) -> float | None:
     RAISES (ValueError): if a number is not finite, or the sides differ in length.
     SOURCE: Reimers et al. 2016, Task-Oriented Intrinsic Evaluation of Semantic Textual Similarity, argue for it.
     """
-    from scipy import stats  # noqa: PLC0415 (a tenth of the time to a first vector, which needs no scores)
-
-    return _correlation(stats.spearmanr, predicted, gold)
+    return _correlation("spearmanr", predicted, gold)
 
 
 def pearson(predicted: Numbers, gold: Numbers) -> float | None:
@@ -243,34 +226,32 @@ def pearson(predicted: Numbers, gold: Numbers) -> float | None:
     RETURNS (float): from -1 to 1; None where it is not defined, see spearman.
     RAISES (ValueError): see spearman.
     """
-    from scipy import stats  # noqa: PLC0415 (see spearman)
-
-    return _correlation(stats.pearsonr, predicted, gold)
+    return _correlation("pearsonr", predicted, gold)
 
 
-def _correlation(function: Callable, predicted: Numbers, gold: Numbers) -> float | None:
+def _correlation(name: str, predicted: Numbers, gold: Numbers) -> float | None:
+    from scipy import stats  # noqa: PLC0415 (a tenth of the time to a first vector, which needs no scores)
+
     arrays = {name: numpy.asarray(side, "float64") for name, side in (("predicted", predicted), ("gold", gold))}
     shapes = [array.shape for array in arrays.values()]
     if shapes[0] != shapes[1] or len(shapes[0]) != 1:
         raise ValueError(f"Cannot correlate arrays of shapes {shapes[0]} and {shapes[1]}: expected two of shape (n,).")
-    for name, array in arrays.items():
+    for side, array in arrays.items():
         if not numpy.isfinite(array).all():
-            place = int(numpy.flatnonzero(~numpy.isfinite(array))[0])
+            place = int(numpy.isfinite(array).argmin())
             raise ValueError(
-                f"Cannot correlate: {name} value {place} is {array[place]}. Expected finite numbers: look for "
+                f"Cannot correlate: {side} value {place} is {array[place]}. Expected finite numbers: look for "
                 "texts whose vectors are not finite."
             )
     is_defined = len(gold) > 1 and varies(predicted) and varies(gold)
-    return float(function(*arrays.values())[0]) if is_defined else None
+    return float(getattr(stats, name)(*arrays.values())[0]) if is_defined else None
 
 
 def varies(values: Numbers) -> bool:
-    """Return whether numbers differ by more than the rounding of their computation.
-
-    The rounding is 1e-6 of the largest number in float32, and 1e-12 in float64.
-    """
+    """Return whether numbers differ by more than rounding: 1e-6 of the largest in float32, and 1e-12 in float64."""
     array = numpy.asarray(values)
-    return bool(numpy.ptp(array) > ROUNDING.get(array.dtype.name, DOUBLE_ROUNDING) * numpy.abs(array).max())
+    rounding = 1e-6 if array.dtype == numpy.float32 else 1e-12  # cosines of 384 products
+    return bool(numpy.ptp(array) > rounding * numpy.abs(array).max())
 
 
 def cos_sim(u: ArrayLike, v: ArrayLike) -> numpy.ndarray:

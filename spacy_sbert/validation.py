@@ -29,9 +29,9 @@ MAX_OUTPUTS = 2**14  # of a classifier: scores of 4096 pairs, which are computed
 MAX_PROCESSES = 4 * (os.cpu_count() or 1)  # more wait for one another, and each holds an encoder
 MAX_SEED = 2**32 - 1  # of NumPy's and scikit-learn's generators
 SCORE_RANGE = (0.0, 1.0)  # of gold scores, as readers give them
-STRICT = ConfigDict(strict=True, arbitrary_types_allowed=True, allow_inf_nan=False)
-SIMPLE = {int, float, bool, str, Path, NoneType, Any, object}
-CONTAINERS = {Union, UnionType, list, tuple, dict, Sequence, Mapping}
+_STRICT = ConfigDict(strict=True, arbitrary_types_allowed=True, allow_inf_nan=False)
+_SIMPLE = {int, float, bool, str, Path, NoneType, Any, object}
+_CONTAINERS = {Union, UnionType, list, tuple, dict, Sequence, Mapping}
 P = ParamSpec("P")
 T = TypeVar("T")
 
@@ -56,15 +56,11 @@ Name = Annotated[str, AfterValidator(_not_empty)]
 
 
 def validated(function: Callable[P, T]) -> Callable[P, T]:
-    """Decorate a public function so that it checks its settings.
+    """Decorate a public function so that it raises ValueError for settings that do not match their annotations.
 
-    Settings are numbers, flags, strings, paths, functions and Models, and lists and dicts of these. Arguments of other
-    types, such as Docs and arrays, are not checked.
-
-    Unlike with pydantic.validate_call, arguments are passed on as they are, and the function is called from Python, so
-    that warnings name the line of the caller.
-
-    RAISES (ValueError): when the function is called, with the name of the argument.
+    Settings are numbers, flags, strings, paths, functions and Models, and lists and dicts of these. Docs and arrays are
+    not checked. Unlike with pydantic.validate_call, arguments are passed on as they are, and the function is called
+    from Python, so that warnings name the line of the caller.
     """
     signature = inspect.signature(function)
     annotations: dict[str, Any] = {}
@@ -124,34 +120,17 @@ def short_repr(value: object) -> str:
         return f"a {type(value).__name__}"
 
 
-def is_text(value: object) -> bool:
-    """Return whether a value is a str without lone surrogates."""
-    return isinstance(value, str) and _find_lone_surrogate(value) is None
-
-
 def check_text(text: str, what: str) -> None:
-    """Refuse a text that no tokenizer can read.
-
-    what (str): what to call it, such as "text number 2".
-    RAISES (ValueError): if it has half a character.
-    """
-    position = _find_lone_surrogate(text)
-    if position is not None:
-        raise ValueError(
-            f"Cannot encode {what}, {short_repr(text)}: it has half a character (a lone surrogate, U+D800 to U+DFFF) "
-            f"at position {position}. Decode the bytes it comes from as UTF-8, or replace it: "
-            "text.encode('utf-16', 'surrogatepass').decode('utf-16', 'replace')."
-        )
-
-
-def _find_lone_surrogate(text: str) -> int | None:
-    """Return the position of the first lone surrogate in a text, None if there is none."""
+    """Raise ValueError if a text has half a character, which no tokenizer can read; what (str): what to call it."""
     try:
         if not text.isascii():
             text.encode("utf8")
     except UnicodeEncodeError as error:
-        return error.start
-    return None
+        raise ValueError(
+            f"Cannot encode {what}, {short_repr(text)}: it has half a character (a lone surrogate, U+D800 to U+DFFF) "
+            f"at position {error.start}. Decode the bytes it comes from as UTF-8, or replace it: "
+            "text.encode('utf-16', 'surrogatepass').decode('utf-16', 'replace')."
+        ) from None
 
 
 def _checked_annotations(function: Callable, signature: inspect.Signature) -> dict[str, Any]:
@@ -164,9 +143,9 @@ def _checked_annotations(function: Callable, signature: inspect.Signature) -> di
 def _is_setting(annotation: object) -> bool:
     """Return whether values of a type are short and can be checked: no texts, arrays or Docs."""
     origin, args = get_origin(annotation) or annotation, get_args(annotation)
-    if origin in CONTAINERS:
+    if origin in _CONTAINERS:
         return all(_is_setting(arg) for arg in args if arg is not Ellipsis)
-    if origin in (Annotated, Literal, Callable) or origin in SIMPLE:
+    if origin in (Annotated, Literal, Callable) or origin in _SIMPLE:
         return True
     return isinstance(origin, type) and issubclass(origin, Model)
 
@@ -174,7 +153,7 @@ def _is_setting(annotation: object) -> bool:
 @cache
 def _adapter(annotation: Any) -> TypeAdapter:  # noqa: ANN401 (a type, or what typing makes of types)
     is_path = Path in (annotation, *get_args(annotation))
-    return TypeAdapter(Annotated[annotation, AfterValidator(partial(_usable, is_path=is_path))], config=STRICT)
+    return TypeAdapter(Annotated[annotation, AfterValidator(partial(_usable, is_path=is_path))], config=_STRICT)
 
 
 def _usable(value: object, is_path: bool) -> object:
@@ -186,8 +165,11 @@ def _usable(value: object, is_path: bool) -> object:
             encoded = b""
         if value == "" or not encoded or b"\0" in encoded:
             raise ValueError("a path")
-    elif isinstance(value, str) and not is_text(value):
-        raise ValueError("text without lone surrogates, which are half characters")
+    elif isinstance(value, str):
+        try:
+            value.encode("utf8")
+        except UnicodeEncodeError:
+            raise ValueError("text without lone surrogates, which are half characters") from None
     elif isinstance(value, int) and abs(value) > sys.maxsize:
         raise ValueError("a whole number of 64 bits")
     elif isinstance(value, float) and abs(value) > FLOAT32_MAX:
@@ -235,17 +217,14 @@ class ConfiguredModel(Model[InT, OutT]):
 
 Text = str | Doc | Span
 NOT_SEVERAL = (str, bytes, bytearray, Mapping, set, frozenset, Doc, Span)  # or in no order
-MISSING = {"NAType", "NaTType", "MaskedConstant"}  # of pandas and NumPy, which need not be imported
-REAL = float | numpy.floating
 
 
 def checked_texts(texts: Iterable[Text]) -> Iterable[str]:
-    """Return the texts as strings; the text of a Doc or Span is encoded without its context.
+    """Return the texts as strings, of a Doc or Span its text.
 
     texts (Iterable): str, Docs or Spans; a column or a table of one column. Lists and columns are checked at once,
         other iterables item by item as they are read.
-    RAISES (TypeError): if this is no collection of texts, or one of them is missing or no text. (ValueError): if a text
-        has half a character.
+    RAISES (TypeError): if this is no collection of texts, or one is missing or no text. (ValueError): see check_text.
     """
     column = one_column(texts)
     checked = _checked(column)
@@ -255,24 +234,17 @@ def checked_texts(texts: Iterable[Text]) -> Iterable[str]:
 def _checked(texts: Iterable[Any]) -> Iterator[str]:
     for number, item in enumerate(texts, start=1):
         if not isinstance(item, Text):
-            if item is None or type(item).__name__ in MISSING or (isinstance(item, REAL) and numpy.isnan(item)):
-                raise TypeError(
-                    f"Cannot encode text number {number}: it is missing ({item}). Leave it out, or fill it: "
-                    'df["text"].dropna() or df["text"].fillna("") of pandas.'
-                )
             raise TypeError(
-                f"Cannot encode text number {number}, {repr(item)[:50]}: expected str, got {type(item).__name__}."
+                f"Cannot encode text number {number}, {repr(item)[:50]}: expected str, got {type(item).__name__}. "
+                'Leave out missing texts, or fill them: df["text"].fillna("") of pandas.'
             )
-        text = text_of(item)
+        text = item if isinstance(item, str) else item.text
         check_text(text, f"text number {number}")
         yield text
 
 
 def one_column(texts: Iterable[Any]) -> Iterable[Any]:
-    """Return the items of a column as a list, and other iterables as they are.
-
-    RAISES (TypeError): for a single text, a table of several columns, and what has no order or no items.
-    """
+    """Return the items of a column as a list, and other iterables in an order as they are; refuse all else."""
     is_sequence = isinstance(texts, Iterable) or hasattr(texts, "__getitem__")
     if isinstance(texts, NOT_SEVERAL) or not is_sequence:
         raise TypeError(
@@ -283,8 +255,8 @@ def one_column(texts: Iterable[Any]) -> Iterable[Any]:
     if names is not None:
         if len(names) != 1:
             raise TypeError(
-                f"Cannot encode a table of {len(names)} columns {short_repr(tuple(names))}: expected one column of "
-                'texts. Choose it by its name, such as df["text"].'
+                f"Cannot encode a table of {len(names)} columns {short_repr(tuple(names))}: expected one. Choose it by "
+                'its name, such as df["text"].'
             )
         return one_column(texts[names[0]])  # type: ignore[index]
     if isinstance(shape, tuple) and not (shape and shape[1:] in ((), (1,))):
@@ -297,11 +269,6 @@ def one_column(texts: Iterable[Any]) -> Iterable[Any]:
     if hasattr(texts, "to_pylist"):  # of pyarrow, whose items are no str
         return texts.to_pylist()
     return texts if shape is None else list(texts)
-
-
-def text_of(item: Text) -> str:
-    """Return the text of a str, Doc or Span."""
-    return item if isinstance(item, str) else item.text
 
 
 def column_names(texts: object) -> Sequence[Any] | None:

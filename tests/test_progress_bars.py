@@ -11,10 +11,8 @@ import spacy
 
 from spacy_sbert import progress
 from spacy_sbert.hub import distill_static
-from spacy_sbert.meta import component as fitting
 from spacy_sbert.models.text_encoders import encode_windows
 from spacy_sbert.progress import progress_bar, progress_of, ticking
-from spacy_sbert.search import most_similar_pairs, pairs_above
 from spacy_sbert.search.corpus_search import cluster_texts, mine_texts, search_texts
 
 TEXTS = [
@@ -78,80 +76,40 @@ def test_items_are_handed_on_one_by_one(stderr):
         list(progress_of((1 / i for i in (1, 0)), shown=True, unit="numbers"))
 
 
-def works(make_nlp, tmp_path):
-    """Work that asks an encoder: by name, what is to be done, which takes progress."""
-    nlp = make_nlp()
+@pytest.mark.parametrize("name", ["mine", "mine all", "cluster", "search", "index", "distill"])
+def test_work_shows_a_bar_if_it_is_asked_to(make_nlp, stderr, tmp_path, name):
+    if name == "index":
+        pytest.importorskip("faiss")
+    nlp, corpus = make_nlp(), tmp_path / "texts.txt"
     pipe = nlp.get_pipe("sbert")
-    corpus = tmp_path / "texts.txt"
     corpus.write_text("\n".join(TEXTS) + "\n")
-    index = tmp_path / "index"
-    return nlp, {
-        "encode": lambda bar: pipe.encode(TEXTS, progress=bar),
+    work = {
         "mine": lambda bar: mine_texts(pipe, corpus, k=2, progress=bar),
         "mine all": lambda bar: mine_texts(pipe, corpus, k=None, progress=bar),
         "cluster": lambda bar: cluster_texts(pipe, corpus, min_size=1, progress=bar),
         "search": lambda bar: search_texts(pipe, corpus, ["a dog"], progress=bar),
-        "index": lambda bar: search_texts(pipe, corpus, ["a dog"], index=index, progress=bar),
+        "index": lambda bar: search_texts(pipe, corpus, ["a dog"], index=tmp_path / f"{bar}", progress=bar),
         "distill": lambda bar: distill_static(nlp, TEXTS, size=2, words=3, progress=bar),
-    }
+    }[name]
+    for bar in (False, True):
+        work(bar)
+        assert bool(re.search(r"\d+%\|", stderr.getvalue())) == bar
 
 
-@pytest.mark.parametrize("name", ["encode", "mine", "mine all", "cluster", "search", "index", "distill"])
-@pytest.mark.parametrize("bar", [True, False])
-def test_work_shows_a_bar_if_it_is_asked_to(make_nlp, stderr, tmp_path, name, bar):
-    if name == "index":
-        pytest.importorskip("faiss")
-    _, made = works(make_nlp, tmp_path)
-    made[name](bar)
-    assert bool(re.search(r"\d+%\|", stderr.getvalue())) == bar
-
-
-@pytest.mark.parametrize("encoder", ["own", "shared", "static", "tokens"])
+@pytest.mark.parametrize("encoder", ["own", "static"])
 def test_a_bar_moves_with_the_passes(make_nlp, encoder):
     """Not window by window: of 4096 texts nothing would be seen to move for minutes."""
     texts = [*LONGER, "", " ".join(20 * TEXTS), "he"]  # one is of several windows
     nlp = make_nlp(encoder, transformer={"overflow": "windows"} if encoder == "own" else None)
     text_encoder, moves = nlp.get_pipe("sbert").text_encoder(), []
-    if encoder in ("own", "shared"):
+    if encoder == "own":
         text_encoder.model.shim.max_batch_items = 64
     one_window = {"window": 4096, "n_process": 1, "gpu_ids": ()}
     ((vectors, _),) = encode_windows(text_encoder, texts, **one_window, moved=moves.append)
     assert sum(moves) == len(texts) == len(vectors) and min(moves) >= 0
-    assert len([n for n in moves if n]) > 4 or encoder in ("static", "tokens")  # these take no time
+    assert len([n for n in moves if n]) > 4 or encoder == "static"  # it takes no time
     ((same, _),) = encode_windows(text_encoder, texts, **one_window)
     assert numpy.array_equal(vectors, same)
-
-
-def test_the_bar_of_encode_shows_passes(make_nlp, stderr):
-    pipe = make_nlp().get_pipe("sbert")
-    pipe.text_encoder().model.shim.max_batch_items = 128
-    pipe.encode(LONGER, show_progress_bar=True)
-    assert len(set(re.findall(r"(\d+)/36", stderr.getvalue()))) > 3 and "36/36" in stderr.getvalue()
-
-
-@pytest.mark.parametrize("find", [lambda v, bar: most_similar_pairs(v, k=3, progress=bar, block_bytes=4 * 7**2)])
-def test_pairs_count_their_blocks(stderr, find):
-    vectors = numpy.random.default_rng(0).normal(size=(20, 4))
-    found = find(vectors, True)
-    assert "6/6" in stderr.getvalue() and "Comparing" in stderr.getvalue()  # of 3 by 3 blocks those above the diagonal
-    shown = stderr.getvalue()
-    assert numpy.array_equal(find(vectors, False)[1], found[1])
-    pairs_above(vectors, 0.5, progress=False)
-    assert stderr.getvalue() == shown
-
-
-def test_fitting_a_meta_embedding(make_nlp, stderr):
-    nlp = make_nlp()
-    model = nlp.config["components"]["sbert"]["model"]
-    nlp.add_pipe("sbert", name="other", config={"model": {**model, "pooling": "max"}})
-    nlp.add_pipe("sbert_meta", config={"method": "svd", "size": 2})
-    fitting.fit_meta(nlp, "sbert_meta", lambda: TEXTS, progress=False)
-    assert stderr.getvalue() == ""
-    fitting.fit_meta(nlp, "sbert_meta", lambda: TEXTS, progress=True)
-    assert all(done in stderr.getvalue() for done in ("Reading", "Encoding", "Fitting", "Solving for"))
-    stderr.truncate(0)
-    vectors = nlp.get_pipe("sbert_meta").encode(TEXTS, show_progress_bar=True)
-    assert "6/6" in stderr.getvalue() and vectors.shape == (6, 2)
 
 
 def test_reranking(tiny_bert, stderr):

@@ -56,7 +56,7 @@ from spacy_sbert.evaluation.encoders import Source, VectorStore, make_baseline
 from spacy_sbert.evaluation.protocols.arguments import N_FOLDS, Split, fit_support_vectors, split_folds, split_topics
 from spacy_sbert.evaluation.protocols.sts import CORRELATIONS
 from spacy_sbert.losses.softmax import SYMMETRIC, concatenated
-from spacy_sbert.readers.datasets import LAYOUTS, ArgumentRow, read_arguments
+from spacy_sbert.readers.datasets import ARGUMENTS, ArgumentRow, argument_files, read_arguments
 from spacy_sbert.similarity import cosine
 
 SVR = "svr"
@@ -229,7 +229,7 @@ def parse() -> argparse.Namespace:
     add_cross_options(parser)
     parser.add_argument("--rows", nargs="+", choices=list(TITLES), help="by default all; static with --static alone")
     parser.add_argument("--data", type=Path, default=ASSETS / "arguments.tsv", help="a file, or AFS's folder")
-    parser.add_argument("--layout", choices=list(LAYOUTS), default="ukp")
+    parser.add_argument("--layout", choices=list(ARGUMENTS), default="ukp")
     parser.add_argument("--static", help="a pipeline with static vectors, such as en_core_web_md")
     parser.add_argument("--protocols", nargs="+", choices=list(PROTOCOLS), default=["folds", "topics"])
     parser.add_argument("--folds", type=int, default=N_FOLDS, help="of pairs and of sentences")
@@ -249,9 +249,8 @@ def main() -> None:
     args = parse()
     use_device(args)
     rows = read_arguments(args.data, args.layout)
-    files, _ = LAYOUTS[args.layout]
     folds = {name: args.topic_folds if name == "topic-folds" else args.folds for name in args.protocols}
-    data = {"layout": args.layout, "data": digest(*files(args.data))}
+    data = {"layout": args.layout, "data": digest(*argument_files(args.data, args.layout))}
     settings: dict[str, Settings] = {name: {**data, "folds": folds[name], "protocol": name} for name in folds}
     splits = {protocol: make_splits(protocol, rows, folds[protocol], args.only) for protocol in folds}
     runs = Runs(args.output, vars(args), table)

@@ -9,7 +9,6 @@ import numpy
 from numpy.lib.format import dtype_to_descr, read_array_header_1_0, read_magic, write_array_header_1_0
 from pydantic import BaseModel, NonNegativeInt
 
-from ..errors import reason_of
 from ..files.serialization import digest_of_stream, file_digest, parse_checksummed
 from ..files.tables import TextColumns, TextRow, read_text_rows
 from ..progress import progress_of
@@ -252,7 +251,7 @@ class FileVectors:
         except (OSError, ValueError) as error:
             raise ValueError(
                 f"{path} does not say what it was made of: {record.name} beside it cannot be read "
-                f"({reason_of(error)}). Encode the texts to another file: python -m spacy sbert encode."
+                f"({error}). Encode the texts to another file: python -m spacy sbert encode."
             ) from error
         made_of, expected = self._record.made_of, self._record.digest
         if self.digest != expected:

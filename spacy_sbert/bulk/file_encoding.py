@@ -11,7 +11,6 @@ from typing import Literal, NamedTuple
 import numpy
 from pydantic import BaseModel, NonNegativeInt
 
-from ..errors import reason_of
 from ..files.atomic import Lock, atomic_write, check_folder, check_input, check_output, rewrite_os_errors
 from ..files.serialization import checksummed_json, file_digest, parse_checksummed, read_arrays, versions
 from ..files.tables import TextColumns, read_text_rows
@@ -174,7 +173,7 @@ class PartialRun:
             self.manifest = parse_checksummed(_Manifest, self._run.read_bytes())
         except ValueError as error:
             raise ValueError(
-                f"Cannot resume the run of {self._run}: it is damaged ({reason_of(error)}). Start over with --restart."
+                f"Cannot resume the run of {self._run}: it is damaged ({error}). Start over with --restart."
             ) from error
         if differing := differences(self.manifest.made_of, made_of):
             raise ValueError(

@@ -9,7 +9,8 @@ from spacy.scorer import Scorer
 
 from ..errors import Warnings
 from ..progress import progress_of
-from ..readers import MEASURES, GoldFacts, PairCorpus, listed_labels
+from ..readers import PairCorpus
+from ..training.gold import MEASURES, GoldFacts, listed_labels
 
 _UNDEFINED = {
     "sts_spearman": "all similarities are alike",

@@ -142,7 +142,7 @@ class SentenceMeta(Pipe):
         for member in self.members:
             if isinstance(member, PipeMember):
                 records = member.records(doc)
-                return *doc_vectors.rows_of(doc, records), any(record.data["truncated"] for record in records)
+                return *records.rows(), any(record.data["truncated"] for record in records)
         start, end = spans.trimmed(doc.text, 0)
         places = numpy.array([[start, end]] if start < end else [], dtype="int32").reshape(-1, 2)
         return places, numpy.ones(len(places), dtype=bool), False
@@ -248,7 +248,7 @@ class SentenceMeta(Pipe):
     def _fingerprint_of(self, doc: Doc) -> str:
         """Return the fingerprint of what combined the members' vectors of a Doc."""
         records = [member.records(doc) for member in self.members if isinstance(member, PipeMember)]
-        return self._combined_fingerprint(["+".join(sorted(doc_vectors.encoders_of(of_pipe))) for of_pipe in records])
+        return self._combined_fingerprint(["+".join(sorted(of_pipe.encoders)) for of_pipe in records])
 
     def _combined_fingerprint(self, encoders: Sequence[str]) -> str:
         if not all(encoders):

@@ -34,7 +34,7 @@ class PipeMember:
     def __repr__(self) -> str:
         return f"PipeMember('{self.name}')"
 
-    def records(self, doc: Doc) -> list[doc_vectors.PlacedRecord]:
+    def records(self, doc: Doc) -> doc_vectors.Records:
         """Return what the pipe stored on a Doc; several records after `Doc.from_docs`. RAISES (ValueError): if none."""
         records = doc_vectors.find(doc, self.name)
         if not records:
@@ -48,10 +48,8 @@ class PipeMember:
         """Return the vectors of Docs, or of Spans of them, float32 (n, width)."""
         rows = []
         for span in spans:
-            if isinstance(span, Doc):
-                rows.append(doc_vectors.doc_vector(span, self.records(span)))
-            else:
-                rows.append(doc_vectors.span_vector(span, self.records(span.doc)))
+            self.records(doc_vectors.doc_of(span))  # or its error
+            rows.append(doc_vectors.vector(span, self.name))
         return numpy.stack(rows)
 
 

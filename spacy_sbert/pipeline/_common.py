@@ -1,6 +1,5 @@
 """Parts that `sbert`, `sbert_meta` and `sbert_reranker` share; light, as `import spacy_sbert` imports them."""
 
-from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, TypedDict, TypeVar
@@ -37,11 +36,7 @@ class InPipeline:
 
 
 def find_in(nlp: Language, kind: type[PipeT], factory: str, name: str | None = None) -> PipeT:
-    """Return the component of a class: the one of this name, or the last.
-
-    kind (type): the class. factory (str): the name of its factory, for messages.
-    RAISES (ValueError): if there is none, or it is disabled.
-    """
+    """Return the component of a class: the one of this name, or the last. RAISES (ValueError): if there is none."""
     pipes = {pipe_name: pipe for pipe_name, pipe in nlp.components if isinstance(pipe, kind)}
     enabled = [pipe_name for pipe_name in pipes if pipe_name in nlp.pipe_names]
     chosen = name or next(reversed(enabled or list(pipes)), None)
@@ -53,10 +48,9 @@ def find_in(nlp: Language, kind: type[PipeT], factory: str, name: str | None = N
             f'nlp.enable_pipe("{chosen}").'
         )
     named = "" if name is None else f" named '{name}'"
-    remedy = "Name one of them, or add one" if enabled else "Add one"
     raise ValueError(
-        f"The pipeline has no '{factory}' pipe{named}: those it has are {', '.join(enabled) or 'none'}. {remedy} with "
-        f'nlp.add_pipe("{factory}"), before it is saved.'
+        f"The pipeline has no '{factory}' pipe{named}: those it has are {', '.join(enabled) or 'none'}. Name one of "
+        f'them, or add one with nlp.add_pipe("{factory}").'
     )
 
 
@@ -66,23 +60,22 @@ def install_extensions(pipe: str = "sbert") -> None:
     Those of another pipe have its name. Those of "sbert" answer for the pipe that answers `doc.vector` where no pipe is
     called "sbert".
     """
-    _set_extension((Doc, Span, Token), f"{pipe}_vector", getter=partial(_vector, pipe))
-    _set_extension((Doc, Span, Token), f"{pipe}_similarity", method=partial(_similarity, pipe))
-    _set_extension((Doc, Span), f"{pipe}_most_similar", method=partial(_most_similar, pipe))
-    _set_extension((Doc,), "sbert_truncated", getter=_is_truncated)
-
-
-def _set_extension(kinds: Iterable[type[Piece]], name: str, **how: Callable) -> None:
-    for kind in kinds:
-        if not kind.has_extension(name):
-            kind.set_extension(name, **how)  # type: ignore[arg-type]
+    for kinds, name, settings in (
+        ((Doc, Span, Token), f"{pipe}_vector", {"getter": partial(_vector, pipe)}),
+        ((Doc, Span, Token), f"{pipe}_similarity", {"method": partial(_similarity, pipe)}),
+        ((Doc, Span), f"{pipe}_most_similar", {"method": partial(_most_similar, pipe)}),
+        ((Doc,), "sbert_truncated", {"getter": _is_truncated}),
+    ):
+        for kind in kinds:
+            if not kind.has_extension(name):
+                kind.set_extension(name, **settings)  # type: ignore[arg-type]
 
 
 def _is_truncated(doc: Doc) -> bool:
     """Return whether any row of a Doc was longer than the encoder's limit and was cut."""
-    from .records import all_records  # noqa: PLC0415 (`import spacy_sbert` is light)
+    from .records import find, names  # noqa: PLC0415 (`import spacy_sbert` is light)
 
-    return any(record.data["truncated"] for record in all_records(doc))
+    return any(record.data["truncated"] for name in names(doc) for record in find(doc, name))
 
 
 def _vector(pipe: str, obj: Piece) -> numpy.ndarray:
@@ -97,18 +90,10 @@ def _similarity(pipe: str, obj: Piece, other: Piece) -> float:
     return sentence_similarity(obj, other, _answering(pipe, obj))
 
 
-def _most_similar(
-    pipe: str,
-    text: Doc | Span,
-    query: str | Doc | Span,
-    k: int = 3,
-    *,
-    prompt_name: str | None = None,
-    nlp: Language | None = None,
-) -> list[Any]:
+def _most_similar(pipe: str, text: Doc | Span, *args: Any, **options: Any) -> list[Any]:  # noqa: ANN401 (of most_similar)
     from .most_similar import most_similar  # noqa: PLC0415 (not needed for a first vector)
 
-    return most_similar(text, query, k, prompt_name=prompt_name, name=_answering(pipe, text), nlp=nlp)
+    return most_similar(text, *args, name=_answering(pipe, text), **options)
 
 
 def _answering(pipe: str, obj: Piece) -> str | None:

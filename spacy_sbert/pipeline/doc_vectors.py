@@ -7,13 +7,12 @@ works without them (`_common.py`).
 """
 
 import warnings
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator
 from functools import cache
 from typing import Any, TypeVar, cast, overload
 from weakref import ref
 
 import numpy
-from spacy.errors import Warnings as SpacyWarnings
 from spacy.language import Language
 from spacy.lexeme import Lexeme
 from spacy.tokens import Doc, Span, Token
@@ -24,12 +23,12 @@ from ..errors import Errors, Warnings, warn
 from ..models.pooling import Pooling, stretch_pooling
 from ..models.spans import trimmed
 from ..similarity import cosine, lengths, unit_length
-from .records import PREFIX, Encoders, PlacedRecord, Record, encoders_of, find, names, parts_of, record_of, text_of
+from .records import PREFIX, Encoders, PlacedRecord, Record, Records, find, names
 
-SPACY = "spaCy's own vectors"
+_SPACY = "spaCy's own vectors"
 Piece = Doc | Span | Token
-Dense = Callable[[numpy.ndarray], numpy.ndarray]  # the dense layer of a pipe, for one pooled vector
-ContextT = TypeVar("ContextT")
+_Dense = Callable[[numpy.ndarray], numpy.ndarray]  # the dense layer of a pipe, for one pooled vector
+ItemT = TypeVar("ItemT")
 _warned: set[object] = set()  # in this process: of lost hooks, and of each pair of encoders
 
 
@@ -60,7 +59,7 @@ def doc_of(obj: Piece) -> Doc:
     return obj.doc
 
 
-def vector(obj: Piece, name: str | None = None, dense: Dense | None = None) -> numpy.ndarray:
+def vector(obj: Piece, name: str | None = None, dense: _Dense | None = None) -> numpy.ndarray:
     """Return the stored vector of a Doc, Span or Token.
 
     A Doc's is its pooled row, or the mean of its rows; a Span's its row if it is one, otherwise, as a Token's, the
@@ -73,43 +72,52 @@ def vector(obj: Piece, name: str | None = None, dense: Dense | None = None) -> n
     RAISES (ValueError): if the Doc carries no stored vectors, or none for this Span.
     """
     records = find(doc_of(obj), name)
-    if isinstance(obj, Doc) and not records and name in (None, "sbert") and _is_detached(obj):
+    if not records and isinstance(obj, Doc) and name in (None, "sbert") and _is_detached(obj):
         return cast(numpy.ndarray, obj._vector)  # type: ignore[attr-defined]  # noqa: SLF001 (what Span.as_doc sets)
     if not records:
         raise no_vectors(obj, name)
-    if isinstance(obj, Doc):
-        return doc_vector(obj, records, dense)
+    if _is_whole(obj):
+        return _doc_vector(doc_of(obj), records, dense)
     if isinstance(obj, Span):
-        return span_vector(obj, records, dense)
-    return _stretch_vector(obj, obj.idx, obj.idx + len(obj), records, dense)
+        ends = obj.end_char, obj.start_char + len(obj.text_with_ws)
+        for record in records:  # a Span that was a Doc before Doc.from_docs, also if other parts have no vector
+            if record.start == obj.start_char and record.end in ends and record.place_in(records.text):
+                if len(record.vectors):
+                    return record.vectors.mean(axis=0)
+                break
+    return _stretch_vector(obj, records, dense)
+
+
+def _is_whole(obj: Piece) -> bool:
+    return isinstance(obj, Doc) or (isinstance(obj, Span) and len(obj) == len(obj.doc))
+
+
+def _characters(obj: Piece) -> tuple[int, int]:
+    """Return the place of a piece in its Doc, in characters, without white space at the ends."""
+    return trimmed(obj.text, obj.idx if isinstance(obj, Token) else obj.start_char if isinstance(obj, Span) else 0)
 
 
 def has_vector(obj: Piece) -> bool:
     """Return whether a Doc, Span or Token has any wordpiece to make a vector of; False for empty and white text."""
-    doc = doc_of(obj)
-    records = find(doc)
+    records = find(doc_of(obj))
     if not records and not (isinstance(obj, Doc) and _is_detached(obj)):
         return False
     if vector(obj).any():
         return True
-    if isinstance(obj, Doc) or (isinstance(obj, Span) and len(obj) == len(doc)):  # zeros, of words that are unknown
+    if _is_whole(obj):  # zeros, of words that are unknown
         return any(record.data["has_text"].any() for record in records)
-    start, end = trimmed(obj.text, obj.idx if isinstance(obj, Token) else obj.start_char)
+    start, end = _characters(obj)
     in_context = [record for record in records if "states" in record.data and record.row_at(start, end) is None]
     return any(_covered(record, start, end).any() for record in in_context)
 
 
 def _covered(record: PlacedRecord, start: int, end: int) -> numpy.ndarray:
-    """Return the wordpieces in the characters [start, end), bool (wordpieces,).
-
-    A wordpiece may reach over tokens ("cannot" is one, and two tokens): it counts in both.
-    """
+    """Return the wordpieces in the characters [start, end), bool (wordpieces,); one over two tokens counts in both."""
     places = record.data["characters"] + record.start
     return (places[:, 0] < end) & (places[:, 1] > start)
 
 
-def vector_norm(obj: Doc | Token) -> float:
-    """Return the Euclidean norm of the vector of a Doc or Token."""
+def _vector_norm(obj: Doc | Token) -> float:
     return float(lengths(vector(obj)[None].astype("float64"))[0])
 
 
@@ -128,66 +136,35 @@ def no_vectors(obj: object, name: str | None = None) -> ValueError:
     )
 
 
-def doc_vector(doc: Doc, records: Sequence[PlacedRecord], dense: Dense | None = None) -> numpy.ndarray:
-    """Return the vector of a Doc: its row, or the mean of its rows; zeros without text.
-
-    RAISES (ValueError): if it was joined from others, and a part has no vector, or they are of unequal kind.
-    """
-    text = text_of(doc)
-    parts, is_cut = parts_of(records, text)
+def _doc_vector(doc: Doc, records: Records, dense: _Dense | None) -> numpy.ndarray:
+    """Return the vector of a Doc: its row, or the mean of its rows; zeros without text."""
+    parts, is_cut = records.parts()
     if is_cut:
-        return _stretch_vector(doc[:], *trimmed(text, 0), parts, dense)  # as the Span that it was
-    parts = [record for record in parts if len(record.vectors)]
-    kinds = sorted({_kind(record.data) for record in parts})
-    if len(kinds) > 1:
-        raise ValueError(
-            f"This Doc was joined from others whose vectors are of several kinds ({kinds[0]}; {kinds[-1]}), "
-            "which have no mean. Process all of them with the same pipeline."
-        )
-    check_one_encoder(encoders_of(parts))
-    rows = [row for record in parts for row in record.vectors]
+        return _stretch_vector(doc[:], parts, dense)  # as the Span that it was
+    with_rows = Records(doc, [record for record in parts if len(record.vectors)])
+    rows = [row for record in with_rows for row in record.vectors]
+    widths = sorted(set(map(len, rows)))
+    if len(widths) > 1:
+        raise ValueError(Errors.UNEQUAL_WIDTHS.format(ours=widths[0], theirs=widths[1]))
+    check_one_encoder(with_rows.encoders)
     if not rows:
         return numpy.zeros((max(record.data["width"] for record in records),), dtype="float32")
     return rows[0] if len(rows) == 1 else numpy.stack(rows).mean(axis=0)
 
 
-def _kind(data: Record) -> str:
-    how = f"pooling {data['pooling']}, {'' if data['normalize'] else 'not '}normalized" if "pooling" in data else ""
-    return f"{how or 'combined by ' + repr(data['combined_by'])}, {data['width']} numbers"
-
-
-def span_vector(span: Span, records: Sequence[PlacedRecord], dense: Dense | None = None) -> numpy.ndarray:
-    """Return the vector of a Span: its row, or its wordpieces pooled in context.
-
-    A Span that was a Doc before `Doc.from_docs` has the vector of that Doc.
-    """
-    if span.start == 0 and span.end == len(span.doc):
-        return doc_vector(span.doc, records, dense)
-    ends = span.end_char, span.start_char + len(span.text_with_ws)
-    for record in records:  # one even in a joined Doc, if the other parts have none
-        if record.start == span.start_char and record.end in ends and record.place_in(text_of(span.doc)):
-            if len(record.vectors):
-                return record.vectors.mean(axis=0)
-            break
-    return _stretch_vector(span, *trimmed(span.text, span.start_char), records, dense)
-
-
-def _stretch_vector(
-    piece: Span | Token, start: int, end: int, records: Sequence[PlacedRecord], dense: Dense | None
-) -> numpy.ndarray:
-    """Return the vector of the characters [start, end) of a Doc, without white space at the ends."""
+def _stretch_vector(piece: Piece, records: Records, dense: _Dense | None) -> numpy.ndarray:
+    """Return the vector of a stretch of text in its Doc: its row, or its wordpieces pooled in context."""
     zeros = numpy.zeros((records[0].data["width"],), dtype="float32")
-    text = text_of(piece.doc)[start:end]
-    if not text.strip():
+    start, end = _characters(piece)
+    if start == end:
         return zeros
-    record = record_of(piece.doc, records, start, end)
+    record = records.at(start, end)
     data, row = record.data, record.row_at(start, end)
     if row is not None:
         return row
-    _check_states(record, text, dense)
+    _check_states(record, records.text[start:end], dense)
     states = data["states"][_covered(record, start, end)]
-    last = start + len(text.rstrip()) - 1
-    if data["truncated"] and not _covered(record, last, last + 1).any():
+    if data["truncated"] and not _covered(record, end - 1, end).any():
         _notify(piece.doc, record.name, Warnings.BEHIND_LIMIT)
     elif isinstance(piece, Span) and len(states):
         _notify(piece.doc, record.name, Warnings.POOLED_IN_CONTEXT)
@@ -204,20 +181,14 @@ def _stretch_vector(
     return pooled[: data["width"]]
 
 
-def _check_states(record: PlacedRecord, text: str, dense: Dense | None) -> None:
+def _check_states(record: PlacedRecord, text: str, dense: _Dense | None) -> None:
     """Refuse a stretch of text that is not a row, where its wordpieces are not known."""
-    span = f"The span '{text[:50]}' is not a row (a whole Doc, a sentence, or a member of a pair), and "
+    span = f"The span '{text[:50]}' is not a row (a whole Doc, a sentence, or a member of a pair), and its vector "
     data, pipe = record.data, record.data.get("combined_by", record.name)
-    ask = f"Ask the pipe: nlp.get_pipe('{pipe}').vector(span)."
-    if "combined_by" in data:
-        raise ValueError(f"{span}the meta-embedding '{pipe}' stores vectors of rows alone. {ask}")
+    if "combined_by" in data or (data.get("dense") and dense is None):
+        raise ValueError(f"{span}is computed by the pipe. Ask it: nlp.get_pipe('{pipe}').vector(span).")
     if "states" not in data:
-        raise ValueError(
-            f"{span}its Doc was processed with token_vectors = false, so its vector is not known. Set "
-            "token_vectors = true in the config of the 'sbert' pipe to have vectors for any Span and Token."
-        )
-    if data.get("dense") and dense is None:
-        raise ValueError(f"{span}its vector needs the dense layer of the pipe '{pipe}'. {ask}")
+        raise ValueError(f"{span}is not kept. Set token_vectors = true in the config of the pipe '{pipe}'.")
 
 
 @cache
@@ -227,35 +198,16 @@ def _pooling_on_cpu(name: str) -> Pooling:
     return layer
 
 
-def rows_of(doc: Doc, records: Sequence[PlacedRecord]) -> tuple[numpy.ndarray, numpy.ndarray]:
-    """Return the rows of a Doc, in the order of its text, and which of them have text.
-
-    RETURNS (int32 (rows, 2), bool (rows,)): the characters of each; a Doc that was cut out of a longer one is one row.
-    RAISES (ValueError): if a part of the Doc has no vector.
-    """
-    text = text_of(doc)
-    parts, is_cut = parts_of(records, text)
-    if is_cut:
-        start, end = trimmed(text, 0)
-        n_rows = int(start < end)
-        return numpy.array([[start, end]] * n_rows, dtype="int32").reshape(-1, 2), numpy.ones((n_rows,), dtype=bool)
-    return numpy.concatenate([record.rows for record in parts]), numpy.concatenate([r.data["has_text"] for r in parts])
-
-
 # Hooks
 
 
 class _PipeRef:
-    """A weak reference to the pipe that set the hooks of a Doc, one of the hooks itself; a pickled one is empty.
-
-    pipe (object): an `sbert` or `sbert_meta` pipe.
-    """
+    """A weak reference to the pipe that set the hooks of a Doc, one of the hooks itself; a pickled one is empty."""
 
     def __init__(self, pipe: object = None):
         self._ref = None if pipe is None else ref(pipe)
 
     def __call__(self) -> Any:  # noqa: ANN401 (a component of any class)
-        """Return the pipe; None if it is gone, or the Doc was pickled."""
         return None if self._ref is None else self._ref()
 
     def __reduce__(self) -> tuple[type, tuple]:
@@ -263,16 +215,13 @@ class _PipeRef:
 
 
 def install_hooks(doc: Doc, name: str = "", pipe: object = None) -> None:
-    """Let a Doc, its Spans and its Tokens answer from the stored vectors.
+    """Let a Doc, its Spans and its Tokens answer from the stored vectors; the pipe, if it is known, encodes queries.
 
     There is no Span hook named vector_norm: spaCy would return the vector for it.
-
-    name (str), pipe (object): the `sbert` or `sbert_meta` pipe that answers, which encodes queries that are str; None
-        if it is not known.
     """
-    doc.user_hooks.update(vector=vector, has_vector=has_vector, vector_norm=vector_norm, similarity=similarity)
+    doc.user_hooks.update(vector=vector, has_vector=has_vector, vector_norm=_vector_norm, similarity=similarity)
     doc.user_span_hooks.update(vector=vector, has_vector=has_vector, similarity=similarity)
-    doc.user_token_hooks.update(vector=vector, has_vector=has_vector, vector_norm=vector_norm, similarity=similarity)
+    doc.user_token_hooks.update(vector=vector, has_vector=has_vector, vector_norm=_vector_norm, similarity=similarity)
     if pipe is not None:
         doc.user_hooks[PREFIX + name] = cast(Any, _PipeRef(pipe))
 
@@ -286,20 +235,16 @@ def pipe_of(doc: Doc, name: str) -> Any:  # noqa: ANN401 (a component of any cla
 def _notify(doc: Doc, name: str, message: str) -> None:
     """Warn once for each pipe; of vectors whose pipe is gone, as often as the filters of warnings say."""
     pipe = pipe_of(doc, name)
-    if pipe is None:
-        warn(message.format(name=name))
-    else:
-        pipe.notify(message.format(name=name))
+    notify = warn if pipe is None else pipe.notify
+    notify(message.format(name=name))
 
 
 @overload
 def restore(doc: Doc, nlp: Language | None = None) -> Doc: ...
 @overload
-def restore(doc: Collection[Doc], nlp: Language | None = None) -> list[Doc]: ...  # type: ignore[overload-overlap]  # a list is no stream
+def restore(doc: Collection[ItemT], nlp: Language | None = None) -> list[ItemT]: ...  # type: ignore[overload-overlap]  # a list is no stream
 @overload
-def restore(doc: Iterable[Doc], nlp: Language | None = None) -> Iterator[Doc]: ...
-@overload
-def restore(doc: Iterable[tuple[Doc, ContextT]], nlp: Language | None = None) -> Iterator[tuple[Doc, ContextT]]: ...
+def restore(doc: Iterable[ItemT], nlp: Language | None = None) -> Iterator[ItemT]: ...
 def restore(doc: Any, nlp: Language | None = None) -> Any:
     """Set the hooks of Docs again that spaCy has dropped, so that `vector`, `has_vector` and `similarity` answer.
 
@@ -313,10 +258,8 @@ def restore(doc: Any, nlp: Language | None = None) -> Any:
         when it is deleted.
     RAISES (ValueError): if a Doc carries no stored vectors. (TypeError): if something is not a Doc.
     """
-    if isinstance(doc, Doc):
+    if isinstance(doc, Doc | Span) or not isinstance(doc, Iterable):
         return _restored(doc, nlp)
-    if isinstance(doc, Span) or not isinstance(doc, Iterable):
-        raise _not_docs(doc)
     if not isinstance(doc, Collection):
         return _RestoredStream(iter(doc), nlp)
     return [_restored(item, nlp) for item in doc]
@@ -339,24 +282,19 @@ class _RestoredStream(Iterator[Any]):
 
 
 def _restored(item: Any, nlp: Language | None) -> Any:  # noqa: ANN401 (a Doc, or a Doc and its context)
-    if isinstance(item, tuple) and len(item) == 2 and isinstance(item[0], Doc):
-        return _restored(item[0], nlp), item[1]
-    if not isinstance(item, Doc):
-        raise _not_docs(item)
-    if not find(item):
-        raise no_vectors(item)
-    install_hooks(item)
+    doc = item[0] if isinstance(item, tuple) and len(item) == 2 else item
+    if not isinstance(doc, Doc):
+        raise TypeError(
+            f"Cannot restore {repr(item)[:50]}: expected a Doc, a list of Docs, or a stream of them such as "
+            "nlp.pipe(texts, n_process=2) or doc_bin.get_docs(nlp.vocab). With as_tuples=True each Doc has its context."
+        )
+    if not find(doc):
+        raise no_vectors(doc)
+    install_hooks(doc)
     for name, pipe in [] if nlp is None else nlp.components:
-        if name in names(item):
-            item.user_hooks[PREFIX + name] = cast(Any, _PipeRef(pipe))
+        if name in names(doc):
+            doc.user_hooks[PREFIX + name] = cast(Any, _PipeRef(pipe))
     return item
-
-
-def _not_docs(value: object) -> TypeError:
-    return TypeError(
-        f"Cannot restore {repr(value)[:50]}: expected a Doc, a list of Docs, or a stream of them such as "
-        "nlp.pipe(texts, n_process=2) or doc_bin.get_docs(nlp.vocab). With as_tuples=True each Doc has its context."
-    )
 
 
 def warn_of_lost_hooks(doc: Doc) -> None:
@@ -375,26 +313,18 @@ def similarity(first: Piece, second: object) -> float:
 
     cos(u, v) = (u / ||u||) . (v / ||v||), and 0.0 where either has no text.
 
-    A Lexeme has a static vector: one of another width is compared with the static vector of the other side, as spaCy
-    does without hooks. Vectors of two encoders are compared with a warning.
+    Vectors of two encoders, and a Lexeme's static vector, are compared with a warning.
 
     RETURNS (float): the similarity, from -1 to 1.
     RAISES (ValueError): if either side has no vectors, or the two have unequal width.
     """
-    if isinstance(second, Lexeme) and second.has_vector:
-        records = find(doc_of(first))
-        width = records[0].data["width"] if records else len(vector(first))
-        if width != len(second.vector):
-            return _static_similarity(first, second, width)
     return _similarity(first, second, None)
 
 
 def sentence_similarity(first: Piece, second: Piece, name: str | None = None) -> float:
-    """Return the cosine similarity of the sentence vectors of two Docs, Spans or Tokens, whatever answers `similarity`.
+    """Return the cosine similarity of the sentence vectors of a pipe, by default the one that answers `doc.vector`.
 
-    name (str): the pipe whose vectors are compared; by default the one that answers `doc.vector`.
-    RAISES (TypeError): if the other side is something else. (ValueError): if either side has no sentence vector, or the
-        two have unequal width.
+    RAISES (TypeError, ValueError): if either side has no sentence vector, or the two have unequal width.
     """
     if not isinstance(second, Piece):
         raise TypeError(
@@ -411,8 +341,7 @@ def _similarity(first: Piece, second: object, name: str | None) -> float:
     for obj in (first, second):
         if isinstance(obj, Piece):
             warn_of_lost_hooks(doc_of(obj))
-    u = vector(first, name)
-    encoders = encoders_of_vector(first, name)
+    u, encoders = vector(first, name), encoders_of_vector(first, name)
     v, others = comparable_vector(second, name, encoders)
     if not u.any() or not v.any():
         return 0.0
@@ -422,69 +351,42 @@ def _similarity(first: Piece, second: object, name: str | None) -> float:
     return float(numpy.clip(float(cosine(u[None], v[None])[0]), -1.0, 1.0))  # rounding may go beyond
 
 
-def _static_similarity(obj: Piece, lexeme: Lexeme, width: int) -> float:
-    """Return what spaCy does without hooks: the cosine of the mean static vector of the tokens and that of a Lexeme.
-
-    RAISES (ValueError): if the vocab of the tokens has no such vectors.
-    """
-    vocab, lexeme_vector, kind = doc_of(obj).vocab, to_numpy(lexeme.vector), type(obj).__name__
-    if vocab.vectors_length != len(lexeme_vector):
-        raise ValueError(
-            f"Cannot compare a {kind} of {width} numbers with a Lexeme's static vector of {len(lexeme_vector)}: "
-            f"the vocab of the {kind} has no such vectors. With set_hooks = false in the config of the 'sbert' pipe, "
-            "spaCy compares static vectors, and doc._.sbert_similarity sentence vectors."
-        )
-    tokens = [obj] if isinstance(obj, Token) else list(obj)
-    vectors = numpy.array([to_numpy(vocab.get_vector(token.orth)) for token in tokens], dtype="float32")
-    if not vectors.any() or not lexeme_vector.any():
-        warn(SpacyWarnings.W008.format(obj=kind))
-        return 0.0
-    return float(cosine(vectors.mean(axis=0)[None], lexeme_vector[None])[0])
-
-
 # Which encoder made a vector
 
 
 def encoders_of_vector(obj: Piece, name: str | None = None) -> Encoders:
-    """Return the encoders that made the vector of a Doc, Span or Token: none if they are not known.
-
-    RAISES (ValueError): if a Span or Token of a Doc that was joined has no vector.
-    """
+    """Return the encoders that made the vector of a Doc, Span or Token: none if they are not known."""
     records = find(doc_of(obj), name)
     if not records:
-        return {} if _is_detached(doc_of(obj)) else {SPACY: ""}
-    if isinstance(obj, Doc) or (isinstance(obj, Span) and len(obj) == len(obj.doc)):
-        return encoders_of(records)
-    start, end = trimmed(obj.text, obj.idx if isinstance(obj, Token) else obj.start_char)
-    return encoders_of([record_of(obj.doc, records, start, end)] if start < end else [])
+        return {} if _is_detached(doc_of(obj)) else {_SPACY: ""}
+    if _is_whole(obj):
+        return records.encoders
+    start, end = _characters(obj)
+    return Records(obj.doc, [records.at(start, end)] if start < end else []).encoders
 
 
 def comparable_vector(
     obj: object, name: str | None = None, encoders: Encoders | None = None
 ) -> tuple[numpy.ndarray, Encoders]:
-    """Return the vector of a Doc, Span, Token or Lexeme to compare with vectors of the pipe `name`, and its encoders.
+    """Return the vector of a Doc, Span, Token or Lexeme to compare with vectors of a pipe, and the encoders of it.
 
-    It is the one that a pipe of this name stored, or one with the same encoder, or spaCy's own.
-
-    encoders (dict): of the vectors to compare with.
-    RAISES (ValueError): if it has none.
+    It is that of the pipe `name`, or of one with one of these encoders, or spaCy's own. RAISES (ValueError): if none.
     """
-    if not isinstance(obj, Piece):
-        if not getattr(obj, "has_vector", False):
-            raise ValueError(
-                f"Cannot compare with a {type(obj).__name__} without a vector: expected a Doc, Span, Token or Lexeme "
-                "that has a vector. Process the other text with the same pipeline."
-            )
-        return to_numpy(cast(Lexeme, obj).vector), {SPACY: ""}
-    doc = doc_of(obj)
-    if name is not None and encoders is not None and not find(doc, name):
-        same = [other for other in names(doc) if encoders_of_vector(obj, other).keys() & encoders.keys()]
-        name = same[-1] if same else None if name == "sbert" else name
-    if not find(doc, name) and not _is_detached(doc):
+    if isinstance(obj, Piece):
+        doc = doc_of(obj)
+        if name is not None and encoders is not None and not find(doc, name):
+            same = [other for other in names(doc) if encoders_of_vector(obj, other).keys() & encoders.keys()]
+            name = same[-1] if same else None if name == "sbert" else name
+        if find(doc, name) or _is_detached(doc):
+            return vector(obj, name), encoders_of_vector(obj, name)
         if not obj.has_vector or (name is not None and names(doc)):
             raise no_vectors(obj, name)
-        return to_numpy(cast(Lexeme, obj).vector), {SPACY: ""}
-    return vector(obj, name), encoders_of_vector(obj, name)
+    elif not getattr(obj, "has_vector", False):
+        raise ValueError(
+            f"Cannot compare with a {type(obj).__name__} without a vector: expected a Doc, Span, Token or Lexeme "
+            "that has a vector. Process the other text with the same pipeline."
+        )
+    return to_numpy(cast(Lexeme, obj).vector), {_SPACY: ""}
 
 
 def check_one_encoder(*sides: Encoders) -> None:

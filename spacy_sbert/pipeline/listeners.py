@@ -13,9 +13,9 @@ from thinc.api import Model
 from ..errors import Warnings
 from ..files.serialization import ChecksummedModel
 from ..losses._common import LossLayer
-from ..models.encoded_docs import EncodedDoc
+from ..models.encoded_docs import EncodedDoc, EncodeSettings
 from ..models.pooling import SentencePooling
-from ..models.private_attributes import ALL_LAYERS, SENTINEL, is_a, is_curated, is_installed, upstream_name
+from ..models.private_attributes import ALL_LAYERS, SENTINEL, is_a, is_curated, upstream_name
 from ..models.resolve import check_name, find_local
 from ..models.sbert_config import INT8, read_settings
 from ..models.sentence_encoder import GET_SPANS, is_listener, is_static_embedding, is_token_encoder
@@ -25,17 +25,34 @@ from ..models.transformer import SpanTransformer, is_transformer
 if TYPE_CHECKING:  # these load what only their own architectures need
     from ..models.listener import SentenceListener, Tok2VecEncoder
     from ..models.static_embedding import StaticEmbedding
+    from ..models.text_encoders import TextEncoder
 
 _BOUNDARIES = {"doc.sents", "token.is_sent_start"}  # which components declare to assign
 
-# The model tree of a pipe
 
+class SentenceModel(ChecksummedModel[list[Doc], list[EncodedDoc]]):
+    """The model tree of the pipe `name`: the sentence encoder, and beside it the loss with its heads, or None."""
 
-class _SentenceModel(ChecksummedModel[list[Doc], list[EncodedDoc]]):
-    """The model tree of the pipe: the sentence encoder, and beside it the loss with its heads."""
+    def __init__(self, name: str, encoder: Model[list[Doc], list[EncodedDoc]], loss: object):
+        if not encoder.has_ref("pooling"):
+            raise ValueError(
+                f"The model of the 'sbert' pipe '{name}' is not a sentence encoder: expected an architecture such as "
+                f"spacy-sbert.SentenceEncoder.v1, got the Thinc model '{encoder.name}'."
+            )
+        if loss is not None and not isinstance(loss, LossLayer):
+            value = f"the Thinc model '{loss.name}'" if isinstance(loss, Model) else repr(loss)
+            raise ValueError(
+                f"The loss of the 'sbert' pipe '{name}' is not a loss layer: expected a registered layer such as "
+                f"spacy-sbert.CosineSimilarityLoss.v1, got {value}. A loss of your own is a registered function "
+                "that returns a spacy_sbert.losses.LossLayer: see docs/own-loss.md."
+            )
+        layers: list[Model] = [encoder] if loss is None else [encoder, loss]
+        refs = {"encoder": encoder, "loss": loss, "pooling": encoder.get_ref("pooling")}
+        super().__init__("sbert", _forward, init=_init, layers=layers, refs=refs)
+        _cache_transformers(self, loss)
 
     def __repr__(self) -> str:
-        return f"SentenceModel({describe_encoder(self)})"
+        return f"SentenceModel({self.describe()})"
 
     def to_bytes(self) -> bytes:
         table = find_static_embedding(self)
@@ -43,28 +60,171 @@ class _SentenceModel(ChecksummedModel[list[Doc], list[EncodedDoc]]):
             table.load()  # it is no shim, which would load itself
         return super().to_bytes()
 
+    @property
+    def encoder(self) -> Model[list[Doc], list[EncodedDoc]]:
+        return self.get_ref("encoder")
 
-def with_loss(name: str, encoder: Model[list[Doc], list[EncodedDoc]], loss: object) -> Model:
-    """Return the model tree of a pipe: an encoder, and a loss layer or None.
+    @property
+    def pooling(self) -> SentencePooling:
+        return cast(SentencePooling, self.get_ref("pooling"))
 
-    RAISES (ValueError): if they are something else.
-    """
-    if not encoder.has_ref("pooling"):
-        raise ValueError(
-            f"The model of the 'sbert' pipe '{name}' is not a sentence encoder: expected an architecture such as "
-            "spacy-sbert.SentenceEncoder.v1 or spacy-sbert.SharedSentenceEncoder.v1, got the Thinc model "
-            f"'{encoder.name}'."
+    @property
+    def loss(self) -> Model | None:
+        return self.maybe_get_ref("loss")
+
+    @property
+    def is_shared(self) -> bool:
+        """Whether the encoder listens to another component, which waits for the gradient of every Doc."""
+        return any(upstream_name(node) is not None for node in self.walk())
+
+    def describe(self) -> str:
+        """Return what is known of the encoder: "all-MiniLM-L6-v2, mean pooling, 384 numbers, float32 on cpu"."""
+        transformer, table = _span_transformer(self), find_static_embedding(self)
+        pooling = f"{self.pooling.pooling_name} pooling"
+        if transformer is not None:
+            shim = transformer.shim
+            source = f"{shim.name} (shared), {pooling}" if self.is_shared else f"{shim.name}, {pooling}"
+            if not shim.is_loaded:
+                return f"{source}, {shim.precision}, not loaded yet"
+            width = self.pooling.width(shim.network.config.hidden_size, shim.settings)
+            return f"{source}, {width} numbers, {shim.precision} on {shim.device}"
+        if table is not None:
+            return f"table of wordpieces of {table.source}, {pooling}"
+        return f"{'tokens of another component' if self.is_shared else 'tokens'}, {pooling}"
+
+    def validate_upstream(self, nlp: Language, name: str, examples: Iterable[Example], spans_key: str) -> None:
+        """Check that there is a component upstream, and that its rows will be the members of pairs."""
+        for node in filter(_listens_to_tokens, self.walk()):
+            find_upstream(nlp, name, node)
+        for listener in find_listeners(self):
+            upstream = find_upstream(nlp, name, listener)
+            self._connect(nlp, listener, upstream)
+            self.check_spans_key(name, spans_key)
+            pair = next((eg.predicted for eg in examples if members(eg.predicted, spans_key)), None)
+            if pair is not None:
+                from ..training.examples import check_rows  # noqa: PLC0415 (training)
+
+                getter = cast(Callable, upstream.model.attrs.get("get_spans") or _own_getter(self))
+                check_rows([(row.start, row.end) for row in getter([pair])[0]], pair, spans_key)
+
+    def link_upstream(self, nlp: Language, name: str) -> None:
+        """Connect the listeners to the transformer that is in the pipeline now: it may have been replaced."""
+        for listener in find_listeners(self):
+            pipe = _nearest_upstream(nlp, name, listener)
+            if pipe is not None and pipe.model is not listener.transformer:
+                self._connect(nlp, listener, pipe)
+
+    def _connect(self, nlp: Language, listener: "SentenceListener", upstream: TrainablePipe) -> None:
+        """Connect a listener to a transformer, and note whether the folder of a foreign transformer normalizes."""
+        listener.transformer = upstream.model
+        _cache_transformers(upstream.model, self.loss)
+        source = str(upstream.model.attrs.get("name", ""))
+        if is_curated(upstream.model):
+            listener.set_dim("nO", upstream.model.get_dim("nO"), force=True)
+            block = nlp.config.interpolate()["initialize"]["components"].get(upstream.name, {})
+            source = str((block.get("encoder_loader") or {}).get("name", ""))
+        if isinstance(upstream.model, SpanTransformer) or not source:
+            return  # ours says so with its output
+        folder = find_local(source)
+        if folder is not None:  # else what was found out before, maybe on another machine, stays
+            self.pooling.attrs["upstream_normalize"] = read_settings(folder, source).normalize
+
+    def check_spans_key(self, name: str, spans_key: str) -> None:
+        """Check that the pipe and the span getters of its encoder take members from the same spans_key."""
+        for getter in _span_getters(self):
+            given = getter_settings(getter).get("spans_key")
+            if given not in (None, spans_key):
+                raise ValueError(
+                    f"The 'sbert' pipe '{name}' has spans_key = '{spans_key}', but the span getter of its encoder "
+                    f"takes members from doc.spans['{given}']. Set spans_key = '{spans_key}' in get_spans, too "
+                    f"([components.transformer.model.get_spans] when the transformer is shared), or '{given}' in "
+                    "the pipe."
+                )
+
+    def text_encoder(self, nlp: Language | None, name: str, settings: EncodeSettings) -> "TextEncoder":
+        """Return the encoder of texts without Docs, see SentenceBert.text_encoder."""
+        from ..models import text_encoders  # noqa: PLC0415 (not needed for Docs)
+
+        table = find_static_embedding(self)
+        if table is not None:
+            if not table.attrs["tokenizer"]:
+                check_name(table.source)
+            return text_encoders.StaticTextEncoder(table, self.pooling, settings)
+        if not encodes_whole_docs(self):
+            transformer = find_transformer(name, self)
+            if not transformer.shim.is_loaded:
+                check_name(transformer.shim.name)
+            return text_encoders.TransformerTextEncoder(transformer, self.pooling, settings)
+        if nlp is None:
+            raise ValueError(
+                f"Cannot encode texts without Docs: the 'sbert' pipe '{name}' is in no pipeline, whose tokenizer its "
+                f"encoder needs. Use the pipe of a pipeline (nlp.get_pipe('{name}')), or nlp.pipe(texts)."
+            )
+        encoder = _find_token_encoder(self)
+        listener = next(iter(find_listeners(self)), None) if encoder is None else encoder.listener
+        if encoder is not None and listener is not None and not _listens_to_tokens(listener):
+            raise _no_text_encoder(name)
+        upstream = None if listener is None else find_upstream(nlp, name, listener).model
+        return text_encoders.Tok2VecTextEncoder(
+            self.encoder.layers[0] if encoder is None else encoder,
+            self.pooling,
+            settings,
+            tokenizer=nlp.tokenizer,
+            upstream=upstream,
         )
-    if loss is not None and not isinstance(loss, LossLayer):
-        value = f"the Thinc model '{loss.name}'" if isinstance(loss, Model) else repr(loss)
-        raise ValueError(
-            f"The loss of the 'sbert' pipe '{name}' is not a loss layer: expected a registered layer such as "
-            f"spacy-sbert.CosineSimilarityLoss.v1, got {value}. A loss of your own is a registered function "
-            "that returns a spacy_sbert.losses.LossLayer: see docs/own-loss.md."
-        )
-    layers: list[Model] = [encoder] if loss is None else [encoder, loss]
-    refs = {"encoder": encoder, "loss": loss, "pooling": encoder.get_ref("pooling")}
-    return _SentenceModel("sbert", _forward, init=_init, layers=layers, refs=refs)
+
+    def encoding_models(self, nlp: Language | None, name: str, settings: object = None) -> list[Model]:
+        """Return the models that make the states: the encoder, or the component that it listens to; none if unknown.
+
+        settings (object): the configuration that the states came with, which tells whose they are; None without.
+        """
+        own = self.encoder.get_ref("reader") if self.encoder.has_ref("reader") else self.encoder.layers[0]
+        listener = own.listener if is_token_encoder(own) else own
+        if listener is None or upstream_name(listener) is None:
+            return [own]
+        pipe = None if nlp is None else _nearest_upstream(nlp, name, listener)
+        if own is not listener:
+            return [] if pipe is None else [own, pipe.model]
+        linked = cast(Any, listener).transformer  # the class of a listener depends on its package
+        candidates = [model for model in (None if pipe is None else pipe.model, linked) if model is not None]
+        if settings is not None:
+            transformers = [model for model in candidates if isinstance(model, SpanTransformer)]
+            return [model for model in transformers if model.shim.settings is settings][:1]
+        return candidates[:1]
+
+    def vector_width(self, nlp: Language | None, name: str) -> int:
+        """Return the width of the vectors of an initialized encoder, own or shared."""
+        listeners = find_listeners(self)
+        if nlp is not None and listeners:
+            encoder: Model = find_upstream(nlp, name, listeners[0]).model
+            if not encoder.has_dim("nO"):  # frozen: spaCy leaves it out when it initializes a pipeline
+                encoder.initialize()
+        else:
+            kinds = (is_token_encoder, is_static_embedding, is_transformer, is_curated)
+            encoder = next(node for node in self.walk() if any(is_kind(node) for is_kind in kinds))
+        settings = encoder.shim.settings if isinstance(encoder, SpanTransformer) else None
+        return self.pooling.width(encoder.get_dim("nO"), settings)
+
+    def boundaries_warning(self, nlp: Language, name: str, docs: Iterable[Doc], spans_key: str) -> str | None:
+        """Return a warning if the boundaries of sentences are set too late for the encoder, or by a disabled pipe."""
+        order, enabled = nlp.component_names, nlp.pipe_names
+        units = [getter_settings(getter).get("unit", "doc") for getter in _span_getters(self)]
+        if name not in enabled or set(units) <= {"doc"}:
+            return None
+        shared = [node for node in _shared_models(self) if isinstance(node, SpanTransformer)]  # else of whole Docs
+        encoder = next((given for given, pipe in nlp.pipeline if getattr(pipe, "model", None) in shared), name)
+        setters = [given for given in order if _BOUNDARIES & set(nlp.get_pipe_meta(given).assigns)]
+        in_time = [given for given in setters if order.index(given) < order.index(encoder)]
+        late = [given for given in setters if given in enabled]
+        if set(in_time) & set(late) or not (in_time or late):
+            return None
+        is_between = bool(late) and order.index(late[0]) < order.index(name)  # too late for the encoder
+        for doc in docs:
+            has_boundaries = doc.has_annotation("SENT_START") and not is_between
+            if len(doc) > 1 and not has_boundaries and not members(doc, spans_key):
+                message, setter = (Warnings.LATE_SENTENCES, late[0]) if late else (Warnings.NO_SENTENCES, in_time[0])
+                return message.format(name=name, encoder=encoder, setter=setter)
+        return None
 
 
 def _forward(model: Model, docs: list[Doc], is_train: bool) -> tuple[list[EncodedDoc], Callable]:
@@ -76,7 +236,15 @@ def _init(model: Model, X: object = None, Y: object = None) -> None:
     model.get_ref("encoder").initialize(X=X)
 
 
-# The encoder in it
+def _cache_transformers(model: Model, loss: object) -> None:
+    """Let the encoders in a model tree train in mini-batches, if the loss is of a cached kind."""
+    size = getattr(loss, "mini_batch_size", None)
+    for node in model.walk():
+        if size and isinstance(node, SpanTransformer):
+            node.shim.mini_batch_size = min(size, node.shim.mini_batch_size or size)
+
+
+# The encoder in the tree
 
 
 def find_listeners(model: Model) -> "list[SentenceListener]":
@@ -85,7 +253,6 @@ def find_listeners(model: Model) -> "list[SentenceListener]":
 
 
 def _find_token_encoder(model: Model) -> "Tok2VecEncoder | None":
-    """Return the encoder of a pipe whose units are tokens; None if it is of another kind."""
     return next((node for node in model.walk() if is_token_encoder(node)), None)
 
 
@@ -107,8 +274,8 @@ def find_transformer(name: str, model: Model) -> SpanTransformer:
     if find_static_embedding(model) is not None:
         kind = "a table of wordpieces"
     elif encodes_whole_docs(model):
-        is_curated_one = _find_token_encoder(model) is None
-        kind = "a curated_transformer" if is_curated_one else "a token-to-vector model of spaCy"
+        is_tok2vec = _find_token_encoder(model) is not None
+        kind = "a token-to-vector model of spaCy" if is_tok2vec else "a curated_transformer"
     else:
         raise _no_text_encoder(name)
     raise ValueError(
@@ -140,28 +307,6 @@ def transformer_name(model: Model) -> str:
     return str(next(node for node in _shared_models(model) or model.walk() if is_transformer(node)).attrs["name"])
 
 
-def describe_encoder(model: Model) -> str:
-    """Return what is known of an encoder: "all-MiniLM-L6-v2, mean pooling, 384 numbers, float32 on cpu"."""
-    pooling = cast(SentencePooling, model.get_ref("pooling"))
-    upstream = next((name for node in model.walk() if (name := upstream_name(node)) is not None), None)
-    transformer, table, encoder = _span_transformer(model), find_static_embedding(model), _find_token_encoder(model)
-    parts = []
-    if transformer is not None:
-        shim = transformer.shim
-        parts = [shim.precision, "not loaded yet"]
-        if shim.is_loaded:
-            width = pooling.width(shim.network.config.hidden_size, shim.settings)
-            parts = [f"{width} numbers", f"{shim.precision} on {shim.device}"]
-        source = shim.name if upstream is None else f"{shim.name} (shared)"
-    elif upstream is not None:
-        source = f"listens to {'any component' if upstream == '*' else upstream}"
-    elif table is not None:
-        source = f"table of wordpieces of {table.source}"
-    else:
-        source = "no encoder" if encoder is None else f"tokens, {encoder.name}"
-    return ", ".join([source, f"{pooling.pooling_name} pooling", *parts])
-
-
 def describe_int8(transformer: SpanTransformer) -> str:
     """Return what `precision = "int8"` rounds by, of a loaded encoder; empty for other precisions."""
     if transformer.options.precision != INT8:
@@ -187,36 +332,40 @@ def are_loaded(models: Iterable[Model]) -> bool:
     return True
 
 
-def cache_transformers(model: Model, loss: Model | None) -> None:
-    """Let the encoders in a model tree train in mini-batches, if the loss is of a cached kind."""
-    size = getattr(loss, "mini_batch_size", None)
-    for node in model.walk():
-        if size and isinstance(node, SpanTransformer):
-            node.shim.mini_batch_size = min(size, node.shim.mini_batch_size or size)
+def _own_getter(model: Model) -> object:
+    """Return the span getter of an encoder that listens to a transformer which encodes whole Docs."""
+    return next(node.attrs[GET_SPANS] for node in model.walk() if GET_SPANS in node.attrs)
+
+
+def _span_getters(model: Model) -> list[object]:
+    """Return the span getters of an encoder, and of a shared one that is known; None for other layers."""
+    nodes = [*_shared_models(model), *model.walk()]
+    getters = [node.attrs.get("get_spans") for node in nodes]
+    if any(map(is_curated, nodes)) and _find_token_encoder(model) is None:
+        getters.append(_own_getter(model))
+    return getters
 
 
 # The component upstream
 
 
-def shares_encoder(model: Model) -> bool:
-    """Return whether the encoder of a pipe listens to another component, which waits for the gradient of every Doc."""
-    return any(upstream_name(node) is not None for node in model.walk())
+def _listens_to_tokens(node: Model) -> bool:
+    return isinstance(node, Tok2VecListener) or (SENTINEL in node.attrs and not is_listener(node))
 
 
-def _accepted_by(listener: Model) -> Callable[[object], bool]:
-    """Return whether a component is of the kind that a listener listens to, as a function of the component."""
+def _accepts(listener: Model, pipe: object) -> bool:
+    """Return whether a component is of the kind that a listener listens to."""
     if isinstance(listener, Tok2VecListener):
-        return lambda pipe: isinstance(pipe, Tok2Vec)
-    of_any_package = is_listener(listener)
-    return lambda pipe: is_curated(getattr(pipe, "model", None)) or (of_any_package and is_a(pipe, "Transformer"))
+        return isinstance(pipe, Tok2Vec)
+    return is_curated(getattr(pipe, "model", None)) or (is_listener(listener) and is_a(pipe, "Transformer"))
 
 
 def _nearest_upstream(nlp: Language, name: str, listener: Model) -> TrainablePipe | None:
     """Return the last component before the pipe `name` that its listener may listen to, also a disabled one."""
-    accepts, names = _accepted_by(listener), nlp.component_names
+    names = nlp.component_names
     for pipe_name in reversed(names[: names.index(name)] if name in names else names):
         pipe = nlp.get_pipe(pipe_name)
-        if accepts(pipe) and upstream_name(listener) in ("*", pipe_name):
+        if _accepts(listener, pipe) and upstream_name(listener) in ("*", pipe_name):
             return cast(TrainablePipe, pipe)
     return None
 
@@ -225,22 +374,14 @@ def find_upstream(nlp: Language, name: str, listener: Model) -> TrainablePipe:
     """Return the component that a listener listens to. RAISES (ValueError): if there is none, or it does not fit."""
     pipe = _nearest_upstream(nlp, name, listener)
     if pipe is None:
-        given = f'(upstream = "{upstream_name(listener)}"), and none stands before it; the pipeline is '
-        given += f"{nlp.component_names}"
-        if is_listener(listener):
-            install = "" if is_installed() else ' after pip install "spacy-sbert[transformers]"'
-            raise ValueError(
-                f"The 'sbert' pipe '{name}' listens to a transformer, but there is no 'transformer' component of "
-                f"spacy-transformers, and no 'curated_transformer' {given}. Add one before it: "
-                f'nlp.add_pipe("transformer", before="{name}", config={{"model": {{"@architectures": '
-                f'"spacy-sbert.TransformerModel.v1"}}}}){install}, or use spacy-sbert.SentenceEncoder.v1, which has '
-                "its own encoder."
-            )
+        upstream = f'(upstream = "{upstream_name(listener)}")'
         kind = "tok2vec" if isinstance(listener, Tok2VecListener) else "curated_transformer"
+        missing = f"a '{kind}' component {upstream}, and none"
+        if is_listener(listener):
+            missing = f"a transformer {upstream}, and no 'transformer' and no '{kind}'"
         raise ValueError(
-            f"The 'sbert' pipe '{name}' listens to a '{kind}' component {given}. Add one before it, "
-            f"nlp.add_pipe('{kind}', before='{name}'), correct upstream, or give the encoder a tok2vec of its own, "
-            "such as spacy.HashEmbedCNN.v2."
+            f"The 'sbert' pipe '{name}' listens to {missing} stands before it; the pipeline is {nlp.component_names}. "
+            f"Add one before it, correct upstream, or use an encoder of its own: spacy-sbert.SentenceEncoder.v1."
         )
     if not is_listener(listener):
         _check_tokens(name, listener, pipe)
@@ -257,178 +398,12 @@ def _check_tokens(name: str, listener: Model, pipe: TrainablePipe) -> None:
         )
     if listener.attrs.get(ALL_LAYERS) and not getattr(pipe, "all_layer_outputs", True):
         raise ValueError(
-            f"The 'sbert' pipe '{name}' listens to all layers of the component '{pipe.name}' "
-            f"({listener.name}), which gives the last one alone: set all_layer_outputs = true in "
-            f"[components.{pipe.name}]."
+            f"The 'sbert' pipe '{name}' listens to all layers of the component '{pipe.name}', which gives the last one "
+            f"alone: set all_layer_outputs = true in [components.{pipe.name}]."
         )
 
 
-def _listens_to_tokens(node: Model) -> bool:
-    return isinstance(node, Tok2VecListener) or (SENTINEL in node.attrs and not is_listener(node))
-
-
-def validate_upstream(nlp: Language, name: str, model: Model, examples: Iterable[Example], spans_key: str) -> None:
-    """Check that there is a component upstream, and that its rows will be the members of pairs."""
-    for node in filter(_listens_to_tokens, model.walk()):
-        find_upstream(nlp, name, node)
-    for listener in find_listeners(model):
-        upstream = find_upstream(nlp, name, listener)
-        _connect(nlp, listener, upstream, model, model.maybe_get_ref("loss"))
-        check_spans_key(name, model, spans_key)
-        pair = next((eg.predicted for eg in examples if members(eg.predicted, spans_key)), None)
-        if pair is not None:
-            from ..training.examples import check_rows  # noqa: PLC0415 (training)
-
-            getter = cast(Callable, upstream.model.attrs.get("get_spans") or _own_getter(model))
-            check_rows([(row.start, row.end) for row in getter([pair])[0]], pair, spans_key)
-
-
-def link_upstream(nlp: Language, name: str, model: Model, loss: Model | None) -> None:
-    """Connect the listeners of a pipe to the transformer that is in the pipeline now: it may have been replaced."""
-    for listener in find_listeners(model):
-        pipe = _nearest_upstream(nlp, name, listener)
-        if pipe is not None and pipe.model is not listener.transformer:
-            _connect(nlp, listener, pipe, model, loss)
-
-
-def _connect(
-    nlp: Language, listener: "SentenceListener", upstream: TrainablePipe, model: Model, loss: Model | None
-) -> None:
-    """Connect a listener to a transformer, and note whether the folder of a foreign transformer normalizes."""
-    listener.transformer = upstream.model
-    cache_transformers(upstream.model, loss)
-    source = str(upstream.model.attrs.get("name", ""))
-    if is_curated(upstream.model):
-        listener.set_dim("nO", upstream.model.get_dim("nO"), force=True)
-        block = nlp.config.interpolate()["initialize"]["components"].get(upstream.name, {})
-        source = str((block.get("encoder_loader") or {}).get("name", ""))
-    if isinstance(upstream.model, SpanTransformer) or not source:
-        return  # ours says so with its output
-    folder = find_local(source)
-    if folder is not None:  # else what was found out before, maybe on another machine, stays
-        model.get_ref("pooling").attrs["upstream_normalize"] = read_settings(folder, source).normalize
-
-
-def _own_getter(model: Model) -> object:
-    """Return the span getter of an encoder that listens to a transformer which encodes whole Docs."""
-    return next(node.attrs[GET_SPANS] for node in model.walk() if GET_SPANS in node.attrs)
-
-
-def _span_getters(model: Model) -> list[object]:
-    """Return the span getters of an encoder, and of a shared one that is known; None for other layers."""
-    nodes = [*_shared_models(model), *model.walk()]
-    getters = [node.attrs.get("get_spans") for node in nodes]
-    if any(map(is_curated, nodes)) and _find_token_encoder(model) is None:
-        getters.append(_own_getter(model))
-    return getters
-
-
-def check_spans_key(name: str, model: Model, spans_key: str) -> None:
-    """Check that a pipe and the span getters of its encoder take members from the same spans_key."""
-    for getter in _span_getters(model):
-        given = getter_settings(getter).get("spans_key")
-        if given not in (None, spans_key):
-            raise ValueError(
-                f"The 'sbert' pipe '{name}' has spans_key = '{spans_key}', but the span getter of its encoder "
-                f"takes the members of an example from doc.spans['{given}']: pairs would not be trained, or "
-                f"not scored. Set spans_key = '{spans_key}' in get_spans, spacy-sbert.sentence_spans.v1, too "
-                f"([components.transformer.model.get_spans] when the transformer is shared), or '{given}' in "
-                "the pipe."
-            )
-
-
-def find_texts_reader(nlp: Language | None, name: str, model: Model) -> tuple[Model, Model | None]:
-    """Return the layer that reads texts, or their tokens, and the model of the component that it listens to, if any.
-
-    RAISES (ValueError): if what it listens to is missing, or of an unknown kind. (OSError): if its name is unknown.
-    """
-    table = find_static_embedding(model)
-    if table is not None:
-        if not table.attrs["tokenizer"]:
-            check_name(table.source)
-        return table, None
-    if not encodes_whole_docs(model):
-        transformer = find_transformer(name, model)
-        if not transformer.shim.is_loaded:
-            check_name(transformer.shim.name)
-        return transformer, None
-    if nlp is None:
-        raise ValueError(
-            f"Cannot encode texts without Docs: the 'sbert' pipe '{name}' is in no pipeline, whose tokenizer its "
-            f"encoder needs. Use the pipe of a pipeline (nlp.get_pipe('{name}')), or nlp.pipe(texts)."
-        )
-    encoder = _find_token_encoder(model)
-    listener = next(iter(find_listeners(model)), None) if encoder is None else encoder.listener
-    if encoder is not None and listener is not None and not _listens_to_tokens(listener):
-        raise _no_text_encoder(name)
-    upstream = None if listener is None else find_upstream(nlp, name, listener).model
-    return model.get_ref("encoder").layers[0] if encoder is None else encoder, upstream
-
-
-def encoding_models(nlp: Language | None, name: str, model: Model, settings: object = None) -> list[Model]:
-    """Return the models that make the states for a pipe: its own encoder, and the component that it listens to.
-
-    settings (object): the configuration that the states came with, which tells whose they are; None without.
-    RETURNS (list[Model]): empty if the component is not known: a sourced pipe may listen to that of another pipeline.
-    """
-    encoder = model.get_ref("encoder")
-    own = encoder.get_ref("reader") if encoder.has_ref("reader") else encoder.layers[0]
-    listener = own.listener if is_token_encoder(own) else own
-    if listener is None or upstream_name(listener) is None:
-        return [own]
-    pipe = None if nlp is None else _nearest_upstream(nlp, name, listener)
-    if own is not listener:
-        return [] if pipe is None else [own, pipe.model]
-    transformer = cast(Any, listener).transformer  # the class of a listener depends on its package
-    linked = [] if transformer is None else [transformer]
-    candidates = linked if pipe is None else [pipe.model, *linked]
-    if settings is not None:
-        candidates = [
-            node for node in candidates if isinstance(node, SpanTransformer) and node.shim.settings is settings
-        ]
-    return candidates[:1]
-
-
-def vector_width(nlp: Language | None, name: str, model: Model) -> int:
-    """Return the width of the vectors of an initialized encoder, own or shared."""
-    listeners = find_listeners(model)
-    if nlp is not None and listeners:
-        encoder: Model = find_upstream(nlp, name, listeners[0]).model
-        if not encoder.has_dim("nO"):  # frozen: spaCy leaves it out when it initializes a pipeline
-            encoder.initialize()
-    else:
-        kinds = (is_token_encoder, is_static_embedding, is_transformer, is_curated)
-        encoder = next(node for node in model.walk() if any(is_kind(node) for is_kind in kinds))
-    settings = encoder.shim.settings if isinstance(encoder, SpanTransformer) else None
-    return cast(SentencePooling, model.get_ref("pooling")).width(encoder.get_dim("nO"), settings)
-
-
-def missing_boundaries_warning(
-    nlp: Language, name: str, model: Model, docs: Iterable[Doc], spans_key: str
-) -> str | None:
-    """Return a warning if the boundaries of sentences are set too late for the encoder, or by a disabled component.
-
-    docs (Iterable[Doc]): Docs that the pipe encoded. spans_key (str): of examples, whose members are their rows.
-    """
-    order, enabled = nlp.component_names, nlp.pipe_names
-    if name not in enabled or all(
-        getter_settings(getter).get("unit", "doc") == "doc" for getter in _span_getters(model)
-    ):
-        return None
-    shared = [node for node in _shared_models(model) if isinstance(node, SpanTransformer)]  # others encode whole Docs
-    encoder = next((given for given, pipe in nlp.pipeline if getattr(pipe, "model", None) in shared), name)
-    setters = [given for given in order if _BOUNDARIES & set(nlp.get_pipe_meta(given).assigns)]
-    in_time = [given for given in setters if order.index(given) < order.index(encoder)]
-    late = [given for given in setters if given in enabled]
-    if set(in_time) & set(late) or not (in_time or late):
-        return None
-    is_between = bool(late) and order.index(late[0]) < order.index(name)  # boundaries were not there for the encoder
-    for doc in docs:
-        has_boundaries = doc.has_annotation("SENT_START") and not is_between
-        if len(doc) > 1 and not has_boundaries and not members(doc, spans_key):
-            message, setter = (Warnings.LATE_SENTENCES, late[0]) if late else (Warnings.NO_SENTENCES, in_time[0])
-            return message.format(name=name, encoder=encoder, setter=setter)
-    return None
+# Encoders on this machine
 
 
 def is_encoder(name: str) -> bool:

@@ -12,7 +12,7 @@ from ..models.spans import trimmed
 from ..similarity import cosine
 from ..validation import Positive, validated
 from . import doc_vectors
-from .records import find, record_of
+from .records import find
 
 Query = str | Doc | Span
 
@@ -55,9 +55,8 @@ def most_similar(
     doc_vectors.warn_of_lost_hooks(doc)
     if not find(doc, name):
         raise doc_vectors.no_vectors(text, name)
-    spans, vectors = with_vectors(
-        sentences(text, name) if doc.has_annotation("SENT_START") else _rows(text, name), name
-    )
+    candidates = sentences(text, name) if doc.has_annotation("SENT_START") else _rows(text, name)
+    spans, vectors = with_vectors(candidates, name)
     target = query_vector(query, text, prompt_name, name, nlp)
     if not spans:
         return []
@@ -83,10 +82,11 @@ def query_vector(
         raise TypeError(
             f"Cannot search for {repr(query)[:50]}: expected a str, a Doc, a Span, or where it says so a vector."
         )
+    encoders = doc_vectors.encoders_of_vector(text, name)
     if isinstance(query, str):
-        vector = _encoded(query, text, prompt_name, name, nlp)
+        doc_vectors.check_one_encoder(encoders)
+        vector = _encoded(query, doc_vectors.doc_of(text), encoders, prompt_name, name, nlp)
     else:
-        encoders = doc_vectors.encoders_of_vector(text, name)
         vector, others = doc_vectors.comparable_vector(query, name, encoders)
         doc_vectors.check_one_encoder(encoders, others)
     if not vector.any():
@@ -103,14 +103,17 @@ def with_vectors(spans: Iterable[Span], name: str | None = None) -> tuple[list[S
 
 
 def _encoded(
-    query: str, text: Doc | Span, prompt_name: str | None, name: str | None, nlp: Language | None
+    query: str,
+    doc: Doc,
+    encoders: doc_vectors.Encoders,
+    prompt_name: str | None,
+    name: str | None,
+    nlp: Language | None,
 ) -> numpy.ndarray:
-    """Return the vector of a query from the pipe that made the vectors of a text, or one with the same encoder."""
-    doc, encoders = doc_vectors.doc_of(text), doc_vectors.encoders_of_vector(text, name)
+    """Return the vector of a query from the pipe that made the vectors of a Doc, or one with the same encoder."""
     records = find(doc, name)
     if not records:
         raise doc_vectors.no_vectors(doc)
-    doc_vectors.check_one_encoder(encoders)
     fingerprint, pipe_name = min(encoders, default=""), records[0].name
     pipes = {} if nlp is None else {key: pipe for key, pipe in nlp.components if hasattr(pipe, "fingerprint")}
     for pipe in (doc_vectors.pipe_of(doc, pipe_name), pipes.pop(pipe_name, None), *pipes.values()):
@@ -133,14 +136,13 @@ def sentences(text: Doc | Span, name: str | None = None) -> list[Span]:
     spans, records = list(text.sents), find(doc_vectors.doc_of(text), name)  # type: ignore[union-attr]
     for sentence in spans if records else ():
         start, end = trimmed(sentence.text, sentence.start_char)
-        if start < end and record_of(sentence.doc, records, start, end).row_at(start, end) is None:
+        if start < end and records.at(start, end).row_at(start, end) is None:
             pipe = records[0].name
             raise ValueError(
-                f"The sentence '{sentence.text[:50]}' has no vector of its own: the encoder had no row of it, so that "
-                "it would be pooled in the context of its Doc, and sentences that have nothing in common look alike. "
-                f'Two things make rows of sentences: [components.{pipe}.model.get_spans] unit = "doc+sent" (of the '
-                'component "transformer" where that is shared), and boundaries that are set before the encoder: put '
-                f'it behind the parser, or add nlp.add_pipe("sentencizer", before="{pipe}").'
+                f"The sentence '{sentence.text[:50]}' has no vector of its own: the encoder read it in the context of "
+                f'its Doc. Set [components.{pipe}.model.get_spans] unit = "doc+sent" (of the component "transformer" '
+                "where that is shared), and set boundaries before the encoder: "
+                f'nlp.add_pipe("sentencizer", before="{pipe}").'
             )
     return spans
 
@@ -149,7 +151,7 @@ def _rows(text: Doc | Span, name: str | None) -> list[Span]:
     """Return the rows of the encoder in a Doc or Span."""
     doc = doc_vectors.doc_of(text)
     start, end = (text.start_char, text.end_char) if isinstance(text, Span) else (0, len(doc.text))
-    places, _ = doc_vectors.rows_of(doc, find(doc, name))
+    places, _ = find(doc, name).rows()
     inside = [(first, last) for first, last in places.tolist() if start <= first < last <= end]
     rows = [doc.char_span(first, last, alignment_mode="expand") for first, last in inside]
     return [row for row in rows if row is not None]

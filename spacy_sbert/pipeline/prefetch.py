@@ -31,31 +31,25 @@ def prefetch(
 ) -> Iterator[_Predicted]:
     """Yield batches of Docs, each with a function that returns its vectors, or raises the error of encoding it.
 
-    predict (Callable): encodes a batch. batches (Iterable): read one ahead.
     is_possible (Callable): whether another thread may encode; asked before each batch.
     """
-    last: _Predicted | None = None
-    error: Exception | None = None
+    ahead: list[_Predicted] = []  # at most one batch, which comes before what the next one raises
     batches = iter(batches)
     with ThreadPoolExecutor(1, thread_name_prefix=THREAD) as executor:
         while True:
-            is_ahead, current = is_possible(), None
+            is_ahead = is_possible()
             try:
                 docs = next(batches, None)
-            except Exception as raised:  # again below: the batch before is whole
-                docs, error = None, raised
-            if docs is not None and is_ahead:
-                future = executor.submit(copy_context().run, predict, docs)
-                current = docs, partial(_result, future, predict, docs)
-            if last is not None:
-                yield last
+            except Exception:
+                yield from ahead
+                raise
+            future = executor.submit(copy_context().run, predict, docs) if is_ahead and docs is not None else None
+            yield from ahead
             if docs is None:
-                break
-            if current is None:
+                return
+            ahead = [] if future is None else [(docs, partial(_result, future, predict, docs))]
+            if future is None:
                 yield docs, partial(predict, docs)
-            last = current
-    if error is not None:
-        raise error
 
 
 def _result(future: Future[list[EncodedDoc]], predict: _Predict, docs: list[Doc]) -> list[EncodedDoc]:

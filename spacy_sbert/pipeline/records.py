@@ -4,8 +4,8 @@ A Doc that was joined by `Doc.from_docs` has several records of a pipe: each ans
 as a whole. A Doc that `Span.as_doc` has cut out of a longer one answers as the Span that it was.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, cast
 from weakref import ref
@@ -16,6 +16,7 @@ from thinc.util import get_array_module, is_cupy_array, to_numpy
 
 from ..models.encoded_docs import EncodedDoc, n_rows_cut
 from ..models.span_batch import borders_of, row_characters
+from ..models.spans import trimmed
 
 PREFIX = "spacy-sbert:"  # of the keys in doc.user_data and doc.user_hooks
 Encoders = Mapping[str, str]  # from the fingerprint of an encoder to the name of the pipe that used it
@@ -28,41 +29,43 @@ Encoders = Mapping[str, str]  # from the fingerprint of an encoder to the name o
 Record = dict[str, Any]
 
 
-def on_cpu(scores: Sequence[EncodedDoc]) -> Sequence[EncodedDoc]:
-    """Return the encoded Docs of a batch with NumPy vectors, copied from a GPU all at once."""
+def make_records(
+    docs: Sequence[Doc], scores: Sequence[EncodedDoc], *, set_hooks: bool, fingerprint: str = ""
+) -> Iterator[Record]:
+    """Yield the record of each Doc of a batch; fingerprint (str): of the encoder, "" if it is not known."""
+    for doc, encoded, vectors in zip(docs, scores, _vectors_on_cpu(scores), strict=True):
+        rows, characters = encoded.rows, encoded.rows.characters
+        if characters is None:  # of a model that was called without the pipe
+            spans = [doc[slice(*span)] for span in rows.spans]
+            characters = row_characters(spans, [span.text for span in spans])
+        record = {
+            "rows": characters.astype("int32"),
+            "vectors": vectors,
+            "has_text": rows.has_text,
+            "width": vectors.shape[1],
+            "pooling": encoded.pooling,
+            "normalize": encoded.normalize,
+            "set_hooks": set_hooks,
+            "truncated": n_rows_cut(doc, rows) > 0,
+        }
+        if encoded.text is not None and rows.spans[0].tolist() == [0, len(doc)]:
+            record["text"] = encoded.text  # doc.text joins the tokens at each call
+        if fingerprint and len(rows.spans):
+            record["fingerprint"] = fingerprint
+        if encoded.dense:
+            record["dense"] = True
+        if encoded.wordpieces is not None:
+            record["states"], record["characters"] = encoded.wordpieces.states, encoded.wordpieces.characters
+        yield record
+
+
+def _vectors_on_cpu(scores: Sequence[EncodedDoc]) -> list[numpy.ndarray]:
+    """Return the vectors of each Doc of a batch as NumPy arrays, copied from a GPU all at once."""
     vectors: list[Any] = [encoded.vectors for encoded in scores]
     if not any(map(is_cupy_array, vectors)):
-        return scores
+        return [to_numpy(array) for array in vectors]
     copied = to_numpy(get_array_module(vectors[0]).concatenate(vectors))
-    parts = zip(scores, pairwise(borders_of(map(len, vectors))), strict=True)
-    return [replace(encoded, vectors=copied[start:end]) for encoded, (start, end) in parts]
-
-
-def make_record(doc: Doc, encoded: EncodedDoc, *, set_hooks: bool, fingerprint: str = "") -> Record:
-    """Return the record of a Doc; fingerprint (str): of the encoder, "" if it is not known."""
-    rows, characters = encoded.rows, encoded.rows.characters
-    if characters is None:  # of a model that was called without the pipe
-        spans = [doc[slice(*span)] for span in rows.spans]
-        characters = row_characters(spans, [span.text for span in spans])
-    record = {
-        "rows": characters.astype("int32"),
-        "vectors": to_numpy(encoded.vectors),
-        "has_text": rows.has_text,
-        "width": encoded.vectors.shape[1],
-        "pooling": encoded.pooling,
-        "normalize": encoded.normalize,
-        "set_hooks": set_hooks,
-        "truncated": n_rows_cut(doc, rows) > 0,
-    }
-    if encoded.text is not None and rows.spans[0].tolist() == [0, len(doc)]:
-        record["text"] = encoded.text  # doc.text joins the tokens at each call
-    if fingerprint and len(rows.spans):
-        record["fingerprint"] = fingerprint
-    if encoded.dense:
-        record["dense"] = True
-    if encoded.wordpieces is not None:
-        record["states"], record["characters"] = encoded.wordpieces.states, encoded.wordpieces.characters
-    return record
+    return [copied[start:end] for start, end in pairwise(borders_of(map(len, vectors)))]
 
 
 @dataclass
@@ -106,65 +109,82 @@ class PlacedRecord:
         return place if self.data["text"][start - self.start : end - self.start] == text[start:end] else None
 
 
-def find(doc: Doc, name: str | None = None) -> list[PlacedRecord]:
-    """Return the records of one pipe on a Doc: several after `Doc.from_docs`, none on a Doc of another pipeline.
+class Records(list[PlacedRecord]):
+    """The records of one pipe on a Doc: several after `Doc.from_docs`, none on a Doc of another pipeline."""
 
-    name: the pipe; None for the one that answers `doc.vector`: the last with set_hooks = true, or else the last.
-    """
-    records = list(all_records(doc))
+    def __init__(self, doc: Doc, records: Sequence[PlacedRecord]):
+        super().__init__(records)
+        self._doc = doc
+
+    @property
+    def text(self) -> str:
+        """The text of the Doc."""
+        return _text_of(self._doc)
+
+    @property
+    def encoders(self) -> Encoders:
+        """The encoders that made the vectors, those that are known."""
+        return {record.data["fingerprint"]: record.name for record in self if record.data.get("fingerprint")}
+
+    def parts(self) -> tuple["Records", bool]:
+        """Return the records that the Doc consists of, in order, and whether `Span.as_doc` has cut it out of another.
+
+        RAISES (ValueError): if it was joined from others, and a part is not the whole text of a record.
+        """
+        text = self.text
+        # as_doc keeps the records of texts that it has cut off
+        inside = [record for record in self if record.end > 0 and record.start < len(text)] or list(self)
+        first = inside[0]
+        if len(inside) == 1 and first.place_in(text) == (0, len(text)) != (first.start, first.end):
+            return Records(self._doc, [first]), True
+        ordered, position = sorted(inside, key=lambda record: (record.start, record.end)), 0
+        for record in ordered:
+            if text[position : record.start].strip():
+                raise _joined_doc(text[position : record.start], record.name)
+            if record.place_in(text) != (record.start, record.end) or record.start < position:
+                raise _joined_doc(text[position : record.end], record.name)
+            position = record.end
+        if text[position:].strip():
+            raise _joined_doc(text[position:], first.name)
+        return Records(self._doc, ordered), False
+
+    def at(self, start: int, end: int) -> PlacedRecord:
+        """Return the record that answers for the characters [start, end). RAISES (ValueError): if none does."""
+        for record in self:
+            place = record.place_in(self.text)
+            if place is not None and place[0] <= start and end <= place[1]:
+                return record
+        raise _joined_doc(self.text[start:end], self[0].name)
+
+    def rows(self) -> tuple[numpy.ndarray, numpy.ndarray]:
+        """Return the characters of each row, int32 (rows, 2), and which rows have text, bool (rows,)."""
+        parts, is_cut = self.parts()
+        if is_cut:  # one row
+            start, end = trimmed(self.text, 0)
+            n_rows = int(start < end)
+            return numpy.array([[start, end]] * n_rows, dtype="int32").reshape(-1, 2), numpy.ones(n_rows, dtype=bool)
+        has_text = [record.data["has_text"] for record in parts]
+        return numpy.concatenate([record.rows for record in parts]), numpy.concatenate(has_text)
+
+
+def find(doc: Doc, name: str | None = None) -> Records:
+    """Return the records of a pipe on a Doc; by default the one that answers: the last with set_hooks, or the last."""
+    records = list(_all_records(doc))
     if name is None and records:
         name = next((r.name for r in reversed(records) if r.data["set_hooks"]), records[-1].name)
-    return [record for record in records if record.name == name]
+    return Records(doc, [record for record in records if record.name == name])
 
 
 def names(doc: Doc) -> list[str]:
     """Return the names of the pipes that left a record on a Doc, in the order they ran."""
-    return list(dict.fromkeys(record.name for record in all_records(doc)))
+    return list(dict.fromkeys(record.name for record in _all_records(doc)))
 
 
-def all_records(doc: Doc) -> Iterator[PlacedRecord]:
-    """Yield the records of a Doc, of all pipes."""
+def _all_records(doc: Doc) -> Iterator[PlacedRecord]:
     for key, data in cast(dict[Any, Any], doc.user_data).items():
         is_of_span = isinstance(key, tuple) and len(key) == 4 and key[0] == "._." and key[2] is not None
         if is_of_span and key[1].startswith(PREFIX):
             yield PlacedRecord(key[1][len(PREFIX) :], key[2], key[3], data)
-
-
-def encoders_of(records: Iterable[PlacedRecord]) -> Encoders:
-    """Return the encoders that made the vectors of records, those that are known."""
-    return {record.data["fingerprint"]: record.name for record in records if record.data.get("fingerprint")}
-
-
-def parts_of(records: Sequence[PlacedRecord], text: str) -> tuple[list[PlacedRecord], bool]:
-    """Return the records that a Doc consists of, in order, and whether `Span.as_doc` has cut it out of a longer one.
-
-    RAISES (ValueError): if it was joined from others, and a part is not the whole text of a record.
-    """
-    # as_doc keeps the records of texts that it has cut off
-    inside = [record for record in records if record.end > 0 and record.start < len(text)] or list(records)
-    first = inside[0]
-    if len(inside) == 1 and first.place_in(text) == (0, len(text)) != (first.start, first.end):
-        return [first], True
-    ordered, position = sorted(inside, key=lambda record: (record.start, record.end)), 0
-    for record in ordered:
-        if text[position : record.start].strip():
-            raise _joined_doc(text[position : record.start], record.name)
-        if record.place_in(text) != (record.start, record.end) or record.start < position:
-            raise _joined_doc(text[position : record.end], record.name)
-        position = record.end
-    if text[position:].strip():
-        raise _joined_doc(text[position:], first.name)
-    return ordered, False
-
-
-def record_of(doc: Doc, records: Sequence[PlacedRecord], start: int, end: int) -> PlacedRecord:
-    """Return the record that answers for the characters [start, end) of a Doc. RAISES (ValueError): if none does."""
-    text = text_of(doc)
-    for record in records:
-        place = record.place_in(text)
-        if place is not None and place[0] <= start and end <= place[1]:
-            return record
-    raise _joined_doc(text[start:end], records[0].name)
 
 
 def _joined_doc(text: str, name: str) -> ValueError:
@@ -177,7 +197,7 @@ def _joined_doc(text: str, name: str) -> ValueError:
 _last_text: tuple[ref[Doc], str] | None = None  # of one Doc, whose Tokens may be looked up one by one
 
 
-def text_of(doc: Doc) -> str:
+def _text_of(doc: Doc) -> str:
     """Return the text of a Doc, which never changes."""
     global _last_text
     last = _last_text

@@ -30,7 +30,6 @@ from ..models.encoded_docs import (
     unit_vectors,
 )
 from ..models.fingerprint import Fingerprint
-from ..models.pooling import SentencePooling
 from ..models.resolve import warn_if_missing
 from ..models.sentence_encoder import SentenceEncoder, is_static_embedding
 from ..models.shim import TransformerShim
@@ -40,7 +39,7 @@ from ..similarity import cos_sim, pairwise_cos_sim
 from ..validation import Name, NonNegative, NonNegativeFloat, Positive, Processes, Text, Width, validated
 from . import doc_vectors, listeners
 from ._common import InPipeline, PredictOptions, find_in, install_extensions
-from .records import make_record, on_cpu
+from .records import make_records
 
 if TYPE_CHECKING:
     from ..models.text_encoders import TextEncoder
@@ -73,7 +72,7 @@ class SentenceBert(ChecksummedPipe):
     SOURCE: Reimers and Gurevych 2019.
     """
 
-    model: Model[list[Doc], list[EncodedDoc]]
+    model: listeners.SentenceModel
     takes_peers = True  # other processes may have a part of a batch
     peers: Any = None  # the DistributedContext of those processes, in training
     examples_seen = 0  # in training, for reporting speed
@@ -98,14 +97,13 @@ class SentenceBert(ChecksummedPipe):
         nlp: Language | None = None,
     ):
         self.vocab = vocab
-        self.model = listeners.with_loss(name, model, loss)
-        loss = self.model.maybe_get_ref("loss")
+        self.model = listeners.SentenceModel(name, model, loss)
         if nlp is not None:
             for node in model.walk():
                 if isinstance(node, SpanTransformer) or is_static_embedding(node):
                     warn_if_missing(nlp, name, node.shim.name if isinstance(node, SpanTransformer) else node.source)
-            listeners.link_upstream(nlp, name, model, loss)
-        listeners.check_spans_key(name, model, spans_key)
+            self.model.link_upstream(nlp, name)
+        self.model.check_spans_key(name, spans_key)
         self.name = name
         self.scorer = scorer
         self.set_hooks = set_hooks
@@ -118,11 +116,10 @@ class SentenceBert(ChecksummedPipe):
         self._in_pipeline = InPipeline(nlp)
         self._learned: set[int] = set()  # layers of losses that got a gradient since the last update
         self._fingerprint = Fingerprint()
-        listeners.cache_transformers(self.model, loss)
         install_extensions(name)
 
     def __repr__(self) -> str:
-        return f"{type(self).__name__}('{self.name}': {listeners.describe_encoder(self.model)})"
+        return f"{type(self).__name__}('{self.name}': {self.model.describe()})"
 
     # Docs
 
@@ -139,10 +136,8 @@ class SentenceBert(ChecksummedPipe):
     ) -> Iterator[Doc]:
         """Set the vectors of a stream of Docs, batch by batch, and yield them in order.
 
-        On a CPU, an encoder on packed rows goes on with the next batch, of 128 Docs or more, while the last is used.
-
-        stream (Iterable[Doc]): the Docs. batch_size (int): how many are encoded together.
-        The others: see PredictOptions.
+        batch_size (int): how many Docs are encoded together; of 128 and more, the next batch is encoded while the last
+            is used, see prefetch. The others: see PredictOptions.
         """
         from .prefetch import can_prefetch, prefetch  # noqa: PLC0415 (not needed for a first vector)
 
@@ -154,16 +149,14 @@ class SentenceBert(ChecksummedPipe):
                     yield from docs
 
     def predict(self, docs: Iterable[Doc], **options: Unpack[PredictOptions]) -> list[EncodedDoc]:
-        """Encode Docs without changing them; for the options see PredictOptions.
+        """Encode Docs without changing them, each as an EncodedDoc; for the options see PredictOptions.
 
-        RETURNS (list[EncodedDoc]): one for each Doc.
-        RAISES (ValueError): if there is no such prompt, the transformer is shared and so takes none, or the vectors
-            have fewer dimensions.
+        RAISES (ValueError): for an unknown prompt, one of a shared transformer, or too large a truncate_dim.
         """
         return self._predict(list(docs), self._settings(**options))
 
     def _predict(self, docs: list[Doc], settings: EncodeSettings) -> list[EncodedDoc]:
-        return cast(SentenceEncoder, self.model.get_ref("encoder")).encode(docs, settings)
+        return cast(SentenceEncoder, self.model.encoder).encode(docs, settings)
 
     @validated
     def _settings(
@@ -189,26 +182,25 @@ class SentenceBert(ChecksummedPipe):
         return True
 
     def set_annotations(self, docs: Iterable[Doc], scores: list[EncodedDoc]) -> None:
-        """Store the vectors on the Docs, as NumPy arrays whatever the device, and set hooks.
-
-        A pair gets its label, too, if the pipe has a trained classification head for it.
-        """
-        docs = list(docs)
+        """Store the vectors on the Docs, as NumPy arrays, set hooks, and label pairs if there is a trained head."""
+        docs, nlp = list(docs), self._in_pipeline.nlp
         install_extensions(self.name)  # the pipe may have been renamed
-        fingerprint = self._fingerprint_of_batch(docs, scores)
-        for doc, encoded in zip(docs, on_cpu(scores), strict=True):
+        fingerprint = ""
+        first = next((encoded for encoded in scores if len(encoded.rows.spans)), None)
+        if first is not None:
+            models = self.model.encoding_models(nlp, self.name, first.rows.settings)
+            fingerprint = self._fingerprint_of(models, docs[0].vocab)
+        records = make_records(docs, scores, set_hooks=self.set_hooks, fingerprint=fingerprint)
+        for doc, encoded, record in zip(docs, scores, records, strict=True):
             self._warn_of_rows(doc, encoded)
-            record = make_record(doc, encoded, set_hooks=self.set_hooks, fingerprint=fingerprint)
             doc_vectors.store(doc, self.name, record)
             if self.set_hooks:
                 doc_vectors.install_hooks(doc, self.name, self)
-        nlp = self._in_pipeline.nlp
         if nlp is not None:
-            message = listeners.missing_boundaries_warning(nlp, self.name, self.model, docs, self.spans_key)
+            message = self.model.boundaries_warning(nlp, self.name, docs, self.spans_key)
             if message is not None:
                 self._notices.once(message)
-        loss = self.model.maybe_get_ref("loss")
-        if loss is not None and any(node.attrs.get("labels") for node in loss.walk()):
+        if self.labels:
             from .scorer import label_pairs  # noqa: PLC0415 (if there are labels)
 
             label_pairs(self._heads(), docs, scores, self.spans_key, self.name)
@@ -233,22 +225,12 @@ class SentenceBert(ChecksummedPipe):
         self._notices.once(message)
 
     def vector(self, obj: Doc | Span | Token) -> numpy.ndarray:
-        """Return the vector of a Doc, Span or Token that the pipe has processed.
+        """Return the vector of a Doc, Span or Token, float32 (width,), through the dense layer if there is one.
 
-        As `obj.vector`, and also that of any Span and Token where the encoder has a dense layer, which no Doc carries.
-
-        RETURNS (float32 array of shape (width,)): zeros where there is no text.
         RAISES (ValueError): if the Doc carries no vectors of this pipe, or none for this Span.
         """
-        return doc_vectors.vector(obj, self.name, self._through_dense if self._pooling.dense is not None else None)
-
-    @property
-    def _pooling(self) -> SentencePooling:
-        return cast(SentencePooling, self.model.get_ref("pooling"))
-
-    def _through_dense(self, pooled: numpy.ndarray) -> numpy.ndarray:
-        dense = cast(Model[Floats2d, Floats2d], self._pooling.dense)
-        return to_numpy(dense.predict(dense.ops.asarray2f(cast(Any, pooled[None]))))[0]
+        dense = self.model.pooling.dense
+        return doc_vectors.vector(obj, self.name, None if dense is None else partial(_through, dense))
 
     # Fingerprint
 
@@ -259,29 +241,20 @@ class SentenceBert(ChecksummedPipe):
         """
         nlp = self._in_pipeline.nlp
         if nlp is not None:
-            listeners.link_upstream(nlp, self.name, self.model, self.model.maybe_get_ref("loss"))
-        models = listeners.encoding_models(nlp, self.name, self.model)
+            self.model.link_upstream(nlp, self.name)
+        models = self.model.encoding_models(nlp, self.name)
         if not listeners.are_loaded(models):
             if not load:
                 return ""
             self.load()
         return self._fingerprint_of(models, self.vocab if nlp is None else nlp.vocab, refresh=True)
 
-    def _fingerprint_of_batch(self, docs: list[Doc], scores: list[EncodedDoc]) -> str:
-        """Return the fingerprint of what encoded a batch of Docs; "" if that is not known."""
-        nlp = self._in_pipeline.nlp
-        for doc, encoded in zip(docs, scores, strict=True):
-            if len(encoded.rows.spans):
-                models = listeners.encoding_models(nlp, self.name, self.model, encoded.rows.settings)
-                return self._fingerprint_of(models, doc.vocab)
-        return ""
-
     def _fingerprint_of(self, models: list[Model], vocab: Vocab, *, refresh: bool = False) -> str:
-        if not models:
-            return ""
-        nodes = list(self.model.walk())
-        upstream = [model for model in models if not any(model is node for node in nodes)]
-        return self._fingerprint.of(models, self._pooling, vocab, upstream=upstream, refresh=refresh)
+        """Return the fingerprint of what encodes; "" if that is not known."""
+        own = set(map(id, self.model.walk()))
+        upstream = [model for model in models if id(model) not in own]
+        pooling = self.model.pooling
+        return self._fingerprint.of(models, pooling, vocab, upstream=upstream, refresh=refresh) if models else ""
 
     # Texts
 
@@ -385,23 +358,11 @@ class SentenceBert(ChecksummedPipe):
         return self.text_encoder().max_length
 
     def text_encoder(self, **options: Unpack[PredictOptions]) -> "TextEncoder":
-        """Return the encoder of texts without Docs, for encode_windows and others; for the options see PredictOptions.
-
-        It is loaded with the first text, or by its `load`.
+        """Return the encoder of texts without Docs, loaded with the first text; for the options see PredictOptions.
 
         RAISES (ValueError): as encode. (OSError): if the name of the encoder can be found nowhere.
         """
-        from ..models import text_encoders  # noqa: PLC0415 (not needed for Docs)
-
-        settings = self._settings(**options)
-        nlp = self._in_pipeline.nlp
-        encoder, upstream = listeners.find_texts_reader(nlp, self.name, self.model)
-        if isinstance(encoder, SpanTransformer):
-            return text_encoders.TransformerTextEncoder(encoder, self._pooling, settings)
-        if is_static_embedding(encoder):
-            return text_encoders.StaticTextEncoder(encoder, self._pooling, settings)
-        tokens = {"tokenizer": cast(Any, nlp).tokenizer, "upstream": upstream}
-        return text_encoders.Tok2VecTextEncoder(encoder, self._pooling, settings, **tokens)
+        return self.model.text_encoder(self._in_pipeline.nlp, self.name, self._settings(**options))
 
     # Training
 
@@ -416,13 +377,12 @@ class SentenceBert(ChecksummedPipe):
         """Load the weights of an own encoder, check that a shared one fits the examples, and make the heads.
 
         labels: of the classification objective, or of each by its name; by default those of the examples.
-        RAISES (OSError, ValueError): if the encoder is not found, no transformer can be shared, or there is but one
-            label.
+        RAISES (OSError, ValueError): if the encoder is not found, cannot be shared, or there is but one label.
         """
         from ..losses.wrappers import saved_by_name  # noqa: PLC0415 (training)
         from ..training.batch_loss import initialize_objectives, needs_labels, needs_width  # noqa: PLC0415 (training)
 
-        loss = self.model.maybe_get_ref("loss")
+        loss = self.model.loss
         n_needed = None if loss is not None and needs_labels(loss) else _N_INITIAL_EXAMPLES
         # No more examples than are needed: spaCy would read them all, and a teacher encode them.
         sample = (lambda: islice(get_examples(), n_needed)) if callable(get_examples) else get_examples
@@ -431,7 +391,7 @@ class SentenceBert(ChecksummedPipe):
         self._expects_pairs = any(map(self.learns_from, examples))
         if nlp is not None:
             self._accumulates = nlp.config["training"]["accumulate_gradient"] != 1
-            listeners.validate_upstream(nlp, self.name, self.model, examples, self.spans_key)
+            self.model.validate_upstream(nlp, self.name, examples, self.spans_key)
             name = next((name for name, pipe in nlp.components if pipe is self), None)
             if name is not None:  # so that a loss of the user's own is not needed to load the pipeline
                 config, block = nlp.get_pipe_config(name), nlp.config.interpolate()["components"][name]
@@ -439,7 +399,7 @@ class SentenceBert(ChecksummedPipe):
         docs = [example.predicted for example in islice(examples, _N_INITIAL_EXAMPLES) if len(example.predicted)]
         self.model.initialize(X=docs or [Doc(self.vocab, words=["text"])])
         if loss is not None and needs_width(loss):
-            width = listeners.vector_width(nlp, self.name, self.model)
+            width = self.model.vector_width(nlp, self.name)
             initialize_objectives(loss, self.model.ops, width, examples, self.spans_key, labels)
 
     def learns_from(self, example: Example) -> bool:
@@ -456,8 +416,7 @@ class SentenceBert(ChecksummedPipe):
     ) -> dict[str, float]:
         """Learn from a batch of examples whose Docs have members; the others get a zero gradient.
 
-        losses (dict): gets the loss under the pipe's name, and that of each of several objectives under the pipe's
-            and its own name.
+        losses (dict): gets the loss under the pipe's name, and that of each of several objectives under both names.
         RAISES (ValueError): if the pipe has no loss, or the encoder's rows are not the members.
         """
         losses = {} if losses is None else losses
@@ -469,15 +428,14 @@ class SentenceBert(ChecksummedPipe):
             return losses  # a shared transformer hands out nothing either
         learning = [example for example in examples if self.learns_from(example)]
         self._expects_pairs = self._expects_pairs or bool(learning)
-        if not self._expects_pairs and self.model.maybe_get_ref("loss") is not None:
+        if not self._expects_pairs and self.model.loss is not None:
             on_reference = any(members(example.reference, self.spans_key) for example in examples)
             where = " (example.reference has them: make the predicted Doc by reference.copy())" if on_reference else ""
             self._notices.once(Warnings.NOTHING_TO_LEARN.format(name=self.name, key=self.spans_key, found=where))
         # A shared component has encoded the others, too, and waits for their gradient.
-        if not listeners.shares_encoder(self.model):
-            examples = learning
-            if not examples:
-                return losses
+        examples = examples if self.model.is_shared else learning
+        if not examples:
+            return losses
         docs = [example.predicted for example in examples]
         set_dropout_rate(self.model, drop)
         encoded, backprop = self.model.begin_update(docs)
@@ -499,11 +457,9 @@ class SentenceBert(ChecksummedPipe):
         return losses
 
     def get_loss(self, examples: Iterable[Example], scores: list[EncodedDoc]) -> tuple[float, list[Floats2d]]:
-        """Return the loss of a batch, and its gradient by the vectors of each Doc.
+        """Return the loss of a batch, 0.0 without pairs, and its gradient by the vectors of each Doc.
 
-        examples (Iterable[Example]): the batch; gold values stand on the reference.
-        scores (list[EncodedDoc]): the output of the encoder for the predicted Docs.
-        RETURNS (float, list[Floats2d]): the loss, 0.0 without pairs, and a gradient of the shape of each vectors.
+        examples (Iterable[Example]): the batch. scores (list[EncodedDoc]): of its predicted Docs.
         RAISES (ValueError): if the pipe has no loss, or a pair is not what the loss takes.
         """
         result = self._batch_loss(list(examples), scores)
@@ -515,12 +471,11 @@ class SentenceBert(ChecksummedPipe):
 
         if not any(map(self.learns_from, examples)):
             return BatchLoss({}, [self.model.ops.alloc2f(*encoded.vectors.shape) for encoded in scores], [], True)
-        loss = self.model.maybe_get_ref("loss")
+        loss = self.model.loss
         if loss is None:
             raise ValueError(
-                f"The 'sbert' pipe '{self.name}' was built without a loss (loss = null) and cannot be trained. "
-                f"Set one in its config: [components.{self.name}.loss] @layers = "
-                '"spacy-sbert.CosineSimilarityLoss.v1".'
+                f"The 'sbert' pipe '{self.name}' was built without a loss (loss = null). To train it set "
+                f'[components.{self.name}.loss] @layers = "spacy-sbert.CosineSimilarityLoss.v1".'
             )
         result = batch_loss(loss, self.model.ops, examples, scores, self.spans_key, self.loss_weight, self.peers)
         for name in result.by_objective:
@@ -536,14 +491,12 @@ class SentenceBert(ChecksummedPipe):
 
     def finish_update(self, sgd: Optimizer) -> None:
         """Update encoder and heads; a head's learn_rate_factor is a factor on the optimizer's learning rate."""
-        encoder = self.model.get_ref("encoder")
+        encoder, loss = self.model.encoder, self.model.loss
         with ExitStack() as locks:  # another thread encodes before or after, with all layers or none updated
-            for node in encoder.walk():
-                for shim in node.shims:
-                    if isinstance(shim, TransformerShim):  # it may be a stock one, after replace_listeners
-                        locks.enter_context(shim.use.changing())
+            for shim in (shim for node in encoder.walk() for shim in node.shims):
+                if isinstance(shim, TransformerShim):  # it may be a stock one, after replace_listeners
+                    locks.enter_context(shim.use.changing())
             encoder.finish_update(sgd)
-        loss = self.model.maybe_get_ref("loss")
         for node in [] if loss is None else loss.walk():
             factor = getattr(node, "learn_rate_factor", 1.0)
             for name in node.param_names:
@@ -557,11 +510,7 @@ class SentenceBert(ChecksummedPipe):
         self._fingerprint.forget()
 
     def score(self, examples: Iterable[Example], **kwargs: object) -> "Scores":
-        """Score the pairs among the examples with the pipe's scorer.
-
-        RETURNS (dict): the scores; under the pipe's name if another pipe answers `doc.vector`.
-        RAISES (ValueError): if the scorer returns no dict, or raises a KeyError, which spaCy would report as E900.
-        """
+        """Return the scores of the pipe's scorer; under the pipe's name if another pipe answers `doc.vector`."""
         from ..training.batch_loss import score_pairs  # noqa: PLC0415 (not needed for a first vector)
 
         examples = list(examples)
@@ -572,6 +521,10 @@ class SentenceBert(ChecksummedPipe):
     # Labels of pairs
 
     def _heads(self) -> dict[str, Model]:
+        """Return the trained classification heads by their objectives, see scorer.find_heads."""
+        loss = self.model.loss
+        if loss is None or not any(node.attrs.get("labels") for node in loss.walk()):
+            return {}
         from .scorer import find_heads  # noqa: PLC0415 (if there are labels)
 
         return find_heads(self.model)
@@ -593,13 +546,17 @@ class SentenceBert(ChecksummedPipe):
 
         first, second (Doc or Span): processed by the pipeline, such as premise and hypothesis.
         objective (str): which of several classification objectives.
-        RETURNS (dict): from label to probability.
         RAISES (ValueError): if the pipe has no trained classification head, or a text no vector of this pipe.
         """
         from .scorer import classify  # noqa: PLC0415 (if there are labels)
 
         vectors = [self.model.ops.asarray2f(cast(Any, self.vector(text)[None])) for text in (first, second)]
         return classify(self._heads(), objective, self.name, *vectors)
+
+
+def _through(dense: Model[Floats2d, Floats2d], pooled: numpy.ndarray) -> numpy.ndarray:
+    """Return the vector that a dense layer makes of a pooled one."""
+    return to_numpy(dense.predict(dense.ops.asarray2f(cast(Any, pooled[None]))))[0]
 
 
 def find_sbert(nlp: Language, name: str | None = None) -> SentenceBert:

@@ -42,11 +42,7 @@ def find_heads(model: Model) -> dict[str, Model]:
 
 
 def classify(heads: Mapping[str, Model], objective: str, pipe: str, u: Floats2d, v: Floats2d) -> dict[str, float]:
-    """Return the probability of each label for a pair, by the head of an objective, or the only one.
-
-    u, v (float (1, width)): the vectors of the pair.
-    RAISES (ValueError): if there is no such head, or the objective is not named and there are several.
-    """
+    """Return the probability of each label for a pair of vectors, float (1, width), by the head of an objective."""
     chosen = objective if objective in heads else next(iter(heads), "")
     if chosen not in heads or (chosen != objective and (objective or len(heads) > 1)):
         raise ValueError(
@@ -117,7 +113,10 @@ def score_pairs(
 
 
 def _measures(examples: Sequence[Example], name: str | None, spans_key: str) -> Scores:
-    pairs, triplets = ([eg for eg in examples if len(members(eg.predicted, spans_key)) == n] for n in (2, 3))
+    texts, pairs, triplets = ([eg for eg in examples if len(members(eg.predicted, spans_key)) == n] for n in (1, 2, 3))
+    texts, labelled = (
+        [eg for eg in kind if attribute(eg.reference, "label", spans_key) is not None] for kind in (texts, pairs)
+    )
     graded = [eg for eg in pairs if attribute(eg.reference, "score", spans_key) is not None]
     graded = [eg for eg in graded if not isinstance(_noted(eg, name, spans_key), list)]  # those are of labels
     scores = score_sts(graded, name=name, spans_key=spans_key)
@@ -125,19 +124,22 @@ def _measures(examples: Sequence[Example], name: str | None, spans_key: str) -> 
     gold = numpy.array([gold_value(eg, "score", spans_key) for eg in graded])
     if set(gold.tolist()) == {0.0, 1.0}:
         scores["pair_ap"] = _average_precision([_similarity(eg, name, spans_key) for eg in graded], gold)
-    right = [_is_right(eg, name, spans_key) for eg in pairs if attribute(eg.reference, "label", spans_key) is not None]
-    labelled = [value for value in right if value is not None]
-    if labelled:
-        scores["nli_acc"] = float(numpy.mean(labelled))
-    texts = [
-        eg for eg in examples if len(members(eg.predicted, spans_key)) == 1 and doc_vectors.find(eg.predicted, name)
-    ]
-    texts = [eg for eg in texts if attribute(eg.reference, "label", spans_key) is not None]
+    right = []
+    for eg in labelled:
+        pipe = name or next((record.name for record in doc_vectors.find(eg.predicted)), "")
+        predicted = attribute(eg.predicted, predicted_label(pipe), spans_key)
+        if predicted is not None:  # the pipe has a head for it
+            right.append(predicted == labels_of([eg], spans_key)[0])
+    if right:
+        scores["nli_acc"] = float(numpy.mean(right))
+    texts = [eg for eg in texts if doc_vectors.find(eg.predicted, name)]
     if texts:
         vectors = numpy.stack([_vectors(eg, name, spans_key)[0] for eg in texts])
         scores["knn_acc"] = _neighbour_accuracy(vectors, labels_of(texts, spans_key))
     if triplets:
-        scores["triplet_acc"] = float(numpy.mean([_is_ordered(eg, name, spans_key) for eg in triplets]))
+        rows = numpy.stack([_vectors(eg, name, spans_key) for eg in triplets])
+        near, far = euclidean(rows[:, 0], rows[:, 1]), euclidean(rows[:, 0], rows[:, 2])
+        scores["triplet_acc"] = float(numpy.mean(near < far))
     return scores
 
 
@@ -194,11 +196,9 @@ def score_sts(
     RAISES (ValueError): if a pair has no gold score, its members are not rows, or its similarity is not finite.
     SOURCE: Reimers and Gurevych 2019, section 4 (Spearman; Reimers et al. 2016 argue against Pearson).
     """
-    predicted, gold = [], []
-    for example in examples:
-        if len(members(example.predicted, spans_key)) == 2:
-            predicted.append(_similarity(example, name, spans_key))
-            gold.append(gold_value(example, "score", spans_key))
+    pairs = [eg for eg in examples if len(members(eg.predicted, spans_key)) == 2]
+    predicted = [_similarity(eg, name, spans_key) for eg in pairs]
+    gold = [gold_value(eg, "score", spans_key) for eg in pairs]
     return {"sts_spearman": spearman(predicted, gold), "sts_pearson": pearson(predicted, gold)}
 
 
@@ -215,19 +215,6 @@ def _noted(example: Example, name: str | None, spans_key: str) -> object:
     return attribute(example.predicted, predicted_score(name), spans_key) if name else None
 
 
-def _is_right(example: Example, name: str | None, spans_key: str) -> bool | None:
-    """Return whether the pipe gave a pair its gold label; None if it has no head for it."""
-    pipe = name or next((record.name for record in doc_vectors.find(example.predicted)), "")
-    predicted = attribute(example.predicted, predicted_label(pipe), spans_key)
-    return None if predicted is None else predicted == labels_of([example], spans_key)[0]
-
-
-def _is_ordered(example: Example, name: str | None, spans_key: str) -> bool:
-    anchor, positive, negative = _vectors(example, name, spans_key)
-    near, far = euclidean(numpy.stack([anchor, anchor]), numpy.stack([positive, negative]))
-    return bool(near < far)
-
-
 def _vectors(example: Example, name: str | None, spans_key: str) -> list[numpy.ndarray]:
     """Return the vectors of the members, in their order."""
     doc = example.predicted
@@ -235,15 +222,14 @@ def _vectors(example: Example, name: str | None, spans_key: str) -> list[numpy.n
     if not records:
         raise doc_vectors.no_vectors(doc, name)
     rows = []
-    for span in members(doc, spans_key):
-        candidates = (record.row_at(*trimmed(span.text, span.start_char)) for record in records)
-        row = next((candidate for candidate in candidates if candidate is not None), None)
-        if row is None:
-            expected = [(s.start_char, s.end_char) for s in members(doc, spans_key)]
+    for start, end in (trimmed(span.text, span.start_char) for span in members(doc, spans_key)):
+        found = [row for record in records if (row := record.row_at(start, end)) is not None]
+        if not found:
+            expected = [(span.start_char, span.end_char) for span in members(doc, spans_key)]
             given = [tuple(row) for record in records for row in record.rows.tolist()]
             message = Errors.WRONG_ROWS.format(text=doc.text[:50], given=given, expected=expected, key=spans_key)
             raise ValueError(message)
-        if not numpy.isfinite(row).all():
+        if not numpy.isfinite(found[0]).all():
             raise ValueError(Errors.NOT_FINITE.format(text=doc.text[:50]))
-        rows.append(row)
+        rows.append(found[0])
     return rows

@@ -1,13 +1,12 @@
 """Corpora of training examples: pairs, several files, a teacher's vectors."""
 
-import math
 import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 from pathlib import Path
 from random import Random
-from typing import Any, cast
+from typing import Any, Literal, TypeVar, cast
 
 import numpy
 import spacy
@@ -17,25 +16,15 @@ from spacy.training import Example
 from spacy.util import registry
 from thinc.util import to_numpy
 
-from ..errors import reason_of
 from ..files.atomic import atomic_write
 from ..models.spans import SPANS_KEY
 from ..progress import progress_of, ticking
 from ..training.examples import OBJECTIVE, Counts, Reader, count_objectives, kind_of, reading_pipeline
-from ..validation import Name, NonNegative, Positive, validated
-from .examples import Row, make_example, shuffle, text_example
-from .formats import (
-    AUTO,
-    FORMATS,
-    SPACY,
-    UNKNOWN_FORMAT,
-    Columns,
-    find_format,
-    has_objectives,
-    load_docbin,
-    read_docs,
-    read_rows,
-)
+from ..validation import Name, NonNegative, Positive, PositiveFloat, validated
+from .examples import Row, example_doc, make_example
+from .formats import AUTO, SPACY, UNKNOWN_FORMAT, Columns, find_format, load_docbin, read_docs, read_rows
+
+_ItemT = TypeVar("_ItemT")
 
 
 @registry.readers("spacy-sbert.PairCorpus.v1")
@@ -105,11 +94,7 @@ class PairCorpus:
         return self._read(nlp, random)
 
     def count(self) -> int:
-        """Return the number of examples, found by reading the files once, without making Docs.
-
-        RETURNS (int): at most limit.
-        RAISES (ValueError): if a file is not what it should be.
-        """
+        """Return the number of examples, found by reading the files once, without making Docs."""
         if self._count is None:
             found, most = 0, self.limit or sys.maxsize
             for path, format in self.files:
@@ -121,31 +106,29 @@ class PairCorpus:
         return self._count
 
     def counts(self, spans_key: str) -> Counts:
-        """Return how many examples of each objective there are.
-
-        Docs are made only of a .spacy that notes objectives.
-
-        spans_key (str): where the members are looked for.
-        RETURNS (Counter): by the names of the objectives; None for examples that have no members there.
-        """
+        """Return how many examples of each objective there are; None for examples without members in spans_key."""
         if spans_key != self.spans_key:
             return Counter({None: self.count()})
-        if any(has_objectives(path) for path, format in self.files if format == SPACY):
+        docbins = [load_docbin(path) for path, format in self.files if format == SPACY]
+        if any(OBJECTIVE.encode() in group for docbin in docbins for group in docbin.span_groups):
             examples = self._read(reading_pipeline(), Random())
             return Counter(kind_of(example.reference, spans_key) for example in examples)
-        return Counter({"": self.count()})
+        return Counter({"": self.count()})  # without making Docs
 
     def _read(self, nlp: Language, random: Random) -> Iterator[Example]:
         stream = islice(self._stream(nlp), self.limit or None)
-        for path, item in shuffle(stream, self.shuffle_buffer, random):
+        for path, item in _shuffled(stream, self.shuffle_buffer, random):
             if isinstance(item, Doc):
                 yield make_example(item, self.spans_key)
                 continue
             try:
-                example = text_example(nlp, item.members, spans_key=self.spans_key, score=item.score, label=item.label)
+                predicted = example_doc(nlp, item.members, spans_key=self.spans_key)
             except ValueError as error:  # of the tokenizer, which does not know the file
-                raise ValueError(f"{path}, line {item.line}: {reason_of(error)}") from error
-            yield example
+                raise ValueError(f"{path}, line {item.line}: {error}") from error
+            reference = predicted.copy()  # quicker than make_example
+            gold = {name: value for name in ("score", "label") if (value := getattr(item, name)) is not None}
+            reference.spans[self.spans_key].attrs.update(gold)
+            yield Example(predicted, reference)
 
     def _stream(self, nlp: Language) -> Iterator[tuple[Path, Row | Doc]]:
         for path, format in self.files:
@@ -154,7 +137,19 @@ class PairCorpus:
                 yield path, item
 
 
-_SAMPLING = ("proportional", "round_robin")
+def _shuffled(items: Iterable[_ItemT], size: int, random: Random) -> Iterator[_ItemT]:
+    """Shuffle a stream through a buffer of so many items: each moves forward by the buffer at most."""
+    if not size:
+        yield from items
+        return
+    stream = iter(items)
+    held = list(islice(stream, size))
+    for item in stream:
+        place = random.randrange(size)
+        yield held[place]
+        held[place] = item
+    random.shuffle(held)
+    yield from held
 
 
 @registry.readers("spacy-sbert.MultiCorpus.v1")
@@ -180,8 +175,8 @@ class MultiCorpus:
     def __init__(
         self,
         corpora: dict[str, object],  # of Reader: confection checks a nested block before it has built the readers
-        sampling: str = "proportional",
-        weights: dict[str, float] | None = None,
+        sampling: Literal["proportional", "round_robin"] = "proportional",
+        weights: dict[str, PositiveFloat] | None = None,
         seed: int = 0,
         spans_key: Name = SPANS_KEY,
     ):
@@ -196,10 +191,11 @@ class MultiCorpus:
                     f"The corpus '{name}' is not a reader: got {corpus!r}, expected in corpora what a "
                     'registered reader builds, such as @readers = "spacy-sbert.PairCorpus.v1" in its block.'
                 )
-        if sampling not in _SAMPLING:
-            raise ValueError(f"Unknown sampling '{sampling}': expected one of {', '.join(_SAMPLING)}.")
-        if weights is not None:
-            _check_weights(weights, list(corpora), sampling)
+        if weights is not None and sampling != "proportional":
+            raise ValueError(f'Weights are of no use with sampling = "{sampling}": set "proportional".')
+        if weights is not None and weights.keys() != corpora.keys():
+            given, expected = ", ".join(weights) or "none", ", ".join(corpora)
+            raise ValueError(f"Weights were given for {given}, expected one for each of the corpora: {expected}.")
         self.corpora = cast(dict[str, Reader], dict(corpora))
         self.sampling = sampling
         self.weights = weights
@@ -218,15 +214,16 @@ class MultiCorpus:
         return self._read(nlp, random)
 
     def counts(self, spans_key: str) -> Counts:
-        """Return how many examples of each objective there are; a corpus is read if it cannot count them.
+        """Return how many examples of each corpus there are; None for examples without members in spans_key.
 
-        spans_key (str): where the members stand.
-        RETURNS (Counter): by the names of the corpora; None for examples without members. With "round_robin" as many
-            as come until the shortest ends.
+        A corpus is read if it cannot count them. With "round_robin" it is as many as come until the shortest ends.
         """
-        found = [count_objectives(corpus, spans_key) for corpus in self.corpora.values()]
-        if spans_key == self.spans_key:
-            found = [_named(counts, name) for name, counts in zip(self.corpora, found, strict=True)]
+        found = []
+        for name, corpus in self.corpora.items():
+            counts = count_objectives(corpus, spans_key)
+            if spans_key == self.spans_key:  # examples with members get the name of their corpus
+                counts = Counter({name: counts.total() - counts[None], None: counts[None]})
+            found.append(+counts)
         if self.sampling == "round_robin":
             if any(len(counts) > 1 for counts in found):  # which of them come before the end, reading alone tells
                 examples = self._read(reading_pipeline(), Random())
@@ -279,25 +276,6 @@ class MultiCorpus:
 
 def _empty_corpus(name: str) -> ValueError:
     return ValueError(f"The corpus '{name}' holds no examples. Check its path, or leave it out.")
-
-
-def _named(counts: Counts, name: str) -> Counts:
-    """Return the counts of a corpus, whose examples with members get its name."""
-    without = counts[None]
-    return Counter({kind: n for kind, n in ((name, counts.total() - without), (None, without)) if n})
-
-
-def _check_weights(weights: dict[str, float], names: list[str], sampling: str) -> None:
-    if sampling != "proportional":
-        raise ValueError(
-            f'Weights were given with sampling = "{sampling}", which has no use for them: set "proportional".'
-        )
-    if weights.keys() != set(names):
-        given, expected = ", ".join(weights) or "none", ", ".join(names)
-        raise ValueError(f"Weights were given for {given}, expected one for each of the corpora: {expected}.")
-    for name, weight in weights.items():
-        if not (math.isfinite(weight) and weight > 0):
-            raise ValueError(f"The weight of the corpus '{name}' is {weight}: expected a finite number above zero.")
 
 
 @registry.readers("spacy-sbert.TeacherCorpus.v1")
@@ -353,9 +331,8 @@ class TeacherCorpus:
             vector = numpy.array(to_numpy(doc.vector) if doc.has_vector else (), dtype="float32")
             if not vector.any() or not numpy.isfinite(vector).all():
                 raise ValueError(
-                    f"The teacher '{self.teacher}' has no vector for '{doc.text[:50]}' (none, zero, or not "
-                    "finite), so there is nothing to learn. Use a pipeline whose doc.vector is set, such as "
-                    "one with an 'sbert' pipe, or remove the text."
+                    f"The teacher '{self.teacher}' has no vector for '{doc.text[:50]}' (none, zero, or not finite). "
+                    "Use a pipeline whose doc.vector is set, such as one with an 'sbert' pipe, or remove the text."
                 )
             yield vector
 
@@ -397,8 +374,7 @@ def convert(
     columns: dict[str, Any] = {"members": members, "score": score, "label": label, "missing": missing, "header": header}
     corpus = PairCorpus(input_path, limit=limit, format=format, min_score=min_score, max_score=max_score, **columns)
     if corpus.files[0][1] == SPACY:
-        expected = ", ".join(name for name in FORMATS if name != SPACY)
-        raise ValueError(UNKNOWN_FORMAT.format(path=input_path, expected=expected))
+        raise ValueError(UNKNOWN_FORMAT.format(path=input_path))
     docs = DocBin()
     for example in progress_of(corpus(spacy.blank(lang)), desc="Reading", unit="examples", shown=progress):
         docs.add(example.reference)

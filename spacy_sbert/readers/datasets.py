@@ -2,7 +2,7 @@
 
 import re
 import warnings
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import chain, islice
 from math import isnan
@@ -24,7 +24,7 @@ _NO_CONSENSUS = "-"
 _NLI_SENTENCES = ("sentence1", "sentence2")
 
 
-def nli_rows(path: Path) -> Iterator[Row]:
+def _nli_rows(path: Path) -> Iterator[Row]:
     """Read premises and hypotheses with their label.
 
     path (Path): .jsonl with gold_label, sentence1 and sentence2 in each object; other fields are passed over.
@@ -52,43 +52,26 @@ def _check_label(label: object, known: Collection[str], path: Path, line: int) -
     return str(label)
 
 
-_STS_COLUMNS = 7  # genre, file, year, id, score, sentence1, sentence2; some lines carry licence columns behind them
-_STS_YEAR, _STS_SCORE = 2, 4  # places of columns
+STS_COLUMNS = 7  # genre, file, year, id, score, sentence1, sentence2; some lines carry licence columns behind them
 STS_MAX_SCORE = 5.0
 STS_SENTENCES = ("sentence1", "sentence2")
-_YEAR = re.compile(r"((19|20)\d\d.*)?")  # such as 2012test; some files leave it blank
 
 
 def sts_rows(path: Path) -> Iterator[Row]:
     """Read graded pairs in the layout of the STS benchmark, see read_sts. YIELDS (Row): two members and a score."""
     for line, columns in read_tabs(path):
-        if len(columns) < _STS_COLUMNS:
+        if len(columns) < STS_COLUMNS:
             raise ValueError(
                 f"{path}, line {line}: expected 7 tab-separated columns (genre, file, year, id, score, "
-                f"sentence1, sentence2), got {len(columns)}. For a table with other columns, set format and "
-                "members, or have 'python -m spacy sbert init-config' make a config."
+                f"sentence1, sentence2), got {len(columns)}. For a table with other columns, set format and members."
             )
         if line == 1 and {*STS_SENTENCES} <= {name.strip() for name in columns}:
             raise ValueError(
-                f"{path}, line {line}: the layout of the STS benchmark has no header, got "
-                f"'{', '.join(columns)}'. Leave --format out, or give --format table: columns are then found "
-                "by their names."
+                f"{path}, line {line}: the layout of the STS benchmark has no header, got '{', '.join(columns)}'. Give "
+                "--format table: columns are then found by their names."
             )
-        score = check_score(columns[_STS_SCORE], 0.0, STS_MAX_SCORE, path, line, "score")
+        score = check_score(columns[4], 0.0, STS_MAX_SCORE, path, line, "score")
         yield Row(check_members(columns[5:7], STS_SENTENCES, path, line), line, score=score)
-
-
-def starts_as_sts(path: Path) -> bool:
-    """Whether the first line of a .csv or .tsv is one of the STS benchmark: a year, a score from 0 to 5, two texts.
-
-    A file without lines is one, too: there are no columns of its own.
-    """
-    _, columns = next(read_tabs(path), (0, ["", "", "", "", "0", "text", "text"]))
-    if len(columns) < _STS_COLUMNS or not 0 <= as_number(columns[_STS_SCORE]) <= STS_MAX_SCORE:
-        return False
-    return bool(_YEAR.fullmatch(columns[_STS_YEAR].strip())) and all(
-        has_text(text) and isnan(as_number(text)) for text in columns[5:7]
-    )
 
 
 def read_sts(path: Path) -> Iterator[tuple[str, str, float]]:
@@ -96,8 +79,7 @@ def read_sts(path: Path) -> Iterator[tuple[str, str, float]]:
 
     path (Path): the file; .gz is read as it is.
     YIELDS (str, str, float): the two sentences without white space around them, and the score scaled from 0..5 to 0..1.
-    RAISES (ValueError): for a line with fewer than 7 columns, a score that is not a number from 0 to 5, or an empty
-        sentence; the message names file and line.
+    RAISES (ValueError): for a line with fewer than 7 columns, a score out of range, or an empty sentence.
     SOURCE: Cer et al. 2017, SemEval-2017 task 1.
     """
     for row in sts_rows(path):
@@ -110,7 +92,7 @@ _QUORA_SCORE = "is_duplicate"
 _SHOWN = 5  # lines that a message names
 
 
-def quora_rows(path: Path) -> Iterator[Row]:
+def _quora_rows(path: Path) -> Iterator[Row]:
     """Read pairs of questions that are duplicates or not.
 
     path (Path): tab-separated with a header (id, qid1, qid2, question1, question2, is_duplicate); quoted, as Quora
@@ -158,13 +140,8 @@ def _quora_records(path: Path) -> Records:
 WIKISECTION_SENTENCES = ("Sentence1", "Sentence2", "Sentence3")
 
 
-def wikisection_rows(path: Path) -> Iterator[Row]:
-    """Read triplets: an anchor, a sentence of the same section, and one of another section of the article.
-
-    path (Path): see wikisection_records.
-    YIELDS (Row): three members: anchor, positive, negative.
-    RAISES (ValueError): for a missing column, an empty sentence, or a triplet with two equal sentences.
-    """
+def _wikisection_rows(path: Path) -> Iterator[Row]:
+    """Read triplets, see wikisection_records. RAISES (ValueError): also for an empty sentence, or two equal ones."""
     for line, texts in wikisection_records(path):
         yield Row(check_members(texts, WIKISECTION_SENTENCES, path, line), line)
 
@@ -173,16 +150,21 @@ def wikisection_records(path: Path) -> Iterator[tuple[int, list[str]]]:
     """Yield the sentences of triplets as they are in the file, whether they can be learned from or not.
 
     path (Path): comma-separated with a header: Article Title, Sentence1, Sentence2, Sentence3.
-    YIELDS (int, list of three str): the line, and the sentences.
+    YIELDS (int, list of three str): the line, and the sentences: an anchor, one of the same section, and one of another
+        section of the article.
     RAISES (ValueError): for a missing column, or more columns than the header has.
     SOURCE: Ein Dor et al. 2018, Learning Thematic Similarity Metric Using Triplet Networks.
     """
-    records = read_commas(path)
-    line, header = next(records, (1, [*WIKISECTION_SENTENCES]))
-    columns, width = find_columns(header, WIKISECTION_SENTENCES, path, line), len(header)
+    return _strict_columns(read_commas(path), WIKISECTION_SENTENCES, path)
+
+
+def _strict_columns(records: Records, names: Sequence[str], path: Path) -> Iterator[tuple[int, list[str]]]:
+    """Yield columns by name, of records that are as wide as the header: an unquoted separator shifts the others."""
+    line, header = next(records, (1, [*names]))
+    columns = find_columns(header, names, path, line)
     for line, record in records:
-        texts = pick(record, columns, WIKISECTION_SENTENCES, path, line)
-        check_width(record, width, path, line)  # an unquoted comma, or a quote that was lost
+        texts = pick(record, columns, names, path, line)
+        check_width(record, len(header), path, line)
         yield line, texts
 
 
@@ -201,15 +183,9 @@ def sick_rows(path: Path) -> Iterator[Row]:
         an unknown label or an empty sentence.
     SOURCE: Marelli et al. 2014, SemEval-2014 task 1.
     """
-    records = read_tabs(path)
-    for line, header in records:
-        label = _LABELS[1] if _LABELS[1] in header else _LABELS[0]
-        names = (*_SICK_SENTENCES, _SICK_SCORE, label)
-        columns, width = find_columns(header, names, path, line), len(header)
-        break
-    for line, record in records:
-        first, second, score, judgment = pick(record, columns, names, path, line)
-        check_width(record, width, path, line)
+    _, header = next(read_tabs(path), (1, [_LABELS[0]]))
+    names = (*_SICK_SENTENCES, _SICK_SCORE, _LABELS[1] if _LABELS[1] in header else _LABELS[0])
+    for line, (first, second, score, judgment) in _strict_columns(read_tabs(path), names, path):
         yield Row(
             check_members((first, second), _SICK_SENTENCES, path, line),
             line,
@@ -217,6 +193,14 @@ def sick_rows(path: Path) -> Iterator[Row]:
             label=_check_label(judgment.strip().lower(), _NLI_LABELS, path, line),
         )
 
+
+LAYOUTS: dict[str, Callable[[Path], Iterator[Row]]] = {
+    "sts": sts_rows,
+    "nli": _nli_rows,
+    "sick": sick_rows,
+    "wikisection": _wikisection_rows,
+    "quora": _quora_rows,
+}
 
 AFS_TOPICS = {"DP": "death penalty", "GC": "gun control", "GM": "gay marriage"}
 _AFS_NAME = re.compile(rf"ArgPairs_({'|'.join(AFS_TOPICS)})(_.*)?\.csv")
@@ -255,15 +239,14 @@ def afs_rows(path: Path) -> Iterator[ArgumentRow]:
     for number, (line, record) in enumerate(records):
         if (given := len(record)) != _AFS_COLUMNS:
             raise ValueError(f"{path}, line {line}: expected {_AFS_COLUMNS} columns, got {given}. Repair the line.")
-        if number == 0:
-            if not isnan(as_number(record[0])):
-                raise ValueError(
-                    f"{path}, line {line}: expected the names of the columns, got '{record[0]}'. Put the header back."
-                )
-            continue
-        score = check_score(record[0], 0.0, AFS_MAX_SCORE, path, line, "score")
-        members = check_members(record[-2:], _SENTENCES, path, line)
-        yield ArgumentRow(members, line, score=score, topic=AFS_TOPICS[name[1]])
+        if number:
+            score = check_score(record[0], 0.0, AFS_MAX_SCORE, path, line, "score")
+            members = check_members(record[-2:], _SENTENCES, path, line)
+            yield ArgumentRow(members, line, score=score, topic=AFS_TOPICS[name[1]])
+        elif not isnan(as_number(record[0])):
+            raise ValueError(
+                f"{path}, line {line}: expected the names of the columns, got '{record[0]}'. Put the header back."
+            )
 
 
 def aspect_rows(path: Path) -> Iterator[ArgumentRow]:
@@ -285,33 +268,24 @@ def aspect_rows(path: Path) -> Iterator[ArgumentRow]:
         yield ArgumentRow(members, line, score=ASPECT_SCORES[label], label=label, topic=topic)
 
 
-def afs_files(path: Path) -> list[Path]:
-    """Return the files of AFS in a folder, by topic; a file is itself."""
-    return [path] if path.is_file() else sorted(file for file in path.glob("*.csv") if _AFS_NAME.fullmatch(file.name))
+ARGUMENTS: dict[str, Callable[[Path], Iterator[ArgumentRow]]] = {"afs": afs_rows, "ukp": aspect_rows}
 
 
-def _aspect_files(path: Path) -> list[Path]:
-    """Return the file of the UKP aspect corpus in a folder; a file is itself."""
-    return [file for file in (path, path / ASPECT_FILE) if file.is_file()]
-
-
-LAYOUTS: dict[str, tuple[Callable[[Path], list[Path]], Callable[[Path], Iterator[ArgumentRow]]]] = {
-    "afs": (afs_files, afs_rows),
-    "ukp": (_aspect_files, aspect_rows),
-}
+def argument_files(path: Path, layout: str) -> list[Path]:
+    """Return the files of a corpus of arguments in a folder, those of AFS by topic; a file is itself."""
+    if path.is_file():
+        return [path]
+    files = path.glob("*.csv" if layout == "afs" else ASPECT_FILE)
+    return sorted(file for file in files if layout != "afs" or _AFS_NAME.fullmatch(file.name))
 
 
 def read_arguments(path: Path, layout: str) -> list[ArgumentRow]:
-    """Read all pairs of a corpus of arguments.
-
-    path (Path): its folder or one file. layout (str): "afs" or "ukp".
-    RAISES (ValueError): if there are no files or no pairs, or see afs_rows and aspect_rows.
-    """
-    if layout not in LAYOUTS:
-        raise ValueError(BAD_FORMAT.format(given=layout, expected=", ".join(LAYOUTS)))
-    files, read = LAYOUTS[layout]
+    """Read all pairs of a corpus of arguments, of its folder or one file; layout (str): "afs" or "ukp"."""
+    if layout not in ARGUMENTS:
+        raise ValueError(BAD_FORMAT.format(given=layout, expected=", ".join(ARGUMENTS)))
     if not path.is_dir():
         check_input(path)
-    if not (rows := [row for file in files(path) for row in read(file)]):
+    rows = [row for file in argument_files(path, layout) for row in ARGUMENTS[layout](file)]
+    if not rows:
         raise ValueError(Errors.NO_PAIRS.format(path=path, expected=f"pairs of arguments in the layout '{layout}'"))
     return rows

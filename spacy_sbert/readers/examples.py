@@ -1,12 +1,11 @@
 """Example Docs from rows of a data set."""
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import islice, pairwise
+from itertools import pairwise
 from pathlib import Path
-from random import Random
-from typing import TypeVar, cast
+from typing import cast
 
 import numpy
 from spacy.attrs import NORM
@@ -34,40 +33,6 @@ def example_doc(nlp: Language, members: Sequence[str], *, spans_key: Name = SPAN
     RAISES (ValueError): for a text without tokens, or no text at all.
     """
     check("label", gold.get("label"), Name | None)
-    return _make_doc(nlp, members, spans_key, gold)
-
-
-@validated
-def pair_doc(nlp: Language, first: str, second: str, score: float, *, spans_key: Name = SPANS_KEY) -> Doc:
-    """Return one Doc of two texts, with the texts as members and the score, from 0 to 1, as gold: see example_doc."""
-    return example_doc(nlp, (first, second), spans_key=spans_key, score=score)
-
-
-def text_example(nlp: Language, members: Sequence[str], *, spans_key: str = SPANS_KEY, **gold: _Gold) -> Example:
-    """Return an Example of several texts: that of make_example(example_doc(...)), but quicker."""
-    predicted = _make_doc(nlp, members, spans_key, {})
-    reference = predicted.copy()
-    reference.spans[spans_key].attrs.update((name, value) for name, value in gold.items() if value is not None)
-    return Example(predicted, reference)
-
-
-def make_example(reference: Doc, spans_key: str = SPANS_KEY) -> Example:
-    """Return an Example whose predicted Doc has the words and members of the reference, and none of its gold.
-
-    reference (Doc): see example_doc.
-    RETURNS (Example): only attrs["objective"], which is not gold, stands on both Docs.
-    """
-    words = [token.text for token in reference]
-    predicted = Doc(reference.vocab, words=words, spaces=[bool(token.whitespace_) for token in reference])
-    predicted.from_array([NORM], cast(Ints2d, reference.to_array([NORM])))
-    group = reference.spans[spans_key]
-    spans = [Span(predicted, span.start, span.end) for span in group]
-    attrs = {OBJECTIVE: group.attrs[OBJECTIVE]} if OBJECTIVE in group.attrs else {}
-    predicted.spans[spans_key] = SpanGroup(predicted, name=spans_key, attrs=attrs, spans=spans)
-    return Example(predicted, reference)
-
-
-def _make_doc(nlp: Language, members: Sequence[str], spans_key: str, gold: Mapping[str, _Gold]) -> Doc:
     words: list[str] = []
     spaces: list[bool] = []
     norms: list[int] = []  # as the tokenizer has them: "not" for "n't"
@@ -92,6 +57,28 @@ def _make_doc(nlp: Language, members: Sequence[str], spans_key: str, gold: Mappi
     attrs = {name: value for name, value in gold.items() if value is not None}
     doc.spans[spans_key] = SpanGroup(doc, name=spans_key, attrs=attrs, spans=spans)
     return doc
+
+
+@validated
+def pair_doc(nlp: Language, first: str, second: str, score: float, *, spans_key: Name = SPANS_KEY) -> Doc:
+    """Return one Doc of two texts, with the texts as members and the score, from 0 to 1, as gold: see example_doc."""
+    return example_doc(nlp, (first, second), spans_key=spans_key, score=score)
+
+
+def make_example(reference: Doc, spans_key: str = SPANS_KEY) -> Example:
+    """Return an Example whose predicted Doc has the words and members of the reference, and none of its gold.
+
+    reference (Doc): see example_doc.
+    RETURNS (Example): only attrs["objective"], which is not gold, stands on both Docs.
+    """
+    words = [token.text for token in reference]
+    predicted = Doc(reference.vocab, words=words, spaces=[bool(token.whitespace_) for token in reference])
+    predicted.from_array([NORM], cast(Ints2d, reference.to_array([NORM])))
+    group = reference.spans[spans_key]
+    spans = [Span(predicted, span.start, span.end) for span in group]
+    attrs = {OBJECTIVE: group.attrs[OBJECTIVE]} if OBJECTIVE in group.attrs else {}
+    predicted.spans[spans_key] = SpanGroup(predicted, name=spans_key, attrs=attrs, spans=spans)
+    return Example(predicted, reference)
 
 
 _TRIPLET = 3
@@ -127,9 +114,8 @@ def as_number(value: object) -> float:
 
 
 def check_members(texts: Sequence[object], names: Sequence[str], path: Path, line: int) -> tuple[str, ...]:
-    """Return the members of an example, without white space around them.
+    """Return the texts in some columns, without white space around them.
 
-    texts: what the columns hold. names (Sequence[str]): what to call the columns in errors.
     RAISES (ValueError): for a text that is empty or cannot be encoded, or two equal members of a triplet.
     """
     members = tuple(check_text(text, name, path, line) for text, name in zip(texts, names, strict=True))
@@ -152,25 +138,3 @@ def check_score(value: object, low: float, high: float, path: Path, line: int, c
             "has them (--max-score 5), or settings of the config's corpus (--corpora.train.max_score 5 of train)."
         )
     return (score - low) / (high - low)
-
-
-_Item = TypeVar("_Item")
-
-
-def shuffle(items: Iterable[_Item], size: int, random: Random) -> Iterator[_Item]:
-    """Shuffle a stream through a buffer: each item moves back as far as chance has it, forward by the buffer at most.
-
-    size (int): how many items are held, 0 to leave the order as it is. random (Random): where chance comes from.
-    YIELDS: every item once.
-    """
-    if not size:
-        yield from items
-        return
-    stream = iter(items)
-    held = list(islice(stream, size))
-    for item in stream:
-        place = random.randrange(size)
-        yield held[place]
-        held[place] = item
-    random.shuffle(held)
-    yield from held

@@ -1,9 +1,11 @@
 """Formats of training data: which there are, and how a file's is found."""
 
-from collections.abc import Callable, Iterator, Sequence
+import re
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import count
+from math import isnan
 from pathlib import Path
 
 from spacy.language import Language
@@ -12,19 +14,17 @@ from spacy.util import logger
 
 from ..errors import Errors
 from ..files.atomic import check_input
-from ..files.delimited import DELIMITED, read_delimited
+from ..files.delimited import DELIMITED, read_delimited, read_tabs
 from ..files.tables import TABLES, Record, read_table
-from ..files.text_lines import check_label, format_suffix, plain_label, read_lines
-from ..training.examples import OBJECTIVE
+from ..files.text_lines import check_label, format_suffix, has_text, plain_label, read_lines
 from ..validation import SCORE_RANGE
-from .datasets import BAD_FORMAT, nli_rows, quora_rows, sick_rows, starts_as_sts, sts_rows, wikisection_rows
-from .examples import Row, check_members, check_score, from_boolean
+from .datasets import BAD_FORMAT, LAYOUTS, STS_COLUMNS, STS_MAX_SCORE
+from .examples import Row, as_number, check_members, check_score, from_boolean
 
-UNKNOWN_FORMAT = (
-    "Cannot read {path}: its name does not tell its layout, as .spacy (made by 'python -m spacy sbert "
-    "convert') or .csv and .tsv do (the STS benchmark's, or a table if `members` names its columns). Set "
-    "format to one of {expected}."
-)
+AUTO, TABLE, TEXT, SPACY = "auto", "table", "text", "spacy"
+FORMATS = (*LAYOUTS, TEXT, TABLE, SPACY)
+UNKNOWN_FORMAT = f"Cannot read {{path}}: its name does not tell its layout. Set format to one of {', '.join(FORMATS)}."
+_YEAR = re.compile(r"((19|20)\d\d.*)?")  # of the STS benchmark, such as 2012test; some files leave it blank
 
 
 @dataclass(frozen=True)
@@ -67,6 +67,23 @@ class Columns:
     def _marks(self) -> set[str]:
         return set(map(plain_label, self.missing))
 
+    def row(self, record: Record, path: Path) -> Row:
+        """Return the example in a row of the table. RAISES (ValueError): if it is bad."""
+        line, cells = record
+        size = len(self.members)
+        members, gold = check_members(cells[:size], self.members, path, line), list(cells[size:])
+        score = label = None
+        if self.score is not None:
+            score = check_score(from_boolean(gold.pop(0)), self.min_score, self.max_score, path, line, self.score)
+        if self.label is not None:
+            label = check_label(gold.pop(0), self.label, path, line)
+        return Row(members, line, score=score, label=label)
+
+    @property
+    def shown_missing(self) -> str:
+        """The values that mark rows without gold, as messages have them."""
+        return ", ".join(value or "blank" for value in self.missing)
+
     @property
     def optional(self) -> tuple[str, ...]:
         """The columns of gold that an object of JSON may leave out: a blank cell marks a row without gold."""
@@ -85,28 +102,9 @@ def _table_rows(path: Path, columns: Columns) -> Iterator[Row]:
         if columns.is_missing(record):
             skipped += 1
             continue
-        yield table_row(record, columns, path)
+        yield columns.row(record, path)
     if skipped:
-        logger.info("%s: skipped %d rows without gold (%s)", path, skipped, shown_values(columns.missing))
-
-
-def shown_values(values: tuple[str, ...]) -> str:
-    """Return the values that mark rows without gold, as messages have them."""
-    return ", ".join(value or "blank" for value in values)
-
-
-def table_row(record: Record, columns: Columns, path: Path) -> Row:
-    """One row of table_rows, from its line and the columns that are read. RAISES (ValueError): if it is bad."""
-    line, cells = record
-    size = len(columns.members)
-    members = check_members(cells[:size], columns.members, path, line)
-    gold = list(cells[size:])
-    score = label = None
-    if columns.score is not None:
-        score = check_score(from_boolean(gold.pop(0)), columns.min_score, columns.max_score, path, line, columns.score)
-    if columns.label is not None:
-        label = check_label(gold.pop(0), columns.label, path, line)
-    return Row(members, line, score=score, label=label)
+        logger.info("%s: skipped %d rows without gold (%s)", path, skipped, columns.shown_missing)
 
 
 def _text_rows(path: Path) -> Iterator[Row]:
@@ -116,25 +114,9 @@ def _text_rows(path: Path) -> Iterator[Row]:
             yield Row(check_members((text,), ("text",), path, line), line)
 
 
-_LAYOUTS: dict[str, Callable[[Path], Iterator[Row]]] = {
-    "sts": sts_rows,
-    "nli": nli_rows,
-    "sick": sick_rows,
-    "wikisection": wikisection_rows,
-    "quora": quora_rows,
-    "text": _text_rows,
-}
-AUTO, TABLE, SPACY = "auto", "table", "spacy"
-FORMATS = (*_LAYOUTS, TABLE, SPACY)
-
-
 def find_format(path: Path, format: str, columns: Columns) -> str:
-    """Return the layout of a file.
+    """Return the layout of a file, one of FORMATS: see PairCorpus.
 
-    path (Path): the file. One that ends in .spacy was made by `convert`, whatever layout its source had. Where format
-        is "auto", a table if its members are named, and .csv and .tsv as the STS benchmark has them.
-    format (str): a layout, or "auto". columns (Columns): names of columns, for tables.
-    RETURNS (str): one of FORMATS.
     RAISES (ValueError): for an unknown layout, a suffix that says none, or columns that the layout does not ask for.
     """
     if format not in (AUTO, *FORMATS):
@@ -147,7 +129,7 @@ def find_format(path: Path, format: str, columns: Columns) -> str:
     elif format == AUTO and suffix in (".csv", ".tsv"):
         format = "sts"
     elif format == AUTO:
-        raise ValueError(UNKNOWN_FORMAT.format(path=path, expected=", ".join(FORMATS)))
+        raise ValueError(UNKNOWN_FORMAT.format(path=path))
     if format != TABLE and columns.given:
         raise ValueError(
             f"{path} is read as '{format}', which has fixed columns and scores, but these are set for a table: "
@@ -157,12 +139,9 @@ def find_format(path: Path, format: str, columns: Columns) -> str:
 
 
 def is_own_table(path: Path, format: str = AUTO, columns: Sequence[str] = (), *, header: bool = True) -> bool:
-    """Return whether a file is a table with columns of its own.
+    """Return whether a file is a table with columns of its own, by its format or its suffix.
 
-    It is by its format or its suffix, but a .csv or .tsv whose first line is one of the STS benchmark; that, too, if it
-    has one of the columns, which options name, or if they say that there is no header.
-
-    RAISES (ValueError): if there is no such file, or its first line cannot be read.
+    A .csv or .tsv in the layout of the STS benchmark is one if it has one of the columns, or no header by `header`.
     """
     suffix = format_suffix(path)
     if format != AUTO or suffix not in (*TABLES, ".txt"):
@@ -172,20 +151,30 @@ def is_own_table(path: Path, format: str = AUTO, columns: Sequence[str] = (), *,
         _, first = next(read_delimited(path, header=False), (0, []))
         if not header or not {*columns}.isdisjoint(name.strip() for name in first):
             return True
-    return suffix in TABLES and (suffix not in DELIMITED or not starts_as_sts(path))
+    return suffix in TABLES and (suffix not in DELIMITED or not _starts_as_sts(path))
+
+
+def _starts_as_sts(path: Path) -> bool:
+    """Return whether the first line is one of the STS benchmark: a year, a score from 0 to 5, two texts; or no line."""
+    _, columns = next(read_tabs(path), (0, ["", "", "", "", "0", "text", "text"]))
+    if len(columns) < STS_COLUMNS or not 0 <= as_number(columns[4]) <= STS_MAX_SCORE:
+        return False
+    are_texts = (has_text(text) and isnan(as_number(text)) for text in columns[5:7])
+    return bool(_YEAR.fullmatch(columns[2].strip())) and all(are_texts)
 
 
 def read_rows(path: Path, format: str, columns: Columns) -> Iterator[Row]:
-    """Read the examples of a file of text, a line at a time.
+    """Read the examples of a file of text, a line at a time; format (str): one of FORMATS, but not "spacy".
 
-    path (Path): the file. format (str): one of FORMATS, but not "spacy".
-    columns (Columns): names of columns, for tables.
-    YIELDS (Row): the examples.
     RAISES (ValueError): if there is no file, no example in it, or a line is not what it should be.
     """
     _check_file(path)
     empty = True
-    for row in _table_rows(path, columns) if format == TABLE else _LAYOUTS[format](path):
+    if format == TABLE:
+        rows = _table_rows(path, columns)
+    else:
+        rows = _text_rows(path) if format == TEXT else LAYOUTS[format](path)
+    for row in rows:
         empty = False
         yield row
     if empty:
@@ -203,12 +192,9 @@ def _check_file(path: Path) -> None:
 
 
 def read_docs(path: Path, nlp: Language, spans_key: str) -> Iterator[Doc]:
-    """Read the Docs of a .spacy file, which is held in memory whole.
+    """Yield the Docs of a .spacy file, which is held in memory whole, with members and gold in doc.spans[spans_key].
 
-    path (Path): the file. nlp (Language): whose vocab the Docs get. spans_key (str): where the members stand.
-    YIELDS (Doc): the references, members and gold in doc.spans[spans_key].
-    RAISES (ValueError): if the file is damaged or empty, a Doc has no members or an empty one, or gold that is there
-        is not what it should be; the number of the Doc is named.
+    RAISES (ValueError): if the file is damaged or empty, or a Doc is no example, with its number.
     """
     docs = load_docbin(path).get_docs(nlp.vocab)
     for number in count(1):
@@ -221,9 +207,9 @@ def read_docs(path: Path, nlp: Language, spans_key: str) -> Iterator[Doc]:
         if not _is_example(doc.spans.get(spans_key)):
             text = doc.text[:50]
             raise ValueError(
-                f"{path}: the Doc number {number} ('{text}') is not a pair or another example: expected Spans "
-                f"with text in doc.spans['{spans_key}'], and in its attrs, if they are there at all, a score "
-                "from 0 to 1 and a label that is text. Make the file with 'python -m spacy sbert convert'."
+                f"{path}: the Doc number {number} ('{text}') is not a pair or another example: expected Spans with "
+                f"text in doc.spans['{spans_key}'], and in its attrs at most a score from 0 to 1 and a label. Make the "
+                "file with 'python -m spacy sbert convert'."
             )
         yield doc
 
@@ -244,11 +230,6 @@ def _bad_docbin(path: Path, reason: object) -> ValueError:
     return ValueError(
         f"{path} cannot be read ({reason}): expected a .spacy file. Make it with 'python -m spacy sbert convert'."
     )
-
-
-def has_objectives(path: Path) -> bool:
-    """Whether a Doc of a .spacy file notes an objective beside its members. RAISES (ValueError): as load_docbin."""
-    return any(OBJECTIVE.encode() in group for group in load_docbin(path).span_groups)
 
 
 def _is_example(group: SpanGroup | None) -> bool:

@@ -9,6 +9,7 @@ import math
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
@@ -18,34 +19,29 @@ import numpy
 from ..files.tables import column_names, read_objects, read_table
 from ..files.text_lines import format_suffix, plain_label
 from .examples import as_number, from_boolean
-from .formats import Columns, shown_values, table_row
+from .formats import Columns
 
 _Kind = Literal["graded", "binary", "labelled", "positives", "triplets", "classes"]
 _SINGLE, _PAIR, _TRIPLET = 1, 2, 3
 
 
-def _names(listed: str) -> frozenset[str]:
-    return frozenset(listed.split())
-
-
 # Well-known names of columns, in lower case and without spaces, underscores and hyphens: "Gold Label" is "goldlabel".
-_GOLD = _names("gold goldlabel goldscore goldstandard")  # before all others
-_SCORES = _names(
+_GOLD = {"gold", "goldlabel", "goldscore", "goldstandard"}  # before all others
+_SCORES = set(
     """score scores similarity sim similarityscore semanticsimilarity cosinesimilarity rating grade relatedness
-    relatednessscore relevance relevancescore stsscore humanscore meanscore averagescore goldscore"""
+    relatednessscore relevance relevancescore stsscore humanscore meanscore averagescore goldscore""".split()  # noqa: SIM905
 )
-_LABELS = _names(
+_LABELS = set(
     """label labels goldlabel gold relation entailment entailmentlabel entailmentjudgment judgment verdict class stance
     target isduplicate duplicate isparaphrase paraphrase ismatch match issame same issimilar isrelevant relevant
-    iscorrect quality"""
+    iscorrect quality""".split()  # noqa: SIM905
 )
-_CLASSES = _names("category topic intent genre tag type")  # of single texts only
-_TEXTS = _names("text sentence utterance tweet review message comment body content document query question")
-_ANCHORS, _POSITIVES, _NEGATIVES = (
-    _names("anchor query question q a sent0"),
-    _names("positive pos p good answer sent1 positivepassage chosen"),
-    _names("negative neg n bad hardneg hardnegative wronganswer negativepassage rejected"),
-)
+_CLASSES = {"category", "topic", "intent", "genre", "tag", "type"}  # of single texts only
+_TEXTS = {"text", "sentence", "utterance", "tweet", "review", "message", "comment", "body", "content", "document"}
+_TEXTS |= {"query", "question"}
+_ANCHORS = {"anchor", "query", "question", "q", "a", "sent0"}
+_POSITIVES = {"positive", "pos", "p", "good", "answer", "sent1", "positivepassage", "chosen"}
+_NEGATIVES = {"negative", "neg", "n", "bad", "hardneg", "hardnegative", "wronganswer", "negativepassage", "rejected"}
 _STEMS = ("sentence", "sent", "text", "question", "q", "s", "t", "x", "string", "utterance", "phrase", "satz", "frage")
 # Of three texts: the third makes the first two no pair.
 _PLACES = [places.split() for places in ("1 2 3", "a b c", "one two three", "first second third", "left right middle")]
@@ -63,7 +59,7 @@ _PAIRS = {
     prompt-response instruction-response context-response claim-evidence x-y sent0-sent1""".split()  # noqa: SIM905
 }
 # Neither texts nor gold, as names that end in "id".
-_OTHERS = _names("index idx split fold year date genre source url")
+_OTHERS = {"index", "idx", "split", "fold", "year", "date", "genre", "source", "url"}
 
 # As spreadsheets, pandas, R and databases write a missing value, in lower case.
 _NOT_GIVEN = frozenset(("", "-", "--", "---", "?", "na", "n/a", "#n/a", "#na", "<na>", "null", "nan", "\\n"))
@@ -71,9 +67,6 @@ _NONE = "none"  # beside numbers only: beside words it is a class
 _MANY = 1000  # different values of a column of gold that are counted
 
 _RANGES = ((0.0, 1.0), (1.0, 5.0), (0.0, 5.0), (-1.0, 1.0), (1.0, 10.0), (0.0, 10.0), (0.0, 100.0))
-_FEW = 100  # one score of so many must not decide the range
-_LEAST = 10  # scores, of which one is few
-_WIDER = 2.0  # times the range of the other scores: too much for few to make of it
 
 
 @dataclass(frozen=True)
@@ -113,7 +106,7 @@ class OwnTable:
 
     def skipped_rows(self) -> str:
         """Return how many rows were skipped, and by which values of their gold."""
-        return f"{self.skipped} rows without gold ({shown_values(self.columns.missing)}) are skipped"
+        return f"{self.skipped} rows without gold ({self.columns.shown_missing}) are skipped"
 
     def reading(self) -> dict[str, Any]:
         """Return the columns as PairCorpus takes them, without its defaults."""
@@ -150,7 +143,10 @@ def find_table(
     RAISES (ValueError): if the names do not tell the columns, with the options to give; for a bad row, with its line;
         for few scores that would make the range twice as wide as the others have it.
     """
-    names = _column_names(path, header=header)
+    if format_suffix(path) == ".jsonl":  # a field may be missing in the first object
+        names = list(dict.fromkeys(name for _, record in read_objects(path) for name in record))
+    else:
+        names = [name for name in column_names(path, header=header) if name]
     texts, found = tuple(members or ()), score or label
     if not texts:
         texts, found = _members_by_name(path, names, found) if header else _columns_by_type(path, names, found)
@@ -158,7 +154,7 @@ def find_table(
         raise _unclear(path, names, f"{len(texts)} columns of texts were named, expected one, two or three")
     if found is None and header and len(texts) < _TRIPLET:
         found = _gold_by_name(path, names, texts, is_given=bool(members))
-    gold = None if found is None else _Gold.read(path, found, header=header)
+    gold = None if found is None else _Gold(path, found, header=header)
     if gold is not None and gold.is_empty:
         if not members or score or label:
             raise ValueError(
@@ -181,25 +177,22 @@ def find_table(
         texts, score, label, 0.0 if low is None else low, 1.0 if high is None else high, header=header, missing=marks
     )
     count, skipped = _count(path, columns, names, is_given=bool(members))
-    kind = _kind(columns, gold, marks)
+    if len(texts) != _PAIR:
+        kind: _Kind = "triplets" if len(texts) == _TRIPLET else "classes"
+    elif label is not None or gold is None:
+        kind = "positives" if label is None else "labelled"
+    else:
+        kind = "binary" if gold.is_binary(marks) else "graded"
     unused = tuple(name for name in names if name not in columns.names)
     values = {} if gold is None else {value: n for value, n in gold.values.items() if value not in marks}
     return OwnTable(columns, kind, count, unused, skipped, values)
-
-
-def _column_names(path: Path, *, header: bool) -> list[str]:
-    """Return the names of all columns; a field of JSON may be missing in the first object."""
-    if format_suffix(path) != ".jsonl":
-        return [name for name in column_names(path, header=header) if name]
-    return list(dict.fromkeys(name for _, record in read_objects(path) for name in record))
 
 
 def _unclear(path: Path, names: Sequence[str], reason: str) -> ValueError:
     columns = ", ".join(name if len(name) <= 40 else f"{name[:40]}..." for name in names)
     return ValueError(
         f"Cannot tell which columns of {path} to read: {reason}. Its columns are: {columns}. Name them: --members "
-        "first,second --score COLUMN (or --label COLUMN); of a text and its class --members text --label COLUMN; of "
-        "pairs or triplets alone --members. A table without a header needs --no-header, and columns are 0, 1, ..."
+        "first,second --score COLUMN (or --label COLUMN), for a table without a header 0, 1, ... with --no-header."
     )
 
 
@@ -242,7 +235,7 @@ def _gold_by_name(path: Path, names: Sequence[str], members: Sequence[str], *, i
     """Return the column of gold by its name. is_given: whether options name the members, so others may be anything."""
     others = {name: _key(name) for name in names if name not in members}
     is_single = len(members) == _SINGLE
-    for known in (_GOLD, _LABELS if is_single else _SCORES | _LABELS, _CLASSES if is_single else frozenset[str]()):
+    for known in (_GOLD, _LABELS if is_single else _SCORES | _LABELS, _CLASSES if is_single else set[str]()):
         found = [name for name, key in others.items() if key in known]
         if len(found) > 1:
             raise _unclear(path, names, f"{', '.join(found)} may each be the gold")
@@ -274,36 +267,28 @@ def _number(value: object) -> float:
     return as_number(from_boolean(value))
 
 
-@dataclass
 class _Gold:
     """A column of gold.
 
     values: how often each value comes, for up to _MANY + 1 values; "" is a blank cell. scores: float64 (rows,), nan for
-    what is no number. lines: int64 (rows,). bad: the first cell that is no number, with its line.
+    what is no number. lines: int64 (rows,). first_bad: line and text of the first cell that is no number.
     """
 
-    name: str
-    values: Counter[str]
-    scores: numpy.ndarray
-    lines: numpy.ndarray
-    bad: tuple[int, object] | None
-
-    @classmethod
-    def read(cls, path: Path, name: str, *, header: bool) -> "_Gold":
-        values: Counter[str] = Counter()
-        scores: list[float] = []
-        lines: list[int] = []
-        bad: tuple[int, object] | None = None
+    def __init__(self, path: Path, name: str, *, header: bool):
+        self.name = name
+        self.values: Counter[str] = Counter()
+        self.first_bad: tuple[int, str] | None = None
+        scores, lines = [], []
         for line, (value,) in read_table(path, [name], header=header, optional=[name]):
-            value = None if isinstance(value, float) and math.isnan(value) else value  # as pandas has missing values
-            text = "" if value is None else str(value).strip()
-            if not text or text in values or len(values) <= _MANY:
-                values[text] += 1
-            scores.append(_number(value))
+            text = "" if value is None or value != value else str(value).strip()  # pandas writes NaN
+            if not text or text in self.values or len(self.values) <= _MANY:
+                self.values[text] += 1
+            score = _number(value)
+            if math.isnan(score) and self.first_bad is None:
+                self.first_bad = line, text
+            scores.append(score)
             lines.append(line)
-            if bad is None and math.isnan(scores[-1]):
-                bad = line, "" if value is None else value
-        return cls(name, values, numpy.asarray(scores), numpy.asarray(lines), bad)
+        self.scores, self.lines = numpy.asarray(scores), numpy.asarray(lines)
 
     @property
     def is_empty(self) -> bool:
@@ -346,34 +331,36 @@ class _Gold:
 def _range(
     path: Path, gold: _Gold, marks: Sequence[str], low: float | None, high: float | None
 ) -> tuple[float | None, float | None]:
-    """Return the range of scores, of which either end may be given; refuse bad scores, and few that are far away."""
-    if gold.bad is not None and not marks:
-        line, value = gold.bad
-        count = int(numpy.isnan(gold.scores).sum())
+    """Return the range of scores, of which either end may be given; refuse bad scores, and few that are far away.
+
+    Few are 1 of 100, or one of ten and more. They are far away if the range of all is twice that of the others, or is
+    none of the usual ones.
+    """
+    n_bad = int(numpy.isnan(gold.scores).sum())
+    if gold.first_bad is not None and not marks:
+        line, value = gold.first_bad
         raise ValueError(
-            f"{path}, line {line}: expected a number in the column of scores '{gold.name}', got '{value}' ({count} of "
-            f"its {len(gold.scores)} cells are no numbers). Repair or remove the line, and write decimals with a "
-            "point. If it holds labels, give --label."
+            f"{path}, line {line}: expected a number in the column of scores '{gold.name}', got '{value}' ({n_bad} of "
+            f"its {len(gold.scores)} cells are no numbers). Repair the line, and write decimals with a point. If it "
+            "holds labels, give --label."
         )
-    ordered = numpy.argsort(gold.scores, kind="stable")[: len(gold.scores) - int(numpy.isnan(gold.scores).sum())]
+    ordered = numpy.argsort(gold.scores, kind="stable")[: len(gold.scores) - n_bad]
     if not len(ordered) or (low is not None and high is not None) or gold.is_binary(marks):
         return low, high
-    few = max(len(ordered) // _FEW, int(len(ordered) >= _LEAST))
+    few = max(len(ordered) // 100, int(len(ordered) >= 10))
     inner = ordered[0 if low is not None else few : len(ordered) - (0 if high is not None else few)]
-    (first, last), (inner_low, inner_high) = (
-        _usual_range(*gold.scores[rows[[0, -1]]].tolist()) for rows in (ordered, inner)
-    )
-    is_wider = last - first >= _WIDER * (inner_high - inner_low) > 0
-    is_unusual = (first, last) not in _RANGES and (inner_low, inner_high) in _RANGES
+    first, last = _usual_range(*gold.scores[ordered[[0, -1]]].tolist())
+    inner_low, inner_high = _usual_range(*gold.scores[inner[[0, -1]]].tolist())
     outside = ordered[(gold.scores[ordered] < inner_low) | (gold.scores[ordered] > inner_high)]
+    is_wider = last - first >= 2 * (inner_high - inner_low) > 0
+    is_unusual = (first, last) not in _RANGES and (inner_low, inner_high) in _RANGES
     if len(outside) and (is_wider or is_unusual):
         far = max(outside, key=lambda row: max(inner_low - gold.scores[row], gold.scores[row] - inner_high))
-        whole = min(first, inner_low), max(last, inner_high)
         raise ValueError(
             f"{path}, line {gold.lines[far]}: the score {gold.scores[far]:g} in the column '{gold.name}' is far from "
             f"the others: {len(outside)} of {len(ordered)} are outside of {inner_low:g} to {inner_high:g}, and all "
-            f"would be scaled from {whole[0]:g} to {whole[1]:g}. Repair the line; if it is right, give the range: "
-            f"--min-score {whole[0]:g} --max-score {whole[1]:g}."
+            f"would be scaled from {first:g} to {last:g}. Repair the line; if it is right, give the range: "
+            f"--min-score {first:g} --max-score {last:g}."
         )
     return (first if low is None else low), (last if high is None else high)
 
@@ -392,28 +379,13 @@ def _count(path: Path, columns: Columns, names: Sequence[str], *, is_given: bool
             skipped += 1
             continue
         count += 1
-        row = table_row(record, columns, path)
+        row = columns.row(record, path)
         numeric -= {name for name, text in zip(columns.members, row.members, strict=True) if math.isnan(_number(text))}
     if not count:
         raise ValueError(f"{path} holds no examples. Give a table with a row for each.")
     if numeric and not is_given:
         raise _unclear(path, names, f"by its name {sorted(numeric)[0]} is a text, but it holds numbers")
     return count, skipped
-
-
-def _kind(columns: Columns, gold: _Gold | None, marks: Sequence[str]) -> _Kind:
-    if len(columns.members) == _TRIPLET:
-        return "triplets"
-    if len(columns.members) == _SINGLE:
-        return "classes"
-    if columns.label is not None:
-        return "labelled"
-    if gold is None:
-        return "positives"
-    return "binary" if gold.is_binary(marks) else "graded"
-
-
-_READER = "spacy-sbert.PairCorpus.v1"
 
 
 def check_missing_labels(corpora: Mapping[str, Any], name: str = "corpora") -> None:
@@ -425,28 +397,18 @@ def check_missing_labels(corpora: Mapping[str, Any], name: str = "corpora") -> N
     RAISES (ValueError): for such a table; what cannot be read at all, its reader reports.
     """
     for block_name, block in corpora.items():
-        if not isinstance(block, Mapping):
-            continue
-        if block.get("@readers") != _READER:
+        if isinstance(block, Mapping) and block.get("@readers") != "spacy-sbert.PairCorpus.v1":
             check_missing_labels(block, f"{name}.{block_name}")
-            continue
-        given, paths = block.get("missing"), block.get("path") or []
-        for path in map(Path, [paths] if isinstance(paths, str) else paths) if block.get("label") else ():
-            unknown = [value for value in _missing_in(path, block) if value not in (given or ())]
-            if unknown and given != []:
-                setting = json.dumps([*(given or ()), *unknown])
-                raise ValueError(
-                    f"{path}: values of the column '{block['label']}' mark rows without a label "
-                    f"({', '.join(unknown)}), and would be learned as labels. Set missing = {setting} in "
-                    f"[{name}.{block_name}], or missing = [] if they are labels."
-                )
-
-
-def _missing_in(path: Path, block: Mapping[str, Any]) -> Sequence[str]:
-    if path.suffix == ".spacy" or not path.is_file():
-        return ()
-    try:
-        gold = _Gold.read(path, block["label"], header=block.get("header", True))
-    except ValueError:  # which the reader reports
-        return ()
-    return [value for value in gold.missing if value]
+        elif isinstance(block, Mapping) and block.get("label") and block.get("missing") != []:
+            paths, given = block.get("path") or [], block.get("missing") or []
+            for path in map(Path, [paths] if isinstance(paths, str) else paths):
+                unknown = []
+                with suppress(ValueError, OSError):  # which the reader reports
+                    gold = _Gold(path, block["label"], header=block.get("header", True))
+                    unknown = [value for value in gold.missing if value and value not in given]
+                if unknown:
+                    raise ValueError(
+                        f"{path}: values of the column '{block['label']}' mark rows without a label "
+                        f"({', '.join(unknown)}). Set missing = {json.dumps([*given, *unknown])} in "
+                        f"[{name}.{block_name}], or missing = [] if they are labels."
+                    )

@@ -40,7 +40,6 @@ from ..validation import (
     column_names,
     one_column,
     short_repr,
-    text_of,
     validated,
 )
 from .cross_encoder import ACTIVATIONS, SOFTMAX_OF_ONE, CrossEncoder, Pair, PairLogits, network_bytes
@@ -484,7 +483,7 @@ def _texts_of(pair: object, number: int) -> Pair:
             f"Cannot score pair number {number}, {repr(pair)[:100]}: expected two texts (str, Doc or Span), "
             "such as (query, passage). Put a single pair into a list."
         )
-    first, second = map(text_of, pair)
+    first, second = (text if isinstance(text, str) else text.text for text in pair)
     check_text(first, f"the first text of pair number {number}")
     check_text(second, f"the second text of pair number {number}")
     return first, second

@@ -10,7 +10,7 @@ from pydantic import Field
 
 from ..errors import Errors
 from ..progress import progress_of
-from ..similarity import as_rows, check_count, check_finite, checked, unit_length
+from ..similarity import as_rows, check_count, checked, unit_length
 from ..validation import Cosine, validated
 
 BlockBytes = Annotated[int, Field(ge=4)]  # room for a product
@@ -149,8 +149,7 @@ def _cosines(queries: numpy.ndarray, vectors: numpy.ndarray, block: slice) -> nu
     usual = (squares >= _FLOAT32.tiny / _FLOAT32.eps) & (squares <= _FLOAT32.max)
     for part in parts if not usual.all() else ():
         if not usual[part].all():
-            rows = numpy.ascontiguousarray(vectors[part], dtype="float32")
-            check_finite(rows, "vectors", block.start + part.start)
+            rows = checked(vectors[part], "vectors", start=block.start + part.start)
             numpy.matmul(queries, unit_length(rows).T, out=cosines[:, part])
     return cosines
 

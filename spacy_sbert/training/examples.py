@@ -15,7 +15,6 @@ from thinc.types import Floats1d, Floats2d
 
 from ..errors import Errors
 from ..models.spans import members
-from ..validation import is_text
 
 OBJECTIVE = "objective"  # in doc.spans[spans_key].attrs: the data set that an example comes from
 Reader = Callable[[Language], Iterable[Example]]
@@ -100,9 +99,9 @@ def labels_of(examples: Sequence[Example], spans_key: str) -> list[str]:
     labels = []
     for example in examples:
         label = attribute(example.reference, "label", spans_key)
-        if not is_text(label) or not label:
+        if not isinstance(label, str) or not label:
             raise _no_gold(example, "label", "a label", spans_key)
-        labels.append(cast(str, label))
+        labels.append(label)
     return labels
 
 

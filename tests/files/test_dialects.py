@@ -8,7 +8,7 @@ import pytest
 from spacy_sbert.files.tables import TextColumns, read_columns, read_table, read_text_rows
 from spacy_sbert.files.text_lines import read_lines
 from spacy_sbert.readers import PairCorpus
-from spacy_sbert.readers.datasets import quora_rows
+from spacy_sbert.readers.datasets import _quora_rows as quora_rows
 
 
 @pytest.fixture

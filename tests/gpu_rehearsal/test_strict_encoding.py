@@ -14,7 +14,7 @@ pytestmark = pytest.mark.filterwarnings("ignore:.*sbert-")
 TEXTS = ["A man is eating food.", "", "The cat sat on the mat. He can go.", "A dog ran fast. " * 6, "dog", "dog"]
 PIECES = ("spacy_sbert.models.pooling", "pool_rows")
 LENGTHS = ("spacy_sbert.models.listener", "read_pieces")  # its package leaves the lengths of wordpieces on the device
-VECTORS = ("spacy_sbert.pipeline.records", "on_cpu")
+VECTORS = ("spacy_sbert.pipeline.records", "_vectors_on_cpu")
 WEIGHTS = ("spacy_sbert.models.fingerprint", "_samples")
 DENSE = {"@layers": "spacy-sbert.Dense.v1", "nI": 16, "nO": 8}
 

@@ -5,12 +5,13 @@ import warnings
 import numpy
 import pytest
 import torch
-from pipelines import ENCODERS, TRANSFORMERS
+from pipelines import OTHERS, TRANSFORMERS
 from transformers import AutoModel, AutoTokenizer
 
 from spacy_sbert.pipeline.doc_vectors import find
 
 TEXT = "A man is eating food. He cannot go."
+ENCODERS = [*TRANSFORMERS, *(pytest.param(one, marks=pytest.mark.slow) for one in OTHERS)]
 
 
 def states_of(folder, text):
@@ -26,8 +27,7 @@ def pooled(states, pooling):
     return {"mean": states.mean(0), "max": states.max(0), "cls": states[0]}[pooling]
 
 
-@pytest.mark.parametrize("encoder", TRANSFORMERS)
-@pytest.mark.parametrize("pooling", ["mean", "max", "cls"])
+@pytest.mark.parametrize(("encoder", "pooling"), [("own", "mean"), ("own", "max"), ("shared", "cls")])
 def test_doc_vector_pools_all_wordpieces(make_nlp, tiny_bert, encoder, pooling):
     doc = make_nlp(encoder, model={"pooling": pooling})(TEXT)
     _, states = states_of(tiny_bert, TEXT)
@@ -37,8 +37,10 @@ def test_doc_vector_pools_all_wordpieces(make_nlp, tiny_bert, encoder, pooling):
     assert doc.vector_norm == pytest.approx(numpy.linalg.norm(doc.vector))
 
 
-@pytest.mark.parametrize("encoder", TRANSFORMERS)
-@pytest.mark.parametrize(("pooling", "normalize"), [("mean", False), ("max", False), ("cls", False), ("mean", True)])
+@pytest.mark.parametrize(
+    ("encoder", "pooling", "normalize"),
+    [("own", "mean", False), ("own", "max", False), ("shared", "cls", False), ("shared", "mean", True)],
+)
 def test_spans_and_tokens_pool_their_wordpieces(make_nlp, tiny_bert, encoder, pooling, normalize):
     doc = make_nlp(encoder, model={"pooling": pooling, "normalize": normalize})(TEXT)
     offsets, states = states_of(tiny_bert, TEXT)
@@ -106,14 +108,6 @@ def test_no_text_no_vector_no_warning(make_nlp, encoder):
             assert not any(token.has_vector or token.vector.any() for token in doc)
 
 
-def test_token_vectors_off(make_nlp):
-    doc = make_nlp(unit="sent", token_vectors=False)(TEXT)
-    assert numpy.array_equal(doc[:].vector, doc.vector) and all(sent.vector.any() for sent in doc.sents)
-    for piece in (doc[0:2], doc[1]):
-        with pytest.raises(ValueError, match="token_vectors = true"):
-            _ = piece.vector
-
-
 def test_several_pipes_keep_their_vectors(make_nlp, tiny_bert):
     nlp = make_nlp()
     nlp.add_pipe("sbert", name="largest", config={"model": {"name": str(tiny_bert), "pooling": "max"}})
@@ -154,6 +148,10 @@ def test_other_side_without_vectors(make_nlp):
     wide = make_nlp(model={"pooling": "cls+mean"})
     with pytest.raises(ValueError, match="unequal width: 16 and 32"):
         doc.similarity(wide(TEXT))
+    doc = make_nlp(unit="sent", token_vectors=False)(TEXT)
+    assert numpy.array_equal(doc[:].vector, doc.vector) and all(sent.vector.any() for sent in doc.sents)
+    with pytest.raises(ValueError, match="token_vectors = true"):
+        _ = doc[0:2].vector
 
 
 SENTENCES = [
@@ -172,8 +170,9 @@ SENTENCES = [
 @pytest.mark.filterwarnings("ignore:.*rows were longer")
 @pytest.mark.parametrize(
     ("encoder", "settings"),
-    [*((one, {}) for one in ENCODERS), *((one, {"unit": "sent"}) for one in ("own", "shared", "curated"))]
-    + [(one, {"overflow": "windows"}) for one in TRANSFORMERS],
+    [("own", {}), ("shared", {"unit": "sent"}), ("own", {"overflow": "windows"})]
+    + [pytest.param(one, {}, marks=pytest.mark.slow) for one in OTHERS]
+    + [pytest.param("shared", {"overflow": "windows"}, marks=pytest.mark.slow)],
 )
 def test_vectors_do_not_depend_on_the_batch(make_nlp, encoder, settings):
     unit, source = settings.get("unit", "doc"), {k: v for k, v in settings.items() if k != "unit"}

@@ -2,13 +2,11 @@
 
 import subprocess
 import sys
-import threading
 
 import numpy
 import pytest
 import spacy
-import torch
-from pipelines import ENCODERS
+from pipelines import OTHERS, TRANSFORMERS
 
 TEXTS = ["A man is eating food.", "", "The cat sat on the mat.", " \n", "dog", "A man is eating food.", "he ran"]
 LONG = "the cat sat on a mat he is eating food " * 6
@@ -16,7 +14,10 @@ LONG = "the cat sat on a mat he is eating food " * 6
 
 @pytest.mark.parametrize(
     ("encoder", "pooling"),
-    [*((encoder, "mean") for encoder in ENCODERS), ("own", "max"), ("own", "cls"), ("curated", "cls")],
+    [
+        *((encoder, "cls+max") for encoder in TRANSFORMERS),
+        *(pytest.param(encoder, "cls+mean", marks=pytest.mark.slow) for encoder in OTHERS),
+    ],
 )
 def test_equals_the_vectors_of_docs(make_nlp, encoder, pooling, tmp_path):
     nlp = make_nlp(encoder, model={"pooling": pooling, "normalize": True})
@@ -45,16 +46,6 @@ def test_texts_are_read_in_windows(make_nlp):
     assert read == list(range(100)) and sbert.encode([]).shape == (0, 16)
 
 
-@pytest.mark.parametrize(("n_windows", "n_threads"), [(1, 0), (3, 1)])
-def test_thread_only_for_a_second_window(make_nlp, monkeypatch, n_windows, n_threads):
-    sbert, started, start = make_nlp().get_pipe("sbert"), [], threading.Thread.start
-    sbert.load()  # transformers 5 reads weights in threads
-    monkeypatch.setattr(torch, "get_num_threads", lambda: 1)  # none for passes
-    monkeypatch.setattr(threading.Thread, "start", lambda thread: (started.append(thread), start(thread)))
-    sbert.encode(["dog"] * n_windows, window=1)
-    assert len(started) == n_threads
-
-
 def test_overflow(make_nlp):
     with pytest.warns(UserWarning, match="1 of 2 rows were longer than the encoder's limit of 24"):
         make_nlp().get_pipe("sbert").encode([LONG, "dog"])
@@ -62,6 +53,7 @@ def test_overflow(make_nlp):
     assert numpy.allclose(nlp.get_pipe("sbert").encode([LONG, "dog"])[0], nlp(LONG).vector, atol=1e-6)
 
 
+@pytest.mark.slow
 def test_processes_that_cannot_start(make_nlp, tmp_path):
     """Standard input is no file that they could import; nobody waits for them."""
     make_nlp().to_disk(tmp_path)

@@ -1,18 +1,18 @@
-"""Encoders without a transformer of this package in the rest of the house: files, search, cards, meta-embeddings."""
+"""Encoders without a transformer of this package in the rest of the house: digests, cards and export."""
 
 import dataclasses
 
-import numpy
 import pytest
 import spacy
 from pipelines import OTHERS, WHOLE_DOCS
 
-from spacy_sbert import encode_file, export_folder
+from spacy_sbert import export_folder
 from spacy_sbert.hub.cards import describe
 from spacy_sbert.models.fingerprint import pipeline_digest
 from spacy_sbert.pipeline.listeners import find_transformer
 from spacy_sbert.search import identify
 
+ENCODERS = ["tokens", *(pytest.param(one, marks=pytest.mark.slow) for one in OTHERS if one != "tokens")]
 TEXTS = ["A man is eating food.", "", "He can't go.", "  ", "The cat sat on the mat."]
 
 
@@ -20,38 +20,7 @@ def identity(nlp):
     return identify(nlp.get_pipe("sbert"))
 
 
-@pytest.fixture
-def corpus(tmp_path):
-    path = tmp_path / "texts.txt"
-    path.write_text("\n".join(TEXTS) + "\n", encoding="utf8")
-    return path
-
-
-@pytest.mark.parametrize("encoder", OTHERS)
-def test_resume_needs_the_same_encoder(make_nlp, encoder, corpus, tmp_path, monkeypatch):
-    nlp, calls = make_nlp(encoder), []
-    kind = type(nlp.get_pipe("sbert").text_encoder())
-    encode = kind.encode
-
-    def fail_at_third(self, texts, *moved):
-        calls.append(texts)
-        if len(calls) == 3:  # the first is of one text, to see the width
-            raise KeyboardInterrupt
-        return encode(self, texts, *moved)
-
-    monkeypatch.setattr(kind, "encode", fail_at_third)
-    with pytest.raises(KeyboardInterrupt):
-        encode_file(nlp.get_pipe("sbert"), corpus, tmp_path / "out.npy", window=2)
-    monkeypatch.undo()
-    other = make_nlp(encoder, model={"pooling": "max"})
-    with pytest.raises(ValueError, match="interrupted"):
-        encode_file(other.get_pipe("sbert"), corpus, tmp_path / "out.npy", window=2)
-    report = encode_file(nlp.get_pipe("sbert"), corpus, tmp_path / "out.npy", window=2)
-    assert (report.resumed, report.rows, report.width, report.cut) == (2, 5, 16, 0)
-    assert numpy.array_equal(numpy.load(tmp_path / "out.npy"), nlp.get_pipe("sbert").encode(TEXTS, window=2))
-
-
-@pytest.mark.parametrize("encoder", OTHERS)
+@pytest.mark.parametrize("encoder", ENCODERS)
 def test_identity(make_nlp, examples, encoder, tmp_path):
     nlp = make_nlp(encoder)
     first, whole = identity(nlp), pipeline_digest(nlp)
@@ -71,7 +40,7 @@ def test_identity(make_nlp, examples, encoder, tmp_path):
     assert dataclasses.replace(others[0], digest=first.digest) == first
 
 
-@pytest.mark.parametrize("encoder", OTHERS)
+@pytest.mark.parametrize("encoder", ENCODERS)
 def test_cards_and_what_needs_a_transformer(make_nlp, encoder, tmp_path):
     nlp = make_nlp(encoder)
     nlp.to_disk(tmp_path / "nlp")

@@ -8,7 +8,6 @@ import spacy
 from sklearn.compose import ColumnTransformer
 from sklearn.preprocessing import FunctionTransformer
 
-from spacy_sbert.search import VectorIndex
 from spacy_sbert.validation import checked_texts
 
 TEXTS = ["a dog", "the cat sat", ""]
@@ -34,7 +33,7 @@ def test_polars():
     assert list(checked_texts(frame)) == list(checked_texts(frame["text"])) == TEXTS
     with pytest.raises(TypeError, match="2 columns"):
         checked_texts(frame.with_columns(other=polars.lit("x")))
-    with pytest.raises(TypeError, match="text number 2: it is missing"):
+    with pytest.raises(TypeError, match=r"text number 2, .*expected str"):
         checked_texts(polars.Series(["a", None]))
 
 
@@ -53,11 +52,11 @@ def test_polars():
         ({"a dog", "a cat"}, "expected several texts in an order"),
         (numpy.arange(3), "text number 1, .*expected str, got int64"),
         ([["a dog"], ["a cat"]], "text number 1, .*expected str, got list"),
-        (numpy.ma.array(["a", "b"], mask=[False, True]), "text number 2: it is missing"),
-        (pyarrow.array(["a", None]), "text number 2: it is missing"),
-        ([numpy.float32("nan")], "text number 1: it is missing"),
-        *((["a", gap], "text number 2: it is missing") for gap in (None, float("nan"), pandas.NA, pandas.NaT)),
-        *((pandas.Series(["a", gap], dtype="string"), "text number 2: it is missing") for gap in (None, pandas.NA)),
+        (numpy.ma.array(["a", "b"], mask=[False, True]), "text number 2, .*expected str"),
+        (pyarrow.array(["a", None]), "text number 2, .*expected str"),
+        ([numpy.float32("nan")], "text number 1, .*expected str"),
+        *((["a", gap], "text number 2, .*expected str") for gap in (None, float("nan"), pandas.NA, pandas.NaT)),
+        *((pandas.Series(["a", gap], dtype="string"), "text number 2, .*expected str") for gap in (None, pandas.NA)),
     ],
     ids=lambda given: given if isinstance(given, str) else type(given).__name__,
 )
@@ -80,7 +79,7 @@ def test_each_function_takes_columns(make_nlp):
 
 def test_a_list_is_checked_before_anything_is_encoded(make_nlp, monkeypatch):
     sbert = make_nlp().get_pipe("sbert")
-    with monkeypatch.context() as patch, pytest.raises(TypeError, match="text number 9: it is missing"):
+    with monkeypatch.context() as patch, pytest.raises(TypeError, match=r"text number 9, .*expected str"):
         patch.setattr(type(sbert.text_encoder()), "encode", None)
         sbert.encode([*"abcdefgh", None], window=1)
 
@@ -115,11 +114,3 @@ def test_pairs_and_texts_of_a_reranker(tiny_bert):
         with pytest.raises(TypeError, match=r"Cannot score .*zip\(df"):
             reranker.score_pairs(pairs)
     assert reranker.score_pairs(zip(FRAME["text"], FRAME["text"], strict=True)).shape == (3,)
-
-
-def test_texts_and_ids_of_an_index_are_read_by_position():
-    pytest.importorskip("faiss")
-    texts = pandas.Series(TEXTS, index=[2, 0, 1])
-    index = VectorIndex.build(numpy.eye(3, dtype="float32"), texts=texts, ids=numpy.arange(3) + 7)
-    assert [(row.text, row.id) for row in index.rows] == list(zip(TEXTS, [7, 8, 9], strict=True))
-    assert all(type(row.id) is int for row in index.rows)

@@ -28,7 +28,9 @@ def recipe(make_nlp, monkeypatch):
     return recipe
 
 
-@pytest.mark.parametrize("encoder", ["own", "shared", "static"])
+@pytest.mark.parametrize(
+    "encoder", ["shared", *(pytest.param(one, marks=pytest.mark.slow) for one in ("own", "static"))]
+)
 def test_embedders_give_the_vectors_of_the_pipe(recipe, encoder):
     nlp, namespace = recipe(encoder)
     expected = numpy.stack([nlp(text).vector for text in TEXTS])

@@ -5,16 +5,15 @@ import gc
 import numpy
 import pytest
 import spacy
-from pipelines import ENCODERS
+from pipelines import OTHERS, TRANSFORMERS
 from spacy.tokens import DocBin
 from thinc.api import Adam
 
 from spacy_sbert import find_sbert
-from spacy_sbert.pipeline.most_similar import most_similar
 from spacy_sbert.search import SpanSearch, collect_spans
-from spacy_sbert.similarity import cosine
 
 TEXT = "A man is eating food. The cat sat on the mat. \n He cannot go. The dog ran fast."
+ENCODERS = [*TRANSFORMERS, *(pytest.param(one, marks=pytest.mark.slow) for one in OTHERS)]
 
 
 @pytest.fixture
@@ -125,32 +124,6 @@ def test_after_a_shared_transformer_was_replaced(make_nlp, other_bert):
     assert not numpy.allclose(before.vector, doc.vector, atol=1e-3)
 
 
-@pytest.mark.parametrize("encoder", ENCODERS)
-def test_a_sourced_pipe(make_nlp, encoder):
-    nlp = make_nlp(encoder, unit="doc+sent")
-    other = spacy.blank("en")
-    for name in nlp.pipe_names:
-        other.add_pipe(name, source=nlp)
-    doc = other(TEXT)
-    assert_found(doc._.sbert_most_similar("the dog"), by_similarity(doc, nlp("the dog"), 3))
-    renamed = spacy.blank("en")
-    for name in nlp.pipe_names:
-        renamed.add_pipe(name, name="mine" if name == "sbert" else name, source=nlp)
-    doc = renamed(TEXT)
-    assert_found(doc._.sbert_most_similar("the dog"), by_similarity(doc, renamed("the dog"), 3))
-
-
-@pytest.mark.spacy_transformers
-def test_a_sourced_pipe_on_another_transformer_is_not_asked(make_nlp, other_bert):
-    """Its own pipeline's transformer did not make the vectors."""
-    nlp, other = make_nlp("shared", unit="doc+sent"), make_nlp("shared", name=other_bert, unit="doc+sent")
-    other.remove_pipe("sbert")
-    other.add_pipe("sbert", source=nlp)
-    doc = other(TEXT)
-    with pytest.raises(ValueError, match="does not know a pipe"):
-        doc._.sbert_most_similar("the dog")
-
-
 def test_after_training_the_query_is_refused(make_nlp, examples):
     nlp = make_nlp(unit="doc+sent", model={"pooling": "lasttoken"})
     before = nlp(TEXT)
@@ -178,16 +151,3 @@ def test_refused(make_nlp, nlp):
     with pytest.raises(ValueError, match="This Doc carries no sentence vectors"):
         spacy.blank("en")("a b")._.sbert_most_similar("a")
     assert nlp(" ")._.sbert_most_similar("a") == []
-
-
-def test_each_pipe_answers_under_its_name(make_nlp, tiny_bert):
-    nlp = make_nlp(unit="doc+sent")
-    nlp.add_pipe("sbert", name="other", config={"model": {"name": str(tiny_bert), "pooling": "cls"}})
-    doc = nlp(TEXT)
-    first, second = (getattr(doc._, f"{name}_most_similar")("the dog", k=4) for name in ("sbert", "other"))
-    assert second == most_similar(doc, "the dog", k=4)  # the last that sets hooks answers
-    vectors = nlp.get_pipe("sbert").encode(["the dog", first[0].span.text])
-    assert first[0].score == pytest.approx(float(cosine(vectors[:1], vectors[1:])[0]), abs=1e-6)
-    assert [one.score for one in first] != pytest.approx([one.score for one in second], abs=1e-3)
-    with pytest.raises(ValueError, match="of a pipe named 'other'"):
-        make_nlp(unit="doc+sent")(TEXT)._.other_most_similar("the dog")  # which it was not processed by

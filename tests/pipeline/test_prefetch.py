@@ -3,7 +3,6 @@
 import gc
 import threading
 
-import numpy
 import pytest
 import torch
 from thinc.api import Adam
@@ -48,15 +47,6 @@ def test_a_batch_is_encoded_elsewhere_while_the_one_before_is_used(make_nlp, mon
     list(stream)
     assert [n for n, _ in seen] == [2] * 5
     assert all(thread is not threading.current_thread() for _, thread in seen)
-
-
-def test_the_first_batch_loads_the_encoder_here(make_nlp, monkeypatch):
-    nlp = make_nlp()
-    seen = watch(nlp.get_pipe("sbert"), monkeypatch)
-    docs = list(nlp.pipe(TEXTS, batch_size=4))
-    assert [doc.text for doc in docs] == TEXTS
-    assert all(numpy.allclose(doc.vector, make_nlp()(doc.text).vector, atol=1e-6) for doc in docs[::3])
-    assert [thread is threading.current_thread() for _, thread in seen] == [True, False, False]
 
 
 @pytest.mark.parametrize(

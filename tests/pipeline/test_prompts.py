@@ -1,15 +1,9 @@
 """Prompts and truncation: in the config and for a call, with Docs and without, and where they cannot be."""
 
-from concurrent.futures import ThreadPoolExecutor
-
 import numpy
 import pytest
 from pipelines import make_example
 from spacy.tokens import Doc
-
-from spacy_sbert.search import identify
-from spacy_sbert.search.corpus_search import search_texts
-from spacy_sbert.similarity import cosine
 
 TEXTS = ["a man is eating food", "the cat sat on the mat", " ", "cannot go"]
 PROMPTS = {"query": "the dog ran: ", "passage": "he is "}
@@ -86,22 +80,6 @@ def test_training_sees_what_use_sees(make_nlp):
     assert losses[-1] < losses[0]
 
 
-def test_concurrent_calls(make_nlp):
-    nlp = prompted(make_nlp)
-    expected = {name: of_call(nlp, prompt_name=name) for name in PROMPTS}
-    streams = {
-        name: nlp.pipe(TEXTS * 5, batch_size=2, component_cfg={"sbert": {"prompt_name": name}}) for name in PROMPTS
-    }
-    for i, docs in enumerate(zip(*streams.values(), strict=True)):
-        for name, doc in zip(streams, docs, strict=True):
-            assert numpy.allclose(doc.vector, expected[name][i % 4], atol=1e-6)
-    with ThreadPoolExecutor(2) as executor:
-        for name, found in zip(
-            [*PROMPTS] * 5, executor.map(lambda name: of_call(nlp, prompt_name=name), [*PROMPTS] * 5), strict=True
-        ):
-            assert numpy.allclose(found, expected[name], atol=1e-6)
-
-
 @pytest.mark.spacy_transformers
 def test_wrong_calls(make_nlp):
     nlp, shared = prompted(make_nlp), make_nlp("shared")
@@ -122,22 +100,3 @@ def test_wrong_calls(make_nlp):
         prompted(make_nlp, include_prompt=False, pooling="cls")
     with pytest.raises(ValueError, match="do not go together"):
         prompted(make_nlp, include_prompt=False, overflow="windows")
-
-
-def test_query_prompt_and_identity(make_nlp, tmp_path):
-    configs = ({}, {"default_prompt_name": "query"}, {"truncate_dim": 5}, {"default_prompt_name": "passage"})
-    identities = [identify(prompted(make_nlp, **config).get_pipe("sbert")) for config in configs]
-    assert len({identity.digest for identity in identities}) == 4
-    assert [identity.width for identity in identities] == [16, 16, 5, 16]
-    nlp = prompted(make_nlp, unit="doc+sent", default_prompt_name="passage")
-    doc = nlp("a man is eating food. the cat sat on the mat.")
-    pipe = nlp.get_pipe("sbert")
-    wanted = pipe.encode(["he ran"], prompt_name="query")[0]
-    rows = numpy.stack([sent.vector for sent in doc.sents])
-    cosines = rows @ wanted / numpy.linalg.norm(rows, axis=1) / numpy.linalg.norm(wanted)
-    found = doc._.sbert_most_similar("he ran", k=2, prompt_name="query")
-    assert numpy.allclose([score for _, score in found], sorted(cosines, reverse=True), atol=1e-6)
-    (tmp_path / "texts.txt").write_text("\n".join(TEXTS[:2]), encoding="utf8")
-    (best,) = search_texts(pipe, tmp_path / "texts.txt", ["he ran"], k=2, query_prompt="query")
-    expected = numpy.sort(cosine(pipe.encode(TEXTS[:2]), numpy.stack([wanted] * 2)))[::-1]
-    assert numpy.allclose([found.score for found in best], expected, atol=1e-6)

@@ -1,13 +1,11 @@
 """`repr` is one line without addresses and loads nothing; notebooks show texts escaped."""
 
 import re
-from html import unescape
 
 import numpy
 import pytest
 import spacy
-from made_results import graded, results
-from pipelines import ENCODERS
+from pipelines import OTHERS, TRANSFORMERS
 
 from spacy_sbert.evaluation import PipelineSource
 from spacy_sbert.evaluation.report import results_repr
@@ -29,7 +27,7 @@ def test_a_pipe_before_and_after_loading(tiny_bert):
     assert repr(pipe) == f"SentenceBert('mine': {tiny_bert}, mean+max pooling, 32 numbers, float32 on cpu)"
 
 
-@pytest.mark.parametrize("encoder", ENCODERS)
+@pytest.mark.parametrize("encoder", [*TRANSFORMERS, *(pytest.param(one, marks=pytest.mark.slow) for one in OTHERS)])
 def test_every_encoder(make_nlp, encoder):
     pipe = make_nlp(encoder, model={"pooling": "max"}).get_pipe("sbert")
     assert is_a_line(repr(pipe)) and repr(pipe).startswith("SentenceBert('sbert': ") and "max pooling" in repr(pipe)
@@ -56,9 +54,3 @@ def test_a_notebook_shows_the_first_texts_of_an_index_escaped(make_nlp):
     page = VectorIndex.build(numpy.random.default_rng(0).normal(size=(7, 4)), texts=texts)._repr_html_()
     assert "<script" not in page and "&lt;script&gt;alert(1)&lt;/script&gt; &amp; more" in page
     assert page.count("<tr>") == 1 + 5 and "and 2 more" in page and "x" * 99 + "…" in page
-
-
-def test_a_notebook_shows_results_as_a_whole_report():
-    page = results_repr(results({"STSb-test": graded(0.5)}))._repr_html_()
-    report = unescape(re.fullmatch(r'<iframe srcdoc="([^"]*)".*</iframe>', page, re.DOTALL)[1])
-    assert "<h1>Evaluation of " in report and "STSb-test" in report

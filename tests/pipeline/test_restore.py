@@ -76,14 +76,6 @@ def test_what_notices(make_nlp, nlp):
     assert said(lambda: (given._.sbert_similarity(doc), given._.sbert_most_similar(doc)))[1] == []
 
 
-def test_restored_docs_encode_queries_with_the_pipeline_that_is_given(nlp):
-    expected = [one.score for one in nlp(TEXT)._.sbert_most_similar("a man")]
-    (given,) = restore(list(docbin(nlp(TEXT))), nlp)
-    assert [one.score for one in given._.sbert_most_similar("a man")] == pytest.approx(expected)
-    (given,) = restore(docbin(nlp(TEXT)), nlp=nlp)
-    assert [one.score for one in given._.sbert_most_similar("a man")] == pytest.approx(expected)
-
-
 def test_docs_with_their_contexts_are_restored(nlp):
     """As nlp.pipe(..., as_tuples=True, n_process=2) hands them on."""
     docs = [nlp("A man is eating."), nlp("The cat sat.")]

@@ -2,29 +2,24 @@
 
 import pickle
 import shutil
-import warnings
 from pathlib import Path
 
 import numpy
 import pytest
 import spacy
 from killing import scripted
-from pipelines import ENCODERS, OTHERS, TRANSFORMERS
+from pipelines import OTHERS, TRANSFORMERS
 from spacy.tokens import Doc, DocBin
 
 from spacy_sbert import restore
 
 TEXT = "A man is eating food. The cat sat on the mat."
+ENCODERS = [*TRANSFORMERS, *(pytest.param(one, marks=pytest.mark.slow) for one in OTHERS)]
 every_encoder = pytest.mark.parametrize("encoder", ENCODERS)
 
 
 def through_bytes(nlp, doc, path):
     return Doc(nlp.vocab).from_bytes(doc.to_bytes())
-
-
-def through_disk(nlp, doc, path):
-    doc.to_disk(path / "doc")
-    return Doc(nlp.vocab).from_disk(path / "doc")
 
 
 def through_docbin(nlp, doc, path):
@@ -49,18 +44,6 @@ def assert_same_without_hooks(given, doc):
     assert given._.sbert_truncated is False
 
 
-@pytest.fixture(scope="module", params=ENCODERS)
-def nlp(make_nlp, request):
-    return make_nlp(request.param)
-
-
-def test_copy_and_pickle_need_nothing(nlp):
-    doc = nlp(TEXT)
-    for given in (doc.copy(), pickle.loads(pickle.dumps(doc))):
-        assert_same(given, doc)
-        assert_same_without_hooks(given, doc)
-
-
 @every_encoder
 @pytest.mark.filterwarnings("ignore:.*W109")
 def test_a_pickled_doc_does_not_carry_the_pipe(make_nlp, encoder):
@@ -69,15 +52,6 @@ def test_a_pickled_doc_does_not_carry_the_pipe(make_nlp, encoder):
     doc = nlp(TEXT)
     assert len(pickle.dumps(doc)) < 1.5 * len(pickle.dumps(nlp.vocab)) + 20_000
     assert len(doc.to_bytes()) < 20_000
-
-
-@pytest.mark.filterwarnings("ignore:.*W109")  # spaCy: hooks are not serialised
-@pytest.mark.parametrize("route", [through_bytes, through_docbin, through_disk])
-def test_bytes_docbin_and_disk_need_restore(nlp, route, tmp_path):
-    doc = nlp(TEXT)
-    given = route(nlp, doc, tmp_path)
-    assert_same_without_hooks(given, doc)
-    assert_same(restore(given), doc)
 
 
 @pytest.mark.filterwarnings("ignore:.*W109")
@@ -111,21 +85,6 @@ def test_as_doc(make_nlp, encoder):
     assert numpy.array_equal(restore(given)[1:3]._.sbert_vector, doc[7:9].vector)
     with pytest.raises(ValueError, match="copy_user_data=True"):
         _ = span.as_doc()[1:3].vector
-
-
-def test_from_docs_needs_restore(nlp):
-    docs = [nlp("A man is eating."), nlp(""), nlp("The cat sat."), nlp("He cannot go")]
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", message=".*trf_data.*")
-        given = Doc.from_docs(docs)
-    expected = numpy.mean([doc.vector for doc in docs if len(doc)], axis=0)
-    assert numpy.allclose(given._.sbert_vector, expected, atol=1e-6)
-    restore(given)
-    assert numpy.allclose(given.vector, expected, atol=1e-6)
-    assert numpy.array_equal(given[0:5].vector, docs[0].vector)
-    assert numpy.array_equal(given[5:9].vector, docs[2].vector)
-    assert numpy.array_equal(given[6].vector, docs[2][1].vector)
-    assert numpy.allclose(given[10:12].vector, docs[3][1:3].vector)
 
 
 @every_encoder
@@ -177,7 +136,7 @@ print("same", len(after))
 
 @pytest.mark.parametrize(
     "encoder",
-    [*TRANSFORMERS, "stock", *(pytest.param(encoder, marks=pytest.mark.slow) for encoder in OTHERS)],
+    ["own", *(pytest.param(encoder, marks=pytest.mark.slow) for encoder in ("shared", "stock", *OTHERS))],
 )
 def test_two_processes_finish_after_this_one_has_encoded(make_nlp, tiny_bert, tmp_path, encoder):
     if encoder == "stock":

@@ -5,14 +5,13 @@ import warnings
 import numpy
 import pytest
 import spacy
-from pipelines import ENCODERS, TRANSFORMERS
+from pipelines import OTHERS, TRANSFORMERS
 from thinc.api import fix_random_seed
-from transformers import BertTokenizer
 
 from spacy_sbert.readers import example_doc
 
 TEXT = "A man is eating food. The cat sat on the mat. He cannot go."
-POOLINGS = ["weightedmean", "cls+mean"]
+ENCODERS = [*TRANSFORMERS, *(pytest.param(one, marks=pytest.mark.slow) for one in OTHERS)]
 SETTINGS = {encoder: {"own": "model", "shared": "transformer"}[encoder] for encoder in TRANSFORMERS}
 
 
@@ -33,7 +32,9 @@ def test_default_unit_compares_sentences_as_texts():
 
 
 @pytest.mark.parametrize(
-    ("encoder", "pooling"), [*((one, "mean") for one in ENCODERS), *(("own", one) for one in POOLINGS)]
+    ("encoder", "pooling"),
+    [("shared", "mean"), ("own", "cls+weightedmean")]
+    + [pytest.param(one, "mean", marks=pytest.mark.slow) for one in OTHERS],
 )
 def test_rows_equal_those_of_the_other_units(make_nlp, encoder, pooling):
     both, doc_unit, sent_unit = (
@@ -48,21 +49,6 @@ def test_rows_equal_those_of_the_other_units(make_nlp, encoder, pooling):
         for token, expected in zip(doc, as_doc, strict=True):  # in the context of the Doc, each wordpiece once
             assert close(token.vector, expected.vector)
         assert not len(doc) or close(doc[:2].vector, as_doc[:2].vector)
-
-
-@pytest.mark.parametrize("encoder", TRANSFORMERS)
-def test_slow_tokenizer(make_nlp, tiny_bert, tmp_path, encoder):
-    BertTokenizer.from_pretrained(tiny_bert).save_pretrained(tmp_path)
-    for name in ("config.json", "model.safetensors"):
-        (tmp_path / name).write_bytes((tiny_bert / name).read_bytes())
-    settings = {SETTINGS[encoder]: {"tokenizer_config": {"use_fast": False}}}
-    slow = make_nlp(encoder, name=tmp_path, unit="doc+sent", **settings)
-    fast = make_nlp(encoder, unit="doc+sent")
-    texts = ["The cat sat. A dog ran fast.", TEXT]
-    for given, expected in zip(slow.pipe(texts), fast.pipe(texts), strict=True):
-        pieces = [given, *given, *given.sents, given[2:6]]
-        for piece, other in zip(pieces, [expected, *expected, *expected.sents, expected[2:6]], strict=True):
-            assert close(piece.vector, other.vector)
 
 
 @pytest.mark.parametrize("encoder", TRANSFORMERS)

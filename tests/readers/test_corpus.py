@@ -10,9 +10,8 @@ import pytest
 import spacy
 from spacy.language import Language
 from spacy.tokens import Doc, DocBin, Span, SpanGroup
-from spacy.training import Corpus, Example
-from spacy.training.loop import create_train_batches
-from spacy.util import minibatch, registry
+from spacy.training import Corpus
+from spacy.util import registry
 from thinc.api import Config
 
 from spacy_sbert.readers import MultiCorpus, PairCorpus, TeacherCorpus, convert, example_doc
@@ -108,44 +107,6 @@ def test_shuffling(texts, buffer):
         assert len({tuple(order) for order in (given, *orders, firsts(corpus(seed=9)(NLP)))}) == 5
         early = [order.index(text) - given.index(text) for order in orders for text in given]
         assert min(early) >= -buffer, "nothing can be seen before it is read"
-
-
-def test_epochs_of_a_streamed_corpus_differ(texts):
-    """As `spacy train` reads with max_epochs = -1: the reader is called again each epoch."""
-
-    def orders():
-        corpus = PairCorpus(texts, format="text", shuffle_buffer=20)
-        batches = create_train_batches(NLP, corpus, lambda examples: minibatch(examples, 10), -1)
-        epochs = [(epoch, firsts(batch)) for epoch, batch in islice(batches, 10)]
-        return [[text for number, batch in epochs if number == epoch for text in batch] for epoch in (0, 1)]
-
-    first, second = orders()
-    assert first != second and sorted(first) == sorted(second) and len(first) == SIZE
-    assert orders() == [first, second]
-
-
-SICK = "sentence_A\tsentence_B\trelatedness_score\tentailment_judgment\nA\tB\t2\tNEUTRAL"
-
-
-@pytest.mark.parametrize(
-    ("format", "text", "expected"),
-    [
-        ("text", "One.\nTwo.", [(["One."], {}), (["Two."], {})]),
-        ("wikisection", "Sentence1,Sentence2,Sentence3\nA,B b,C", [(["A", "B b", "C"], {})]),
-        ("sick", SICK, [(["A", "B"], {"score": 0.25, "label": "neutral"})]),
-    ],
-)
-def test_round_trip(tmp_path, format, text, expected):
-    path, out = tmp_path / "in", tmp_path / "out.spacy"
-    path.write_text(text, encoding="utf8")
-    assert convert(path, out, format=format) == len(expected)
-    corpus = PairCorpus(out)
-    assert corpus.count() == len(expected)
-    for example, (members, gold) in zip(corpus(NLP), expected, strict=True):
-        for doc in (example.predicted, example.reference):
-            assert [span.text for span in doc.spans["sbert"]] == members
-        assert example.reference.spans["sbert"].attrs == gold
-        assert not example.predicted.spans["sbert"].attrs
 
 
 def test_convert_takes_settings(tmp_path):
@@ -308,25 +269,12 @@ def test_vectors_of_a_teacher_survive(teacher, texts, tmp_path):
         numpy.testing.assert_array_equal(doc.spans["sbert"].attrs["vector"], [6.0, 2.0])
 
 
-def test_teacher_with_static_vectors(texts, tmp_path):
-    nlp = spacy.blank("en")
-    nlp.vocab.set_vector("text", numpy.asarray([1.0, 3.0], dtype="float32"))
-    nlp.to_disk(tmp_path / "static")
-    (example,) = TeacherCorpus(PairCorpus(texts, format="text", limit=1), str(tmp_path / "static"))(NLP)
-    assert example.reference.spans["sbert"].attrs["vector"].tolist() == [0.5, 1.5]
-
-
 def test_teacher_without_a_vector(tmp_path, teacher):
     NLP.to_disk(tmp_path / "blank")  # a pipeline that has no vectors at all
     for name, taught_by in (("unknown", teacher), ("text", tmp_path / "blank")):
         corpus = TeacherCorpus(PairCorpus(table(tmp_path, name, 1), members=["a"]), str(taught_by))
         with pytest.raises(ValueError, match=f"has no vector for '{name} 0'"):
             list(corpus(NLP))
-
-
-def test_teacher_passes_other_examples_on(teacher):
-    corpus = TeacherCorpus(lambda nlp: iter([Example(nlp.make_doc("plain"), nlp.make_doc("plain"))]), teacher)
-    assert corpus.count() == 1 and len(list(corpus(NLP))) == 1
 
 
 def test_several_files_are_one(tmp_path):

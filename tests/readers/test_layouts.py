@@ -288,10 +288,3 @@ def test_real_quora_pairs(tmp_path):
     repaired = tmp_path / "qqp.tsv"
     repaired.write_text(path.read_bytes().decode("utf8", errors="replace"), encoding="utf8")
     assert PairCorpus(repaired, **settings).count() == 10000
-
-
-def test_real_values():
-    sick = PairCorpus(real_data() / "sick" / "SICK_train.txt", format="sick", limit=1)
-    (example,) = sick(NLP)
-    assert example.reference.spans["sbert"].attrs == {"score": 0.875, "label": "neutral"}
-    assert example.reference.spans["sbert"][0].text.startswith("A group of kids is playing")

@@ -1,9 +1,8 @@
 import pytest
 import spacy
-from pipelines import real_data
 
 from spacy_sbert.readers import PairCorpus, convert, pair_doc, read_sts
-from spacy_sbert.readers.datasets import starts_as_sts
+from spacy_sbert.readers.formats import _starts_as_sts as starts_as_sts
 
 NLP = spacy.blank("en")
 LINES = [
@@ -58,12 +57,6 @@ def test_other_tables_of_seven_columns(write):
     assert all(starts_as_sts(write(line, *rows)) for line in LINES) and starts_as_sts(write())
     with pytest.raises(ValueError, match="line 1: the layout of the STS benchmark has no header"):
         list(read_sts(write(rows[-1], *LINES)))
-
-
-@pytest.mark.parametrize("part", ["train", "dev"])
-def test_the_sts_benchmark(part):
-    path = real_data() / "sts/STSBenchmark" / f"sts-{part}.csv"
-    assert starts_as_sts(path) and next(read_sts(path))[2] == 1.0
 
 
 @pytest.mark.parametrize(

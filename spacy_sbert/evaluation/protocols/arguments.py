@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy
 
 from ...losses.softmax import SYMMETRIC, concatenated
-from ...readers.datasets import AFS_MAX_SCORE, AFS_TOPICS, ASPECT_FILE, afs_files, afs_rows, aspect_rows
+from ...readers.datasets import AFS_MAX_SCORE, AFS_TOPICS, ASPECT_FILE, afs_rows, argument_files, aspect_rows
 from ...similarity import cosine
 from ..encoders import sklearn_module
 from ..results import MSE, Json
@@ -38,7 +38,7 @@ class _FacetTask(PairsTask):
 
     def find(self, root: Path) -> list[Path]:
         folders = (root / prefix / name for name in _AFS_PLACE.names for prefix in PREFIXES)
-        files: list[Path] = next(filter(None, map(afs_files, folders)), [])
+        files: list[Path] = next(filter(None, (argument_files(folder, "afs") for folder in folders)), [])
         missing = [topic for topic in AFS_TOPICS if not any(f"_{topic}" in file.stem for file in files)]
         if missing:
             _AFS_PLACE.refuse(" and ".join(f"ArgPairs_{topic}*.csv" for topic in missing), root)
