@@ -10,7 +10,7 @@ from made_results import graded, results
 from pipelines import ENCODERS
 
 from spacy_sbert.evaluation import PipelineSource
-from spacy_sbert.evaluation.report import results_repr
+from spacy_sbert.evaluation.report import Results
 from spacy_sbert.meta import GCCA
 from spacy_sbert.readers.corpora import PairCorpus
 from spacy_sbert.search import SpanSearch, VectorIndex, collect_spans, identify
@@ -45,7 +45,7 @@ def test_other_objects(make_nlp, tiny_bert):
     objects = [VectorIndex.build(vectors, kind="flat"), SpanSearch(collect_spans(docs)), pipe.model, identify(pipe)]
     objects += [PipelineSource(nlp, name="mine"), PairCorpus("pairs.csv", limit=5), GCCA(size=2), heatmap(docs)]
     nlp.add_pipe("sbert", name="other", source=make_nlp())
-    objects += [pipe.text_encoder(), results_repr(empty), nlp.add_pipe("sbert_meta")]
+    objects += [pipe.text_encoder(), Results(empty), nlp.add_pipe("sbert_meta")]
     objects.append(nlp.add_pipe("sbert_reranker", config={"model": {"name": str(tiny_bert)}}))
     assert [repr(one) for one in objects if not is_a_line(repr(one))] == []
 
@@ -59,6 +59,6 @@ def test_a_notebook_shows_the_first_texts_of_an_index_escaped(make_nlp):
 
 
 def test_a_notebook_shows_results_as_a_whole_report():
-    page = results_repr(results({"STSb-test": graded(0.5)}))._repr_html_()
+    page = Results(results({"STSb-test": graded(0.5)}))._repr_html_()
     report = unescape(re.fullmatch(r'<iframe srcdoc="([^"]*)".*</iframe>', page, re.DOTALL)[1])
     assert "<h1>Evaluation of " in report and "STSb-test" in report

@@ -258,6 +258,8 @@ def test_a_table_goes_on_where_it_was_stopped(tables, fits, tmp_path, monkeypatc
     found = tables(*methods)
     assert all(file.stat().st_mtime_ns == at for file, at in done.items())
     assert tables(*methods) == found
+    assert {json.loads(key)["method"] for key in found["table1"]} == {"svd", "gcca"}, "those that were asked for"
+    assert list(found["table2"])[-3:] == ["svd (paper)", "gcca, raw (paper)", "gcca, unit length"]
 
 
 @pytest.mark.slow
@@ -321,12 +323,3 @@ def test_resamples_are_those_of_each_subset(load):
     shifted = script.resampled(tasks(3 * near + 1), ["tuned"])
     assert shifted == pytest.approx(ours)  # ranks alone count, of the same resamples
     assert script.difference(script.resampled(tasks(near), ["one", "tuned"]), ours) is None
-
-
-@pytest.mark.slow
-def test_methods_that_are_asked_for(tables, fits, tmp_path):
-    shutil.rmtree(tmp_path / "out")
-    found = tables(120, "--methods", "conc", "gcca")
-    assert {json.loads(key)["method"] for key in found["table1"]} == {"gcca"}
-    assert list(found["table2"])[-3:] == ["conc (paper)", "gcca, raw (paper)", "gcca, unit length"]
-    assert set(fits) == {"conc", "gcca"}

@@ -214,19 +214,19 @@ def test_paired_differences(load):
 
 
 @pytest.mark.spacy_transformers
-@pytest.mark.parametrize("of_classification", [True, False])
+@pytest.mark.parametrize("of_classification", [True, pytest.param(False, marks=pytest.mark.slow)])
 def test_ablation(load, run_script, tiny_bert, tmp_path, monkeypatch, dev, of_classification):
     """Both columns of Table 6: the regression has poolings alone."""
     options = ["--encoder", tiny_bert, "--output", tmp_path, "--steps", 1, "--limit", 16, "--learn-rate", 0.001]
     poolings = ["mean"] if of_classification else ["mean", "max"]
-    options += ["--dev", dev, "--pooling", *poolings, "--concatenation", "u,v", "u,v,abs_diff"]
+    options += ["--dev", dev, "--pooling", *poolings, "--concatenation", "u,v,abs_diff"]
     options += [] if of_classification else ["--config", "configs/sts.cfg"]
     run_script("ablation", *options)
     (rows,) = read_rows(tmp_path)
-    written = ["(u, v)", "(u, v, \\|u-v\\|)"] if of_classification else ["-"]
-    assert [row[:2] for row in rows] == [[pooling, parts] for pooling in poolings for parts in written]
+    written = "(u, v, \\|u-v\\|)" if of_classification else "-"
+    assert [row[:2] for row in rows] == [[pooling, written] for pooling in poolings]
     saved = read_scores(tmp_path)
-    name = "mean-u-v" if of_classification else "mean-none"
+    name = "mean-u-v-abs_diff" if of_classification else "mean-none"
     scores = [100 * saved[f"{name}-{seed}"]["spearman"] for seed in (1, 2)]
     assert rows[0][2:] == [f"{sum(scores) / 2:.2f}", f"{abs(scores[0] - scores[1]) / 2**0.5:.2f}", "2"]
     assert all(run["seconds"] > 0 for run in saved.values())
@@ -322,6 +322,30 @@ def sts_options(tiny_bert, tmp_path, dev):
     return [*options, "--nli", ROOT / "assets" / "nli-train.jsonl", nli]
 
 
+@pytest.mark.spacy_transformers
+def test_supervised_sts_goes_on_from_nli(load, run_script, sts_options, tmp_path, monkeypatch):
+    script, output = load("supervised_sts"), tmp_path / "out"
+    trained, seen = script.trained, {}
+
+    def look_and_train(folder, settings, config, args, overrides):
+        seen.setdefault(folder.name, overrides)
+        return trained(folder, settings, config, args, overrides)
+
+    monkeypatch.setattr(script, "trained", look_and_train)
+    options = [*sts_options, "--seeds", 1, "--rows", "nli-sts"]
+    run_script("supervised_sts", *options)
+    assert list(seen) == ["nli-1", "nli-sts-1"]
+    assert seen["nli-sts-1"]["paths.checkpoint"] == str(output / "models" / "nli-1")
+    scores = read_scores(output)["nli-sts-1"]
+    assert list(scores["seconds"]) == ["nli", "nli-sts"] and not list((output / "models").iterdir())
+    rows = read_rows(output)
+    assert rows[0][0][2] == f"{100 * scores['files']['dev.csv']['spearman']:.2f}"
+    refuse_training(load, monkeypatch)
+    run_script("supervised_sts", *options)
+    assert read_rows(output) == rows
+
+
+@pytest.mark.slow
 @pytest.mark.spacy_transformers
 def test_supervised_sts(load, run_script, sts_options, tmp_path, monkeypatch):
     """All rows; a second step goes on from the first where it was stopped; nothing is trained twice."""
