@@ -32,11 +32,11 @@ def compare(
     results (Sequence of dict): two or more, see evaluate_suites and read_results.
     resamples, seed (int): of the paired bootstrap tests, see paired_difference.
     files (Sequence of str): what tells models of one name apart, such as the names of their files; by default numbers.
-    RETURNS (dict): JSON: format, resamples, seed; models, their names and digests, in the order given; warnings, what
-        differs that should not; tasks, by name, for those that all models have: suite, primary, figures, one for each
-        model, and tests, for each model but the first its difference from the first, low, high and p, or the reason why
-        there is no test; not_shared, which models have the other tasks; rank_changes, how models change ranks between
-        variants, classifiers, and cosine and learned similarity; transfer_probing, see there.
+    RETURNS (dict): JSON: format, resamples, seed; models, names and digests; warnings, what differs that should not;
+        tasks that all models have, by name: suite, primary, figures of the models, and tests, for each model but the
+        first its difference from the first, low, high and p, or the reason why there is none; not_shared, which models
+        have the other tasks; rank_changes between variants, classifiers, and cosine and learned similarity;
+        transfer_probing, see there.
     RAISES (ValueError): if there are fewer than two, or one is not the result of an evaluation, or has another format.
     SOURCE: see paired_difference (tests); Eger et al. 2019 (ranks).
     """

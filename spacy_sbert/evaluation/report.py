@@ -6,7 +6,7 @@ from ..render.document import Cell, Document, Row, Table
 from ..render.plots import Bar, Plot, bars
 from .compare import RANK_KINDS, aligned
 from .results import ABSENT, Json, by_suite, figure
-from .tables import figure_text, figures_tables, how_tables, paper_tables, plots, variant_tables
+from .tables import figure_text, model_tables, paper_tables, plots
 
 _LEGEND = "undefined: the score is not defined. -: not measured. Numbers in brackets are notes."
 
@@ -52,11 +52,7 @@ def evaluation_report(results: Json) -> Document:
             f"Intervals hold 95 % of the scores of {settings['bootstrap']} bootstrap resamples of the examples, with "
             "predictions as they are: they do not cover what another training of the model would change."
         )
-    missing = (
-        Table(key.title(), ("Task", "Reason"), [*results[key].items()], texts=2) for key in ("skipped", "failed")
-    )
-    tables = _filled([*paper_tables([(name, results)]), *figures_tables(results), *variant_tables(results), *missing])
-    details = _filled(how_tables(results))
+    tables, details = map(_filled, model_tables(results))
     return Document(f"Evaluation of {name}", [summary], tables, remarks, details, list(plots(results)))
 
 

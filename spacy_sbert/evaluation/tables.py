@@ -105,7 +105,16 @@ def _transfer_table(models: _Models) -> Table:
     return Table("Transfer (laid out as Table 5)", ("Model", "Classifier", *names, "Avg."), rows, caption, texts=2)
 
 
-def figures_tables(results: Json) -> Iterator[Table]:
+def model_tables(results: Json) -> tuple[list[Table], list[Table]]:
+    """Return the tables of the report on one model: all figures and what is missing; how it was measured."""
+    missing = (
+        Table(key.title(), ("Task", "Reason"), [*results[key].items()], texts=2) for key in ("skipped", "failed")
+    )
+    paper = paper_tables([(results["model"]["name"], results)])
+    return [*paper, *_figures_tables(results), *_variant_tables(results), *missing], _how_tables(results)
+
+
+def _figures_tables(results: Json) -> Iterator[Table]:
     """Yield every figure of the tasks of each suite, its similarities or classifiers side by side."""
     for suite, tasks in by_suite(results["tasks"]).items():
         heads = list(dict.fromkeys(head for task in tasks.values() for head in task["variants"][0]["scores"]))
@@ -131,7 +140,7 @@ def _leaves(scores: object, path: tuple[str, ...] = ()) -> Iterator[tuple[str, .
         yield from _leaves(inner, (*path, key))
 
 
-def variant_tables(results: Json) -> Iterator[Table]:
+def _variant_tables(results: Json) -> Iterator[Table]:
     """Yield the primary figures of the tasks of each suite by variant, where they are several."""
     several = {name: task for name, task in results["tasks"].items() if len(task["variants"]) > 1}
     for suite, tasks in by_suite(several).items():
@@ -155,7 +164,7 @@ def variant_tables(results: Json) -> Iterator[Table]:
         yield Table(f"Variants of the input: {suite}", ("Normalisation", "Size", *tasks), rows, caption, texts=2)
 
 
-def how_tables(results: Json) -> list[Table]:
+def _how_tables(results: Json) -> list[Table]:
     """Return how classifiers were trained, the model, the settings, the versions, and the files that were read."""
     model, tasks = results["model"], results["tasks"]
     protocols: dict[tuple[tuple[str, str], ...], list[str]] = {}

@@ -177,10 +177,8 @@ def over_seeds(each: Sequence[Any]) -> tuple[Any, Any]:
 class Settings:
     """What is computed of the vectors.
 
-    normalizations: scalings of the vectors, each reported: "none", "zscore", "unit", "zscore_unit", see Variant.
-        The first is the one that tables show.
-    sizes: widths at which vectors are compared, each reported: "own", "pca-128" (principal components) or "up-1024"
-        (random up-projection).
+    normalizations: "none", "zscore", "unit", "zscore_unit", see Variant, each reported; tables show the first.
+    sizes: "own", "pca-128" (principal components) or "up-1024" (random up-projection), each reported.
     seeds: of whatever is random: up-projections, MLPs, learned similarities. Scores are means over them.
     bootstrap: resamples of the 95 % intervals; 0 for no intervals.
     classifiers: of transfer and probing tasks: "lr", logistic regression, and "mlp".
@@ -292,12 +290,11 @@ class Task:
     def run(self, run: Run) -> Json:
         """Measure.
 
-        RETURNS (dict): JSON: "counts", examples by sub-set and split; "primary", the path into scores of the figure
-        that stands for the task, such as "cosine.spearman.pooled"; "variants", a list of {"normalization", "size",
-        "scores"} in the order of Settings.variants, for random ones also "deviation", the standard deviation over the
-        seeds in the same shape; "intervals", the ends of 95 % intervals for figures of the first variant by their
-        paths; "predictions", what the first variant says of each example and its gold value, for plots and paired
-        tests; "notes", what a reader has to know.
+        RETURNS (dict): JSON: "counts", examples by sub-set and split; "primary", the path of the figure that stands for
+        the task, such as "cosine.spearman.pooled"; "variants", {"normalization", "size", "scores"} of each of
+        Settings.variants, for random ones also "deviation" over the seeds, in the shape of scores; "intervals", 95 %,
+        of figures of the first variant by path; "predictions", what the first variant says of each example and its gold
+        value; "notes", what a reader has to know.
         RAISES (ValueError): if a file is not what it should be; the message names file and line.
         """
         raise NotImplementedError

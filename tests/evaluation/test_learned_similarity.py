@@ -124,8 +124,8 @@ def test_a_constant_prediction_is_undefined():
 
 def test_the_regressor_of_distributions_is_beside_it(monkeypatch):
     monkeypatch.setattr(learned_similarity, "_PASSES", 50)
-    monkeypatch.setattr(learned_similarity, "_MAX_PASSES", 1000)
-    sizes = {"train": 400, "tune": 80, "test": 100}
+    monkeypatch.setattr(learned_similarity, "_MAX_PASSES", 300)
+    sizes = {"train": 200, "tune": 60, "test": 60}
     graded = {name: 5 * numpy.exp(make_pairs(name, n).gold) for name, n in sizes.items()}  # from 0 to 5
     train, tune, test = (make_pairs(name, n, gold=graded[name]) for name, n in sizes.items())
 

@@ -186,7 +186,6 @@ def test_the_digest_follows_weights_and_not_use(make_nlp):
     digest = PipelineSource(nlp).digest
     list(nlp.pipe(["A man is eating food.", "unheard-of words"]))
     assert PipelineSource(nlp).digest == digest == PipelineSource(again).digest
-    assert PipelineSource(make_nlp(model={"pooling": "cls"})).digest != digest
     shim = next(shim for node in again.get_pipe("sbert").model.walk() for shim in node.shims)
     next(iter(shim._model.parameters())).data.add_(1e-3)
     assert PipelineSource(again).digest != digest

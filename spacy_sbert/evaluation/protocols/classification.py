@@ -81,10 +81,9 @@ def classify(examples: Examples, run: Run, task: str, notes: Sequence[str] = ())
     The features of a sentence are its vector u, those of a pair |u - v| and u * v. Moments and components of a variant
     are taken of the vectors of each fold's training examples.
     RETURNS (dict): see Task.run. Scores by classifier: accuracy, over all examples tested, and f1 if a label is the
-        positive one. Those of the MLP are means over the first 3 seeds, with their deviation, or of only the first if
-        more than 120,000 examples are trained on. Beside them: c and networks, what was chosen in each fold, with the
-        first seed; protocol, how it was done; tuned, if more than one normalization is given, the one with which each
-        classifier is best in its tuning in each fold, and its scores with them.
+        positive one; of the MLP means over the first 3 seeds, or only the first with more than 120,000 training
+        examples. Beside them c and networks, what was chosen in each fold; protocol, how it was done; tuned, with
+        several normalizations, the one that is best for each classifier in its tuning in each fold, and its scores.
     RAISES (ValueError): if there are too few examples or classes. (ImportError): if scikit-learn is not installed.
     SOURCE: Conneau and Kiela 2018, SentEval, section 3; Eger et al. 2019, sections 3.2 and 3.3 (both classifiers,
         normalization).

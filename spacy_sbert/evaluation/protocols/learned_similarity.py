@@ -69,15 +69,12 @@ def _score_learned(
 ) -> Json:
     """Correlate learned similarities and the cosine with gold scores, for every variant of the vectors.
 
-    train, test (GradedPairs): what they are fitted to, and what all are scored on. tune (GradedPairs): what the
-        strength is chosen by, and the other regressor stopped by; None for folds of train, and the first of them.
-    scores (int, int): the lowest and the highest of the data set.
+    tune: what the strength is chosen by, and the other regressor stopped by; None for folds of train, and the first of
+        them. scores (int, int): the lowest and the highest of the data set.
     RETURNS (dict): see Task.run. Scores: both correlations of "learned", ridge regression, "softmax", SentEval's
         regressor, with the first seed, and "cosine"; of the learned ones also the mean squared error. With several
-        normalizations also tuned: the one with which ridge regression has the least mean squared error on what is tuned
-        on, and the scores with it. Moments and components are taken only of the vectors of train, for the cosine too:
-        under another normalization than "none" it differs from that of the STS tasks, which take theirs of the pairs
-        that are scored.
+        normalizations also tuned: the one with the least error of ridge regression on what is tuned on, and its scores.
+        Moments and components are of the vectors of train, for the cosine too: it is not that of the STS tasks.
     """
     pairs = {"train": train, "test": test} if tune is None else {"train": train, "tune": tune, "test": test}
     learned_from = [*train.first, *train.second]
