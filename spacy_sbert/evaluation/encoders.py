@@ -52,10 +52,7 @@ class PipelineSource(Source):
     """The vectors that a pipeline gives its Docs, whichever component makes them."""
 
     def __init__(self, nlp: Language, *, name: str | None = None, batch_size: int = 64):
-        """Take the vectors of a pipeline.
-
-        name (str): its name in results, by default that of its meta. batch_size (int): Docs in a batch.
-        """
+        """Take the vectors of a pipeline; name (str): in results, by default that of its meta."""
         self.nlp = self.pipeline = nlp
         self.name = name or "{lang}_{name}".format(**nlp.meta)
         self.batch_size = batch_size
@@ -77,9 +74,8 @@ class PipelineSource(Source):
             vector = to_numpy(doc.vector).astype("float32", copy=False)
             if not vector.size:
                 raise ValueError(
-                    f"The pipeline {self.name} gives no vectors: doc.vector is empty. It has the pipes "
-                    f'{self.pipeline.pipe_names}: add one that sets doc.vector, such as nlp.add_pipe("sbert"), or '
-                    "static vectors."
+                    f"The pipeline {self.name} gives no vectors: doc.vector is empty. Add a pipe that sets it, such as "
+                    'nlp.add_pipe("sbert"), or static vectors.'
                 )
             if not numpy.isfinite(vector).all():
                 raise ValueError(Errors.NOT_FINITE.format(text=doc.text[:50]))
@@ -218,9 +214,8 @@ def _random_projection(nlp: Language, width: int, seed: int, texts: Sequence[str
     v(s) = sum_{w in s} r_w, where the numbers of r_w are 1 / sqrt(width) or -1 / sqrt(width), so that u . v is on
     average the inner product of the counts. Nothing is fitted: r_w follows from the word and the seed.
 
-    SOURCE: Achlioptas 2003, Database-friendly random projections, theorem 1.1 (after Johnson and Lindenstrauss 1984);
-        as a baseline for sentence encoders: Wieting and Kiela 2019, No Training Required, which projects word vectors
-        instead of words.
+    SOURCE: Achlioptas 2003, Database-friendly random projections, theorem 1.1; as a baseline for sentence encoders:
+        Wieting and Kiela 2019, No Training Required, which projects word vectors instead of words.
     """
     rows = numpy.zeros((len(texts), width), dtype="float32")
     signs: dict[str, numpy.ndarray] = {}
@@ -316,8 +311,8 @@ def _static_baseline(name: str, nlp: Language | None, counts: Path | None) -> So
     pipeline = "{lang}_{name}".format(**nlp.meta)
     if not nlp.vocab.vectors.size:
         raise ValueError(
-            f"The pipeline {pipeline} has no static vectors, which this baseline needs. Use one that has them, such as "
-            "en_core_web_md, or make one from a file of word vectors with 'python -m spacy init vectors'."
+            f"The pipeline {pipeline} has no static vectors. Use one that has them, such as en_core_web_md, or make "
+            "one with 'python -m spacy init vectors'."
         )
     title, digest = f"{name} ({pipeline})", pipeline_digest(nlp)
     if name == "static":

@@ -52,7 +52,7 @@ def evaluation_report(results: Json) -> Document:
             f"Intervals hold 95 % of the scores of {settings['bootstrap']} bootstrap resamples of the examples, with "
             "predictions as they are: they do not cover what another training of the model would change."
         )
-    tables, details = map(_filled, model_tables(results))
+    tables, details = ([table for table in part if table.rows] for part in model_tables(results))
     return Document(f"Evaluation of {name}", [summary], tables, remarks, details, list(plots(results)))
 
 
@@ -87,11 +87,14 @@ def comparison_report(results: Sequence[Json], comparison: Json) -> Document:
         "Models", ("Model", "Trained on", "SHA-256"), list(zip(names, trained, digests, strict=True)), texts=3
     )
     title = "Comparison of " + ", ".join(names)
-    return Document(title, paragraphs, _filled(tables), [_LEGEND], [models], list(_differences(names, comparison)))
-
-
-def _filled(tables: Sequence[Table]) -> list[Table]:
-    return [table for table in tables if table.rows]
+    return Document(
+        title,
+        paragraphs,
+        [table for table in tables if table.rows],
+        [_LEGEND],
+        [models],
+        list(_differences(names, comparison)),
+    )
 
 
 def _differences(names: Sequence[str], comparison: Json) -> Iterator[Plot]:

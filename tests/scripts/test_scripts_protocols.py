@@ -93,7 +93,8 @@ def test_folds_of_the_aspect_corpus(load):
     for splits in (apart, topics, topic_folds):
         check_splits(rows, splits, sentences)
     assert [len({rows[i].topic for i in split.test}) for split in topic_folds] == [7] * 4
-    met = [sentences(rows, split.train) & {*rows[i].members} for split in folds for i in split.test]
+    trained = [(sentences(rows, split.train), split.test) for split in folds]
+    met = [texts & {*rows[i].members} for texts, test in trained for i in test]
     assert [len(rows), sum(map(bool, met)), sum(len(texts) == 2 for texts in met)] == [3595, 3248, 3018]
     assert len(load("argument_splits").connected([row.members for row in rows])) == 361
     assert {len(split.train) + len(split.test) for split in apart} == {3595}

@@ -23,8 +23,7 @@ from .sts import BENCHMARK
 _BATCH_SIZE = 32  # sentence-transformers' default, and of the batches of precision = "reference"
 _NAIVE, _SMART, _OWN = "naive", "smart", "own"
 _WAYS = (
-    "naive: padded batches in the order of the files, through the Hugging Face model in float32; smart: the same, "
-    "sorted by length; own: in the order of the files, as the pipeline encodes."
+    "naive: padded batches in the order of the files, float32; smart: the same, sorted by length; own: as it encodes."
 )
 
 
@@ -122,8 +121,8 @@ def machine() -> dict[str, str | int | None]:
     on_gpu = isinstance(get_current_ops(), CupyOps)
     file = Path("/proc/cpuinfo")  # Python alone does not know the model of the processor on Linux
     lines = file.read_text(encoding="utf8").splitlines() if file.is_file() else []
-    named = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
-    cpu = named[0] if named else platform.processor() or platform.machine()
+    named = (line.partition(":")[2].strip() for line in lines if line.startswith("model name"))
+    cpu = next(named, "") or platform.processor() or platform.machine()
     device = torch.cuda.get_device_name() if on_gpu else "CPU"
     return {"device": device, "cpu": cpu, "threads": torch.get_num_threads()}
 

@@ -49,10 +49,8 @@ class GradedPairs:
 
     @classmethod
     def from_rows(cls, rows: Sequence[Row], low: float, high: float) -> "GradedPairs":
-        """Return the pairs of a reader.
+        """Return the pairs of a reader, whose scores are from 0 to 1; the topic, if they have one, is the sub-set.
 
-        rows (n Rows, one or more): two members and a score from 0 to 1 each; the topic, if they have one, is the
-            sub-set.
         low, high (float): the scores of the data set that 0 and 1 stand for.
         """
         first, second = zip(*(row.members for row in rows), strict=True)
@@ -149,11 +147,9 @@ class PairsTask(Task):
 class GradedTask(PairsTask):
     """One split of a data set of graded pairs.
 
-    place, official: where it lies, and how many pairs it officially has.
-    read: gives the rows of a file, two members and a score from 0 to 1 each.
-    low, high: the scores of the data set that 0 and 1 stand for.
-    trained: how the names of training data begin that touch the set. notes: what to say beside its scores.
-    otherwise: notes unless the encoder is known to have seen it.
+    place, official: where it lies, and how many pairs it officially has. read, low, high: gives the rows of a file, and
+        the scores that 0 and 1 stand for. trained: how the names of training data begin that touch the set.
+    notes: what to say beside its scores. otherwise: notes unless the encoder is known to have seen it.
     """
 
     name: str
@@ -189,16 +185,8 @@ SUBSETS = {
     16: {"answer-answer": 254, "headlines": 249, "plagiarism": 230, "postediting": 244, "question-question": 209},
 }
 _SMT = "SMT", 750  # a sub-set of STS13 that is taken if it is there: the LDC licenses its texts
-_WITHOUT = "Without the sub-set SMT of 750 pairs, which is not there: its texts are licensed by the LDC."
-_WITH = "With the sub-set SMT, which SentEval leaves out: figures without it are of other pairs."
-# What the official archives unpack to.
-_UNPACKED = {
-    12: "test-gold",
-    13: "test-gs",
-    14: "sts-en-test-gs-2014",
-    15: "test_evaluation_task2a",
-    16: "sts2016-english-with-gs-v1.0",
-}
+# What the official archives unpack to, from 2012 on.
+_UNPACKED = ("test-gold", "test-gs", "sts-en-test-gs-2014", "test_evaluation_task2a", "sts2016-english-with-gs-v1.0")
 _TRAINED_ON = ("sts", "glue")
 _OVERLAP = (
     "STS benchmark train was drawn from STS12 to STS17: if the encoder was trained on it, this score is not zero-shot."
@@ -218,7 +206,7 @@ class _YearTask(PairsTask):
 
     def _subsets(self, root: Path) -> list[tuple[str, int, Path, Path]]:
         """Return name, official number of pairs, file of sentences and file of scores of each sub-set."""
-        place = DataFile((f"STS{self.year}-en-test", _UNPACKED[self.year]), _SOURCE)
+        place = DataFile((f"STS{self.year}-en-test", _UNPACKED[self.year - 12]), _SOURCE)
         folder = place.find(root)
         found = []
         for name, count in (*SUBSETS[self.year].items(), *([_SMT] if self.year == 13 else [])):
@@ -234,7 +222,11 @@ class _YearTask(PairsTask):
 
     def pairs(self, run: Run) -> tuple[GradedPairs, list[str]]:
         subsets = self._subsets(run.root)
-        notes = [_WITH if _SMT[0] in {name for name, *_ in subsets} else _WITHOUT] if self.year == 13 else []
+        notes = []
+        if self.year == 13:
+            with_smt = "With the sub-set SMT, which SentEval leaves out: figures without it are of other pairs."
+            without = "Without the sub-set SMT of 750 pairs, which is not there: its texts are licensed by the LDC."
+            notes.append(with_smt if _SMT[0] in {name for name, *_ in subsets} else without)
         rows: list[tuple[str, str, float, str]] = []
         for name, official, sentences, gold in subsets:
             scored = _read_subset(sentences, gold)
