@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
 
 import numpy
 from scipy import stats
@@ -59,7 +58,7 @@ def compare(
         "resamples": resamples,
         "seed": seed,
         "models": [{"name": name, "digest": digest} for name, digest in models],
-        "warnings": _warnings(results, names),
+        "warnings": list(_warnings(results, names)),
         "tasks": {task: _task([result["tasks"][task] for result in results], resamples, seed) for task in shared},
         "not_shared": {task: models for task, models in having.items() if task not in shared},
         "rank_changes": _rank_changes(results, shared),
@@ -89,11 +88,9 @@ def _task(tasks: Sequence[Json], resamples: int, seed: int) -> Json:
     tests: list[Mapping[str, float | str]] = []
     for task in others:
         statistics = _statistics(task, first)
-        if isinstance(statistics, str):
-            tests.append({"reason": statistics})
-        else:
-            test = paired_difference(*statistics, resamples, seed)
-            tests.append(test or {"reason": "undefined for most resamples"})
+        test = None if isinstance(statistics, str) else paired_difference(*statistics, resamples, seed)
+        reason = statistics if isinstance(statistics, str) else "undefined for most resamples"
+        tests.append(test or {"reason": reason})
     figures = [figure(task["variants"][0]["scores"], first["primary"].split(".")) for task in tasks]
     return {"suite": first["suite"], "primary": first["primary"], "figures": figures, "tests": tests}
 
@@ -123,23 +120,18 @@ def _statistics(ours: Json, theirs: Json) -> tuple[Resampled, Resampled, int] | 
     return statistics[0], statistics[1], len(gold)
 
 
-def _warnings(results: Sequence[Json], names: Sequence[str]) -> list[str]:
-    warnings = [*_differences([result["settings"] for result in results], "The setting", names)]
-    warnings += _differences([result["versions"] for result in results], "The version of", names)
-    by_digest: dict[str, list[str]] = {}
-    for name, result in zip(names, results, strict=True):
-        by_digest.setdefault(result["model"]["digest"], []).append(name)
-    same = [" and ".join(group) for group in by_digest.values() if len(group) > 1]
-    return [*warnings, *(f"{group} are one and the same model: their digests are equal." for group in same)]
-
-
-def _differences(each: Sequence[Mapping[str, Any]], what: str, names: Sequence[str]) -> Iterator[str]:
-    for key in dict.fromkeys(key for facts in each for key in facts):
-        values = [facts.get(key, "not there") for facts in each]
-        words = [(", ".join(map(str, v)) or "none") if isinstance(v, list) else str(v) for v in values]
-        if len(set(words)) > 1:
-            listed = "; ".join(f"{name}: {value}" for name, value in zip(names, words, strict=True))
-            yield f"{what} {key.replace('_', ' ')} differs. {listed}."
+def _warnings(results: Sequence[Json], names: Sequence[str]) -> Iterator[str]:
+    for part, what in (("settings", "The setting"), ("versions", "The version of")):
+        for key in dict.fromkeys(key for result in results for key in result[part]):
+            values = [result[part].get(key, "not there") for result in results]
+            words = [(", ".join(map(str, v)) or "none") if isinstance(v, list) else str(v) for v in values]
+            if len(set(words)) > 1:
+                listed = "; ".join(f"{name}: {value}" for name, value in zip(names, words, strict=True))
+                yield f"{what} {key.replace('_', ' ')} differs. {listed}."
+    digests = [result["model"]["digest"] for result in results]
+    for digest in dict.fromkeys(digest for digest in digests if digests.count(digest) > 1):
+        same = " and ".join(name for name, own in zip(names, digests, strict=True) if own == digest)
+        yield f"{same} are one and the same model: their digests are equal."
 
 
 _MIN_MODELS = 5

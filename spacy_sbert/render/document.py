@@ -156,8 +156,7 @@ def _widths(rows: Iterable[Sequence[str]]) -> list[int]:
 
 
 def _width(rows: Iterable[Sequence[str]]) -> int:
-    widths = _widths(rows)
-    return sum(widths) + len(_GAP) * (len(widths) - 1)
+    return len(_GAP.join("-" * size for size in _widths(rows)))
 
 
 def render(template: str, /, **values: object) -> str:

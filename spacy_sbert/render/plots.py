@@ -57,14 +57,14 @@ class Axis:
 
     def below(self, top: float, base: float, name: str) -> Markup:
         """Draw grid lines from top to base, the numbers below them, and the name of the axis."""
-        lines = [_line(self(mark), top, self(mark), base, "grid") for mark in self.marks]
+        lines = [_line([(self(mark), top), (self(mark), base)], "grid") for mark in self.marks]
         words = [_text(self(mark), base + 15, f"{mark:g}", "middle") for mark in self.marks]
         title = _text((self.start + self.end) / 2, base + 32, name, "middle", "name")
         return Markup("").join([*lines, *words, title])
 
     def left_of(self, left: float, right: float, name: str) -> Markup:
         """Draw grid lines from left to right, the numbers to their left, and the name of the axis above."""
-        lines = [_line(left, self(mark), right, self(mark), "grid") for mark in self.marks]
+        lines = [_line([(left, self(mark)), (right, self(mark))], "grid") for mark in self.marks]
         words = [_text(left - 6, self(mark) + 4, f"{mark:g}", "end") for mark in self.marks]
         return Markup("").join([*lines, *words, _text(4, self.end - 10, name, "start", "name")])
 
@@ -101,12 +101,9 @@ def box(x: float, y: float, width: float, height: float, kind: str) -> Markup:
     return element.format(kind, number(x), number(y), number(width), number(height))
 
 
-def _path(points: Iterable[tuple[float, float]], kind: str) -> Markup:
+def _line(points: Iterable[tuple[float, float]], kind: str) -> Markup:
+    """Draw straight lines from point to point."""
     return shape("M" + "L".join(f"{number(x)} {number(y)}" for x, y in points), kind)
-
-
-def _line(x1: float, y1: float, x2: float, y2: float, kind: str) -> Markup:
-    return _path([(x1, y1), (x2, y2)], kind)
 
 
 _LEFT, _RIGHT, _TOP, _BASE = 44, _WIDTH - 12, 34, 296  # of the field where values stand
@@ -180,10 +177,10 @@ def bars(rows: Sequence[Bar], name: str, title: str, description: str, reach: tu
         parts.append(box(start, top + 2, end - start, _BAR - 8, "bar"))
         if row.ends is not None:
             low, high = (across(100.0 * value) for value in row.ends)
-            parts.append(_line(low, middle - 2, high, middle - 2, "whisker"))
-            parts += [_line(place, middle - 6, place, middle + 2, "whisker") for place in (low, high)]
+            parts.append(_line([(low, middle - 2), (high, middle - 2)], "whisker"))
+            parts += [_line([(place, middle - 6), (place, middle + 2)], "whisker") for place in (low, high)]
         parts.append(_text(_WIDTH - 4, middle + 2, f"{100.0 * row.value:.2f}", "end"))
-    parts.append(_line(across(0), 4, across(0), base, "edge"))
+    parts.append(_line([(across(0), 4), (across(0), base)], "edge"))
     return _plot(title, description, base + 40, parts)
 
 
@@ -212,9 +209,9 @@ def curves(
         if place < len(lines):
             kind, places = f"line {color}", [(across(x), up(y)) for x, y in lines[name]]
             dots = "".join(f"M{number(x)} {number(y)}h0" for x, y in places)
-            parts += [_path(places, kind), shape(dots, f"dot {color}")]
+            parts += [_line(places, kind), shape(dots, f"dot {color}")]
         else:
             kind = f"level {color}"
-            parts.append(_line(_LEFT, up(levels[name]), _RIGHT, up(levels[name]), kind))
-        parts += [_line(_LEFT, y, _LEFT + 24, y, kind), _text(_LEFT + 32, y + 4, name)]
+            parts.append(_line([(_LEFT, up(levels[name])), (_RIGHT, up(levels[name]))], kind))
+        parts += [_line([(_LEFT, y), (_LEFT + 24, y)], kind), _text(_LEFT + 32, y + 4, name)]
     return _plot(title, description, _HEIGHT + 6 + 16 * (len(lines) + len(levels)), parts)

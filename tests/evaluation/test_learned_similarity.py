@@ -199,16 +199,6 @@ def test_sick_is_scored_from_1_to_5(tmp_path):
     assert result["variants"][0]["scores"]["softmax"]["mse"] < 4, "scores are from 1 to 5"
 
 
-def test_random_sizes_are_means_over_seeds():
-    parts = make_pairs("train", 50), make_pairs("tune", 20), make_pairs("test", 30)
-    both = score(*parts, sizes=("up-9",), seeds=(1, 2))["variants"][0]
-    each = [score(*parts, sizes=("up-9",), seeds=(seed,))["variants"][0]["scores"] for seed in (1, 2)]
-    values = [one["learned"]["pearson"] for one in each]
-    assert both["scores"]["learned"]["pearson"] == pytest.approx(sum(values) / 2)
-    assert both["deviation"]["learned"]["pearson"] == pytest.approx(abs(values[0] - values[1]) / 2**0.5)
-    assert "deviation" not in score(*parts)["variants"][0]
-
-
 def test_without_scikit_learn(monkeypatch):
     monkeypatch.setitem(sys.modules, "sklearn.model_selection", None)
     with pytest.raises(ImportError, match=r"pip install 'spacy-sbert\[evaluation\]"):
