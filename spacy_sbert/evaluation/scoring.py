@@ -52,7 +52,7 @@ def evaluate_with_reasons(
         if pipe.set_hooks:
             reader["spans_key"] = pipe.spans_key
     corpus = PairCorpus(path, **reader)
-    bar = {"unit": "examples", "shown": progress}
+    bar: dict[str, Any] = {"unit": "examples", "shown": progress}
     examples = list(progress_of(corpus(nlp), desc="Reading", **bar))
     # as nlp.evaluate does, which cannot tell how far it is
     docs = nlp.pipe(example.predicted for example in examples)

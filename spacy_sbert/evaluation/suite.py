@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -110,22 +110,14 @@ def _run_or_reuse(task: Task, run: Run, results: Json, cache: Path | None) -> Js
     model = {"digest": results["model"]["digest"], "device": results["model"]["device"]}
     key = digest_of_parts(FORMAT, model, results["versions"], task.name, results["settings"], data)
     file = cache / f"{task.name}-{key[:32]}.json" if cache is not None and task.is_kept else None
-    saved = None if file is None else _read(file)
-    if saved is not None:
-        return {**saved, "reused": True}
+    if file is not None:
+        with suppress(AttributeError, OSError, RecursionError, ValueError):  # none is kept, or it is damaged
+            check_input(file)
+            return {**unsealed(json.loads(file.read_text(encoding="utf8"))), "reused": True}
     result: Json = {"suite": task.suite, "data": data, **task.run(run), "reused": False}
     if file is not None:
         write_json(file, checksummed_json(result))
     return result
-
-
-def _read(file: Path) -> Json | None:
-    """Return a kept result; None if there is none, or it is damaged: then it is made again."""
-    try:
-        check_input(file)
-        return unsealed(json.loads(file.read_text(encoding="utf8")))
-    except (AttributeError, OSError, RecursionError, ValueError):
-        return None
 
 
 def write_json(file: Path, content: Mapping[str, Any]) -> None:

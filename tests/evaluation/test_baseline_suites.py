@@ -60,7 +60,15 @@ def vectors(tmp_path_factory):
     return folder
 
 
-@pytest.mark.parametrize(("baseline", "suites"), [("tf-idf", SUITES), ("sif", FEW), ("untuned-cls", FEW), (None, FEW)])
+@pytest.mark.parametrize(
+    ("baseline", "suites"),
+    [
+        ("tf-idf", SUITES),
+        ("untuned-cls", FEW),
+        pytest.param("sif", FEW, marks=pytest.mark.slow),
+        pytest.param(None, FEW, marks=pytest.mark.slow),
+    ],
+)
 def test_suites(data, vectors, tiny_bert, tmp_path, monkeypatch, baseline, suites):
     monkeypatch.setattr(learned_similarity, "_MAX_PASSES", 0)
     monkeypatch.setattr(classification, "_MAX_PASSES", 8)

@@ -69,7 +69,7 @@ def test_digests_tell_vectors_apart(nlp, counts):
     nlp.vocab.set_vector("cat", numpy.zeros(3, dtype="float32"))
     assert len({first, second, make_baseline("sif", nlp=nlp, counts=counts).digest}) == 3
     for name in ("random-projection", "tf-idf"):
-        each = [make_baseline(name, **settings).digest for settings in ({}, {"seed": 1}, {"width": 8})]
+        each = [make_baseline(name, nlp=nlp, **more).digest for more in ({}, {"seed": 1}, {"width": 8})]
         assert len({*each}) == 3
 
 

@@ -360,7 +360,8 @@ def test_with_much_to_train_one_network_is_enough(tmp_path, monkeypatch):
     assert result["protocol"]["mlp"].endswith("mean over the seeds 1") and "deviation" not in result["variants"][0]
 
 
-def test_random_sizes_are_means_over_the_seeds(tmp_path, one_c):
+def test_random_sizes_are_means_over_the_seeds(tmp_path, monkeypatch):
+    monkeypatch.setattr(classification, "_C_GRID", (1.0, 4.0))
     write_questions(tmp_path)
     variant = run("TREC", tmp_path, sizes=("up-9",), seeds=(1, 2, 3))["variants"][0]
     each = [run("TREC", tmp_path, sizes=("up-9",), seeds=(seed,))["variants"][0] for seed in (1, 2, 3)]

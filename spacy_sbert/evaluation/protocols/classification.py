@@ -95,12 +95,12 @@ def classify(examples: Examples, run: Run, task: str, notes: Sequence[str] = ())
     settings, unfit = run.settings.that_fit(len(examples.texts[0]) * len(smallest.train), width)
     is_small = sum(len(fold.train) for fold in folds) <= _MLP_ROWS
     mlp_seeds = settings.seeds[: _MLP_SEEDS if is_small else 1]
-    notes = [*notes, *unfit]
+    said = [*notes, *unfit]
     if _MLP in settings.classifiers and len(mlp_seeds) < len(settings.seeds):
-        notes.append(f"The MLP was trained with {len(mlp_seeds)} of the {len(settings.seeds)} seeds, to save time.")
+        said.append(f"The MLP was trained with {len(mlp_seeds)} of the {len(settings.seeds)} seeds, to save time.")
     kind = task.lower().partition("-")[0]
     if names := ", ".join(name for name in settings.trained_on if name.lower().partition("-")[0] == kind):
-        notes.append(f"The encoder was trained on {names}, which holds sentences of this set.")
+        said.append(f"The encoder was trained on {names}, which holds sentences of this set.")
     trained = _train(examples, folds, replace(run, settings=settings), mlp_seeds, task)
     first, gold = _predicted(examples, folds, [one for one in trained if one.variant == settings.variants[0]])
     right = {name: numpy.stack([labels == gold for labels in each]) for name, each in first.items()}  # (seeds, tests)
@@ -121,7 +121,7 @@ def classify(examples: Examples, run: Run, task: str, notes: Sequence[str] = ())
         "intervals": intervals_of(accuracies, len(gold), settings.bootstrap, settings.seeds[0]),
         "predictions": {"right": "".join(map(str, right[primary][0].astype(int)))},
         "protocol": _protocol(examples.places, settings.classifiers, mlp_seeds),
-        "notes": notes,
+        "notes": said,
     }
     if len(settings.normalizations) > 1:
         same_size = settings.variants[: len(settings.normalizations)]
@@ -131,7 +131,8 @@ def classify(examples: Examples, run: Run, task: str, notes: Sequence[str] = ())
 
 def _train(examples: Examples, folds: Sequence[_Fold], run: Run, mlp_seeds: Sequence[int], task: str) -> list[_Trained]:
     """Train all classifiers in each fold and variant."""
-    trained, settings = [], run.settings
+    settings = run.settings
+    trained: list[_Trained] = []
     for number, fold in enumerate(run.progress(folds, task)):
         vectors = _vectors(examples, fold, run)
         seen = vectors[:, fold.train].reshape(-1, vectors.shape[2])

@@ -158,7 +158,8 @@ class _ProbingTask(Task):
         return [path for path in paths if path.is_file()]
 
     def run(self, run: Run) -> Json:
-        paths, notes = self.find(run.root), []
+        paths = self.find(run.root)
+        notes: list[str] = []
         if paths[0].name == f"{self.file}.txt":
             rows = list(_probing_rows(paths[0]))
             each = [split for split, _ in rows]

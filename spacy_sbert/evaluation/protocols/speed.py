@@ -133,8 +133,8 @@ def _time(source: Source, texts: Sequence[str], way: str) -> float:
     Other ways than the own are sentence-transformers': meanwhile the Hugging Face model encodes the texts of a batch,
     _BATCH_SIZE Docs of one text each, padded to the longest of them.
     """
-    is_padded = way != _OWN and isinstance(source, PipelineSource)
-    shims = [node.shim for node in _encoders_of(source.pipeline) if hasattr(node, "shim")] if is_padded else []
+    nlp = source.pipeline if way != _OWN and isinstance(source, PipelineSource) else None
+    shims = [] if nlp is None else [node.shim for node in _encoders_of(nlp) if hasattr(node, "shim")]
     before = [shim.precision for shim in shims]
     try:
         for shim in shims:

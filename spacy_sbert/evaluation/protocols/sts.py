@@ -81,7 +81,8 @@ class GradedPairs:
         """
         scores: Json = {}
         for name, correlate in CORRELATIONS.items():
-            found = scores[name] = {"pooled": correlate(predicted, self.gold)}
+            found: Json = {"pooled": correlate(predicted, self.gold)}
+            scores[name] = found
             if len(self.places) > 1:
                 each = {subset: correlate(predicted[at], self.gold[at]) for subset, at in self.places.items()}
                 values, sizes = list(each.values()), list(map(len, self.places.values()))
