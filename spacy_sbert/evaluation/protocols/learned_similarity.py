@@ -24,8 +24,7 @@ _FOLDS = 5  # of the training data, if there are no others to tune on
 class _LearnedTask(Task):
     """A data set with a training split: a regressor is fitted to it, and scored beside the cosine on the same pairs.
 
-    splits: to train on, to tune on and to score on. Without the last, the second is scored, and folds of the first are
-        tuned on.
+    splits: to train, to tune and to score on. Without the last the second is scored, and folds of the first tune.
     """
 
     name: str
@@ -211,10 +210,5 @@ def _fit_distribution(train: Part, held: Part, scores: tuple[int, int], seed: in
 
 
 def _target_distribution(gold: numpy.ndarray, whole: numpy.ndarray) -> numpy.ndarray:
-    """Return the distribution over the two whole scores around a gold score whose mean it is, float32 (n, scores).
-
-    t_i = max(0, 1 - |y - i|)
-
-    SOURCE: Tai et al. 2015, Improved Semantic Representations From Tree-Structured LSTM Networks, section 4.2.
-    """
+    """Return t_i = max(0, 1 - |y - i|) of each gold score y and whole score i, float32 (n, scores); its mean is y."""
     return numpy.maximum(0.0, 1.0 - numpy.abs(gold[:, None] - whole)).astype("float32")

@@ -28,21 +28,16 @@ def _labelled(texts: Sequence[str], label: str, known: Collection[str], path: Pa
 
 
 def _polarity_rows(path: Path, label: str) -> Iterator[Row]:
-    """Read MR, CR, SUBJ or MPQA: a sentence a line, all of one label.
+    """Read MR, CR, SUBJ or MPQA (Conneau and Kiela 2018, section 3.1): a sentence a line, all of one label.
 
     A blank line is a row with the empty text: CR has some, and its official count of sentences includes them.
-
-    SOURCE: Conneau and Kiela 2018, SentEval, section 3.1; data/downstream/{MR,CR,SUBJ,MPQA}.
     """
     for line, text in read_lines(path):
         yield _labelled([text], label, (), path, line) if text.strip() else Row(("",), line, label=label)
 
 
 def _treebank_rows(path: Path, labels: str) -> Iterator[Row]:
-    """Read the Stanford Sentiment Treebank: "sentence TAB label" a line (SST/binary), or "label SPACE sentence".
-
-    SOURCE: Socher et al. 2013; SentEval's data/downstream/SST.
-    """
+    """Read the Stanford Sentiment Treebank (Socher et al. 2013): "sentence TAB label" or "label SPACE sentence"."""
     for line, text in read_lines(path):
         if "\t" in text:
             sentence, _, label = text.rstrip("\r\n").rpartition("\t")
@@ -52,10 +47,7 @@ def _treebank_rows(path: Path, labels: str) -> Iterator[Row]:
 
 
 def _question_rows(path: Path) -> Iterator[Row]:
-    """Read TREC questions: "COARSE:fine question" a line, in ISO 8859-1; the label is the coarse one, one of six.
-
-    SOURCE: Li and Roth 2002, Learning Question Classifiers.
-    """
+    """Read TREC questions (Li and Roth 2002): "COARSE:fine question" a line, in ISO 8859-1."""
     for line, text in read_lines(path, "latin-1"):
         label, _, question = text.strip().partition(" ")
         labels = ("ABBR", "DESC", "ENTY", "HUM", "LOC", "NUM")
@@ -63,10 +55,7 @@ def _question_rows(path: Path) -> Iterator[Row]:
 
 
 def _paraphrase_rows(path: Path) -> Iterator[Row]:
-    """Read the Microsoft Research Paraphrase Corpus: tab-separated without quoting, with a header; "1": a paraphrase.
-
-    SOURCE: Dolan et al. 2004; columns Quality, #1 ID, #2 ID, #1 String, #2 String.
-    """
+    """Read the Microsoft Research Paraphrase Corpus (Dolan et al. 2004): tab-separated, no quoting, with a header."""
     for line, (label, *texts) in by_name(read_tabs(path), _MRPC_COLUMNS, path):
         yield _labelled(texts, label, ("0", "1"), path, line)
 
@@ -135,11 +124,9 @@ _SPLITS = {"tr": TRAIN, "va": DEV, "te": TEST}
 
 @dataclass(frozen=True)
 class _ProbingTask(Task):
-    """Accuracy of classifiers that are trained to tell a property of sentences from their vectors.
+    """Accuracy of classifiers that tell a property of sentences from their vectors (Conneau et al. 2018, section 2).
 
-    name: as in the paper. file: what SentEval calls the file, and X-Probe the folder. official: examples by split, of
-        SentEval's file.
-    SOURCE: Conneau et al. 2018, What you can cram into a single vector, section 2.
+    file: what SentEval calls the file, and X-Probe the folder. official: examples by split, of SentEval's file.
     """
 
     name: str
@@ -178,10 +165,7 @@ class _ProbingTask(Task):
 
 
 def _probing_rows(path: Path) -> Iterator[tuple[str, Row]]:
-    """Read SentEval's layout: "split TAB label TAB sentence" a line, all splits, "tr", "va" and "te", in one file.
-
-    SOURCE: Conneau et al. 2018, What you can cram into a single vector; SentEval's data/probing.
-    """
+    """Read SentEval's layout (Conneau et al. 2018): "split TAB label TAB sentence" a line, all splits in one file."""
     for line, record in read_tabs(path):
         split, label, sentence = pick(record, (0, 1, 2), ("split", "label", "sentence"), path, line)
         if split not in _SPLITS:
@@ -191,10 +175,7 @@ def _probing_rows(path: Path) -> Iterator[tuple[str, Row]]:
 
 
 def _x_probe_rows(path: Path) -> Iterator[Row]:
-    """Read a split in X-Probe's layout: "sentence TAB label" a line.
-
-    SOURCE: Ravishankar et al. 2019, Probing Multilingual Sentence Representations With X-Probe.
-    """
+    """Read a split in X-Probe's layout (Ravishankar et al. 2019): "sentence TAB label" a line."""
     for line, record in read_tabs(path):
         sentence, label = pick(record, (0, 1), ("sentence", "label"), path, line)
         yield _labelled([sentence], label, (), path, line)

@@ -128,11 +128,7 @@ def machine() -> dict[str, str | int | None]:
 
 
 def _time(source: Source, texts: Sequence[str], way: str) -> float:
-    """Return the seconds from texts to vectors.
-
-    Other ways than the own are sentence-transformers': meanwhile the Hugging Face model encodes the texts of a batch,
-    _BATCH_SIZE Docs of one text each, padded to the longest of them.
-    """
+    """Return the seconds from texts to vectors; other ways than the own have padded batches, precision "reference"."""
     nlp = source.pipeline if way != _OWN and isinstance(source, PipelineSource) else None
     shims = [] if nlp is None else [node.shim for node in _encoders_of(nlp) if hasattr(node, "shim")]
     before = [shim.precision for shim in shims]
