@@ -153,7 +153,6 @@ def _rank_changes(results: Sequence[Json], shared: Sequence[str]) -> dict[str, J
 
     Beside each shared task, the mean of a suite's tasks is ranked. For each of RANK_KINDS: compared, how many pairs of
     rankings; changes, those that differ: task, from, to, before and after, the ranks of the models.
-
     SOURCE: Eger et al. 2019, Pitfalls in the Evaluation of Sentence Embeddings, section 3.
     """
     by_kind: dict[str, Json] = {kind: {"compared": 0, "changes": []} for kind in RANK_KINDS}
@@ -166,7 +165,8 @@ def _rank_changes(results: Sequence[Json], shared: Sequence[str]) -> dict[str, J
                 change = {"task": task, "from": names[0], "to": names[1], "before": old, "after": new}
                 by_kind[kind]["changes"].append(change)
 
-    means = {f"mean of {suite}": names for suite, names in _suites(results, shared).items() if len(names) > 1}
+    suites = by_suite({name: results[0]["tasks"][name] for name in shared})
+    means = {f"mean of {suite}": list(names) for suite, names in suites.items() if len(names) > 1}
     for task, tasks in ({name: [name] for name in shared} | means).items():
         first, *others = _common_variants(results, tasks) or [("", "")]
         for variant in others:
@@ -198,13 +198,13 @@ def transfer_probing(results: Sequence[Json], shared: Sequence[str]) -> Json:
     SOURCE: Eger et al. 2019, Pitfalls in the Evaluation of Sentence Embeddings, section 3; Fieller, Hartley and Pearson
         1957, Tests for rank correlation coefficients I.
     """
-    suites, n = _suites(results, shared), len(results)
+    suites, n = by_suite({name: results[0]["tasks"][name] for name in shared}), len(results)
     if n < _MIN_MODELS:
         return {"reason": f"needs at least {_MIN_MODELS} models"}
     names = [name for name in suites.get("transfer", ()) if name not in _OTHERS]
     if not names or "probing" not in suites:
         return {"reason": "needs transfer and probing tasks that all models share"}
-    transfer, probing = _columns(results, names), _columns(results, suites["probing"])
+    transfer, probing = _columns(results, names), _columns(results, list(suites["probing"]))
     correlations: dict[str, dict[str, float | None]] = {row: {} for row in transfer}
     for row, ours in transfer.items():
         for column, theirs in probing.items():
@@ -232,11 +232,6 @@ def _fisher_interval(correlation: float | None, n: int) -> list[float] | None:
 def _columns(results: Sequence[Json], names: list[str]) -> dict[str, list[Figure]]:
     groups = {name: [name] for name in names} | ({"mean": names} if len(names) > 1 else {})
     return {name: _figures(results, group) for name, group in groups.items()}
-
-
-def _suites(results: Sequence[Json], shared: Sequence[str]) -> dict[str, list[str]]:
-    suites = by_suite({name: results[0]["tasks"][name] for name in shared})
-    return {suite: list(tasks) for suite, tasks in suites.items()}
 
 
 def _common_variants(results: Sequence[Json], names: Sequence[str]) -> list[_Variant]:

@@ -166,7 +166,6 @@ def _means(nlp: Language, texts: Sequence[str], weights: Mapping[str, float]) ->
 
     v(s) = 1 / |s| sum_{w in s} a_w v_w; a word without a weight weighs 1, tokens without a vector are left out; 0 if no
     token has one.
-
     SOURCE: Reimers and Gurevych 2019, section 4.1 (average of GloVe embeddings).
     """
     rows = [weighted_mean(nlp.make_doc(text), weights) for text in texts]
@@ -177,7 +176,6 @@ def _power_means(nlp: Language, texts: Sequence[str]) -> numpy.ndarray:
     """Return minimum, mean and maximum of the static vectors of the tokens of each text, float32 (n, 3 width).
 
     The power means for p = -inf, 1, inf, number by number; 0 if no token has a vector.
-
     SOURCE: Rueckle et al. 2018, Concatenated Power Mean Word Embeddings as Universal Cross-Lingual Sentence
         Representations, section 3.
     """
@@ -196,7 +194,6 @@ def _smooth_inverse_frequency(
 
     v(s) = 1 / |s| sum_{w in s} a / (a + p(w)) v_w; then v(s) - u u^T v(s), where u is the first singular vector of the
     v(s) of the corpus, which is not centered. Words without a count weigh 1, as in the authors' code.
-
     SOURCE: Arora et al. 2017, A Simple but Tough-to-Beat Baseline for Sentence Embeddings, algorithm 1.
     """
     rows = _means(nlp, texts, weights)
@@ -213,7 +210,6 @@ def _random_projection(nlp: Language, width: int, seed: int, texts: Sequence[str
 
     v(s) = sum_{w in s} r_w, where the numbers of r_w are 1 / sqrt(width) or -1 / sqrt(width), so that u . v is on
     average the inner product of the counts. Nothing is fitted: r_w follows from the word and the seed.
-
     SOURCE: Achlioptas 2003, Database-friendly random projections, theorem 1.1; as a baseline for sentence encoders:
         Wieting and Kiela 2019, No Training Required, which projects word vectors instead of words.
     """
@@ -240,7 +236,6 @@ def _tf_idf(nlp: Language, width: int, seed: int, texts: Sequence[str], fit_on: 
     v(s)_w = tf(w, s) (ln((1 + n) / (1 + df(w))) + 1), scaled to unit length; n texts in the corpus, df(w) of them with
     w. Words that are not in the corpus do not count; 0 if none is. If the corpus has more than `width` words, vectors
     are projected as by _random_projection, which keeps their inner products on average.
-
     SOURCE: Spaerck Jones 1972; Reimers and Gurevych 2019, section 4.3 (tf-idf on argument similarity).
     """
     text_module = sklearn_module("sklearn.feature_extraction.text", "The baseline 'tf-idf'")

@@ -26,7 +26,6 @@ class MtebEncoder:
 
     It has what mteb's EncoderProtocol asks for. Texts are encoded as they are, without prompts, whatever the task.
     Its revision is the digest of the pipeline, so that results that mteb keeps are never those of another one.
-
     SOURCE: Muennighoff et al. 2023, MTEB: Massive Text Embedding Benchmark.
     """
 

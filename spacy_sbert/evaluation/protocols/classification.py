@@ -222,7 +222,6 @@ def _make_folds(places: Mapping[str, numpy.ndarray], labels: numpy.ndarray, task
 
     "all": ten stratified folds are each tested once; "train" and "test": tuned by five stratified folds of train;
     "train", "dev" and "test": tuned on dev.
-
     SOURCE: Conneau and Kiela 2018, SentEval, section 3.1. Its code has as many inner folds as outer ones, C from 2^-1
         to 2^5 where there is a test split but no dev split, and reports the mean of the folds.
     """

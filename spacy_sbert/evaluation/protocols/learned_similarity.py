@@ -174,7 +174,6 @@ def _fit_distribution(train: Part, held: Part, scores: tuple[int, int], seed: in
     distribution, with Adam, rate 0.001, in batches of 64. After every 50 passes Pearson's correlation with the held-out
     gold scores is taken; the weights are those with which it was highest, and training ends once it has not become
     higher four times, or after 1000 passes.
-
     SOURCE: Tai et al. 2015, section 4.2 (target distribution); Conneau and Kiela 2018, SentEval, section 3, whose code
         has the squared error in place of the divergence, these numbers, and scores 1 to 5 for the STS benchmark too.
     """
