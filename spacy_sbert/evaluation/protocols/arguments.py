@@ -202,9 +202,9 @@ def _score_held_out(pairs: GradedPairs, splits: Sequence[Split], run: Run) -> Js
     """Correlate learned similarities and the cosine with the gold scores of pairs that are held out in turn.
 
     pairs (GradedPairs): all of them. splits: each pair is tested in one.
-    RETURNS (dict): see Task.run. Scores: both correlations of "svr", support vector regression, "learned", ridge
-        regression, and "cosine": of each split, their mean, and of all pairs pooled; of the learned ones also the mean
-        squared error. Moments and components are taken of the training pairs of each split, for the cosine too.
+    RETURNS (dict): see Task.run. Scores: both correlations of "svr", "learned" (ridge regression) and "cosine", of each
+        split, their mean and pooled; of the learned ones also the mean squared error. Moments and components are of the
+        training pairs of each split, for the cosine too.
     """
     names = {i: split.name for split in splits for i in split.test}
     held = replace(pairs, subset=[names[i] for i in range(len(pairs.gold))])

@@ -31,10 +31,7 @@ _WAYS = (
 class _SpeedTask(Task):
     """Sentences and wordpieces a second, from text to vector, tokenization included; the median of several runs.
 
-    "own": as the pipeline or the baseline works, in the order of the files. If the pipeline has a transformer of this
-    package also "naive", padded batches in that order through the Hugging Face model, and "smart", batches of sentences
-    of like length, the longest first. A first batch of each, which is not timed, comes before.
-
+    See _WAYS. A first batch of each way is not timed. Without a transformer of this package there is only the own way.
     sentences: spread evenly over those that are there.
     SOURCE: Reimers and Gurevych 2019, section 7 (Table 7, with and without smart batching).
     """
