@@ -3,7 +3,7 @@
 import random
 from collections.abc import Sequence
 
-from spacy_sbert.evaluation.protocols.arguments import FOLD_SEED, N_FOLDS, Split, check_folds, leave_out
+from spacy_sbert.evaluation.protocols.arguments import FOLD_SEED, N_FOLDS, Split, leave_out
 
 TOPIC_FOLDS = 4
 
@@ -17,7 +17,7 @@ def split_sentences(members: Sequence[tuple[str, ...]], folds: int = N_FOLDS) ->
     RAISES (ValueError): if there are fewer than two folds, or more than groups.
     """
     groups = connected(members)
-    check_folds(folds, len(groups), "groups of pairs that share sentences")
+    _check_folds(folds, len(groups), "groups of pairs that share sentences")
     random.Random(FOLD_SEED).shuffle(groups)
     tests: list[list[int]] = [[] for _ in range(folds)]
     for group in sorted(groups, key=len, reverse=True):
@@ -38,11 +38,16 @@ def split_topic_folds(
         section 5 (four folds of seven topics).
     """
     order = list(dict.fromkeys(topics))
-    check_folds(folds, len(order), "topics")
+    _check_folds(folds, len(order), "topics")
     random.Random(FOLD_SEED).shuffle(order)
     fold_of = {topic: place % folds for place, topic in enumerate(order)}
     tests = ([i for i, topic in enumerate(topics) if fold_of[topic] == fold] for fold in range(folds))
     return [leave_out(f"fold {fold + 1}", members, test) for fold, test in enumerate(tests)]
+
+
+def _check_folds(folds: int, most: int, what: str) -> None:
+    if not 2 <= folds <= most:
+        raise ValueError(f"Cannot make {folds} folds of {most} {what}: expected 2 to {most}.")
 
 
 def connected(members: Sequence[tuple[str, ...]]) -> list[list[int]]:

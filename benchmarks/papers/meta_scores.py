@@ -12,7 +12,7 @@ from spacy_sbert.evaluation import Settings, evaluate_suites
 from spacy_sbert.evaluation.encoders import Source
 from spacy_sbert.evaluation.results import interval, mean, resample, spearman_of
 from spacy_sbert.evaluation.suite import tasks_of
-from spacy_sbert.evaluation.task import MissingData, digests, indices_by_name
+from spacy_sbert.evaluation.task import MissingData, indices_by_name
 from spacy_sbert.files.serialization import file_digest
 from spacy_sbert.meta import MetaEmbedding
 from spacy_sbert.meta.component import SentenceMeta
@@ -85,7 +85,7 @@ class Data:
     def _files(self) -> Iterator[tuple[str, dict[str, str]]]:
         for task in tasks_of("sts"):
             try:
-                yield task.name, digests(task.find(self.root), self.root)
+                yield task.name, task.digests(self.root)
             except MissingData:
                 continue
 

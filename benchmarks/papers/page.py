@@ -13,7 +13,7 @@ from dataclasses import replace
 from html import escape
 from pathlib import Path
 
-from spacy_sbert.render.document import Document, Table, html
+from spacy_sbert.render.document import Document, Table
 from spacy_sbert.render.plots import Bar, Plot, bars
 
 HERE = Path(__file__).parent
@@ -59,7 +59,7 @@ def drawn(page: str) -> dict[str, str]:
     pages = {INDEX: _index(sections)}
     for paper, paths in sections.items():
         for title, path in paths.items():
-            made = html(Document(title, [paper], _numbered(tables[path]), []), plots.get(path, []))
+            made = Document(title, [paper], _numbered(tables[path]), plots=plots.get(path, [])).html()
             pages[path] = made.replace(CONTENTS, f'{CONTENTS}\n<li><a href="../{INDEX}">All tables</a></li>')
     return pages
 
@@ -70,9 +70,7 @@ def _index(sections: dict[str, dict[str, str]]) -> str:
     for paper, paths in sections.items():
         links = "".join(f'<li><a href="{path}">{escape(title)}</a></li>\n' for title, path in paths.items())
         parts.append(f"<h2>{escape(paper)}</h2>\n<ul>\n{links}</ul>\n")
-    empty = html(
-        Document("The papers' tables", ["Each section of docs/papers.md that has tables, with plots."], [], [])
-    )
+    empty = Document("The papers' tables", ["Each section of docs/papers.md that has tables, with plots."], []).html()
     start, end = empty.index(CONTENTS), empty.index("</nav>") + len("</nav>")
     return empty[:start] + "".join(parts) + empty[end:]
 

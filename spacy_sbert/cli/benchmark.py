@@ -1,7 +1,6 @@
 """`python -m spacy sbert benchmark`: how well a pipeline does on the standard tasks of the field."""
 
 from collections.abc import Mapping
-from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -123,12 +122,12 @@ def _benchmark_cli(
 
 def _report(results: Any, output: Path | None) -> None:  # noqa: ANN401 (Results)
     """Show the results and write reports of them; failed tasks end the command with 1."""
-    from ..evaluation.report import html, markdown, terminal
+    from ..evaluation.report import evaluation_report
 
-    report = markdown(results)
-    show(report, partial(terminal, results))
+    report = evaluation_report(results)
+    show(report.markdown(), report.terminal)
     if output is not None:
-        write_reports(output, report, html(results), "results")
+        write_reports(output, report.markdown(), report.html(), "results")
     for title, message in results["failed"].items():
         msg.fail(title, message)
     if results["failed"]:

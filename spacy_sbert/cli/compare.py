@@ -1,7 +1,6 @@
 """`python -m spacy sbert compare`: the results of several models side by side, with tests."""
 
 from collections.abc import Sequence
-from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -30,18 +29,18 @@ def _compare_cli(
     check_output(output, overwrite=overwrite)
     with exit_on_error("Cannot compare"), ticking("Comparing", shown=not quiet):
         from ..evaluation.compare import compare
-        from ..evaluation.report import compare_html, compare_markdown, compare_terminal
+        from ..evaluation.report import comparison_report
         from ..evaluation.results import read_results
         from ..evaluation.suite import write_json
 
         read = [read_results(path) for path in results]
         comparison = compare(read, files=_short_names(results))
-    report = compare_markdown(read, comparison)
-    show(report, partial(compare_terminal, read, comparison))
+    report = comparison_report(read, comparison)
+    show(report.markdown(), report.terminal)
     if output is not None:
         with exit_on_error(f"Cannot write {output}"):
             write_json(output, comparison)
-        write_reports(output, report, compare_html(read, comparison), "comparison")
+        write_reports(output, report.markdown(), report.html(), "comparison")
 
 
 def _short_names(paths: Sequence[Path]) -> list[str]:

@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
 
 import numpy
 from scipy import stats
@@ -21,22 +20,22 @@ from .results import (
     spearman_of,
 )
 
-_FORMAT = "spacy-sbert comparison 1"
-_CORRELATIONS = (["spearman", "pooled"], ["spearman"])  # what follows the similarity in the path of a figure
+_Variant = tuple[str, str]  # normalization and size
 
 
 def compare(
     results: Sequence[Json], *, resamples: int = 1000, seed: int = 1, files: Sequence[str] | None = None
-) -> dict[str, Any]:
+) -> Json:
     """Put models side by side, and test every other one against the first.
 
     results (Sequence of dict): two or more, see evaluate_suites and read_results.
     resamples, seed (int): of the paired bootstrap tests, see paired_difference.
     files (Sequence of str): what tells models of one name apart, such as the names of their files; by default numbers.
-    RETURNS (dict): JSON: format, resamples, seed; models, their names and digests, in the order given; warnings, what
-        differs that should not; tasks, by name, for those that all models have: suite, primary, figures, one for each
-        model, and tests, for each model but the first its difference from the first, low, high and p, or the reason why
-        there is no test; not_shared, which models have the other tasks; rank_changes and transfer_probing, see there.
+    RETURNS (dict): JSON: format, resamples, seed; models, names and digests; warnings, what differs that should not;
+        tasks that all models have, by name: suite, primary, figures of the models, and tests, for each model but the
+        first its difference from the first, low, high and p, or the reason why there is none; not_shared, which models
+        have the other tasks; rank_changes between variants, classifiers, and cosine and learned similarity;
+        transfer_probing, see there.
     RAISES (ValueError): if there are fewer than two, or one is not the result of an evaluation, or has another format.
     SOURCE: see paired_difference (tests); Eger et al. 2019 (ranks).
     """
@@ -55,14 +54,14 @@ def compare(
     shared = [task for task, models in having.items() if len(models) == len(results)]
     models = zip(names, (result["model"]["digest"] for result in results), strict=True)
     return {
-        "format": _FORMAT,
+        "format": "spacy-sbert comparison 1",
         "resamples": resamples,
         "seed": seed,
         "models": [{"name": name, "digest": digest} for name, digest in models],
-        "warnings": _warnings(results, names),
+        "warnings": list(_warnings(results, names)),
         "tasks": {task: _task([result["tasks"][task] for result in results], resamples, seed) for task in shared},
         "not_shared": {task: models for task, models in having.items() if task not in shared},
-        "rank_changes": rank_changes(results, shared),
+        "rank_changes": _rank_changes(results, shared),
         "transfer_probing": transfer_probing(results, shared),
     }
 
@@ -78,73 +77,61 @@ def aligned(results: Sequence[Json]) -> list[Json]:
         common = _common_variants(copies, [name]) if all(name in result["tasks"] for result in copies) else []
         for result in copies if common else []:
             task = result["tasks"][name]
-            place = [_variant_key(entry) for entry in task["variants"]].index(common[0])
-            if place:
-                front = [task["variants"][place], *task["variants"][:place], *task["variants"][place + 1 :]]
-                result["tasks"][name] = {**task, "variants": front, "intervals": {}, "predictions": {}}
+            variants = sorted(task["variants"], key=lambda entry: _variant(entry) != common[0])
+            if variants[0] is not task["variants"][0]:
+                result["tasks"][name] = {**task, "variants": variants, "intervals": {}, "predictions": {}}
     return copies
 
 
-def _task(tasks: Sequence[Json], resamples: int, seed: int) -> dict[str, Any]:
+def _task(tasks: Sequence[Json], resamples: int, seed: int) -> Json:
     first, *others = tasks
     tests: list[Mapping[str, float | str]] = []
     for task in others:
         statistics = _statistics(task, first)
-        if isinstance(statistics, str):
-            tests.append({"reason": statistics})
-        else:
-            test = paired_difference(*statistics, resamples, seed)
-            tests.append(test or {"reason": "undefined for most resamples"})
+        test = None if isinstance(statistics, str) else paired_difference(*statistics, resamples, seed)
+        reason = statistics if isinstance(statistics, str) else "undefined for most resamples"
+        tests.append(test or {"reason": reason})
     figures = [figure(task["variants"][0]["scores"], first["primary"].split(".")) for task in tasks]
     return {"suite": first["suite"], "primary": first["primary"], "figures": figures, "tests": tests}
 
 
 def _statistics(ours: Json, theirs: Json) -> tuple[Resampled, Resampled, int] | str:
     """Return the statistics of a paired test and the number of examples, or why there is no test."""
+    first, second = ours["predictions"], theirs["predictions"]
     if sorted(ours["data"].values()) != sorted(theirs["data"].values()):  # digests, wherever the files are
         return "the data files differ"
-    if _variant_key(ours["variants"][0]) != _variant_key(theirs["variants"][0]):
+    if _variant(ours["variants"][0]) != _variant(theirs["variants"][0]):
         return "the normalisation or the size of the first variant differs"
     if ours["primary"] != theirs["primary"]:
         return "the figures that stand for the task differ"
-    first, second = ours["predictions"], theirs["predictions"]
-    if "right" in first and "right" in second:
-        n = len(first["right"])
-        if n != len(second["right"]):
+    if first.get("right") and second.get("right"):
+        rights = [numpy.array(list(each["right"])) == "1" for each in (first, second)]
+        if len(rights[0]) != len(rights[1]):
             return "the numbers of examples differ"
-        return (mean_of(_right(first)), mean_of(_right(second)), n) if n else "no predictions were kept"
-    if "predicted" not in first or "predicted" not in second or not first["predicted"]:
+        return mean_of(rights[0]), mean_of(rights[1]), len(rights[0])
+    if not first.get("predicted") or not second.get("predicted"):
         return "no predictions were kept"
     if first["gold"] != second["gold"]:
         return "the gold scores, or their order, differ"
-    if ours["primary"].split(".")[1:] not in _CORRELATIONS:
+    if ours["primary"].split(".")[1:] not in (["spearman", "pooled"], ["spearman"]):
         return f"there is no paired test for {ours['primary']}"
     gold = numpy.array(first["gold"], dtype="float64")
     statistics = [spearman_of(numpy.array(each["predicted"], dtype="float64"), gold) for each in (first, second)]
     return statistics[0], statistics[1], len(gold)
 
 
-def _right(predictions: Json) -> numpy.ndarray:
-    return numpy.frombuffer(predictions["right"].encode("ascii"), dtype="uint8") == ord("1")
-
-
-def _warnings(results: Sequence[Json], names: Sequence[str]) -> list[str]:
-    warnings = [*_differences([result["settings"] for result in results], "The setting", names)]
-    warnings += _differences([result["versions"] for result in results], "The version of", names)
-    by_digest: dict[str, list[str]] = {}
-    for name, result in zip(names, results, strict=True):
-        by_digest.setdefault(result["model"]["digest"], []).append(name)
-    same = [" and ".join(group) for group in by_digest.values() if len(group) > 1]
-    return [*warnings, *(f"{group} are one and the same model: their digests are equal." for group in same)]
-
-
-def _differences(each: Sequence[Mapping[str, Any]], what: str, names: Sequence[str]) -> Iterator[str]:
-    for key in dict.fromkeys(key for facts in each for key in facts):
-        values = [facts.get(key, "not there") for facts in each]
-        words = [(", ".join(map(str, v)) or "none") if isinstance(v, list) else str(v) for v in values]
-        if len(set(words)) > 1:
-            listed = "; ".join(f"{name}: {value}" for name, value in zip(names, words, strict=True))
-            yield f"{what} {key.replace('_', ' ')} differs. {listed}."
+def _warnings(results: Sequence[Json], names: Sequence[str]) -> Iterator[str]:
+    for part, what in (("settings", "The setting"), ("versions", "The version of")):
+        for key in dict.fromkeys(key for result in results for key in result[part]):
+            values = [result[part].get(key, "not there") for result in results]
+            words = [(", ".join(map(str, v)) or "none") if isinstance(v, list) else str(v) for v in values]
+            if len(set(words)) > 1:
+                listed = "; ".join(f"{name}: {value}" for name, value in zip(names, words, strict=True))
+                yield f"{what} {key.replace('_', ' ')} differs. {listed}."
+    digests = [result["model"]["digest"] for result in results]
+    for digest in dict.fromkeys(digest for digest in digests if digests.count(digest) > 1):
+        same = " and ".join(name for name, own in zip(names, digests, strict=True) if own == digest)
+        yield f"{same} are one and the same model: their digests are equal."
 
 
 _MIN_MODELS = 5
@@ -161,16 +148,14 @@ RANK_KINDS = {
 }
 
 
-def rank_changes(results: Sequence[Json], shared: Sequence[str]) -> dict[str, dict[str, Any]]:
+def _rank_changes(results: Sequence[Json], shared: Sequence[str]) -> dict[str, Json]:
     """Find out how models change ranks between variants, classifiers, and cosine and learned similarity.
 
-    results (Sequence of dict): of the models. shared (Sequence of str): tasks that all have; beside each of them, the
-        mean of a suite's tasks is ranked too.
-    RETURNS (dict): for each of RANK_KINDS: compared, how many pairs of rankings; changes, those that differ: task,
-        from, to, before and after, the ranks of the models from 1, equal figures sharing the best.
+    Beside each shared task, the mean of a suite's tasks is ranked. For each of RANK_KINDS: compared, how many pairs of
+    rankings; changes, those that differ: task, from, to, before and after, the ranks of the models.
     SOURCE: Eger et al. 2019, Pitfalls in the Evaluation of Sentence Embeddings, section 3.
     """
-    by_kind: dict[str, dict[str, Any]] = {kind: {"compared": 0, "changes": []} for kind in RANK_KINDS}
+    by_kind: dict[str, Json] = {kind: {"compared": 0, "changes": []} for kind in RANK_KINDS}
 
     def note(kind: str, task: str, names: tuple[str, str], before: list[Figure], after: list[Figure]) -> None:
         old, new = ranks(before), ranks(after)
@@ -180,12 +165,13 @@ def rank_changes(results: Sequence[Json], shared: Sequence[str]) -> dict[str, di
                 change = {"task": task, "from": names[0], "to": names[1], "before": old, "after": new}
                 by_kind[kind]["changes"].append(change)
 
-    means = {f"mean of {suite}": names for suite, names in _suites(results, shared).items() if len(names) > 1}
+    suites = by_suite({name: results[0]["tasks"][name] for name in shared})
+    means = {f"mean of {suite}": list(names) for suite, names in suites.items() if len(names) > 1}
     for task, tasks in ({name: [name] for name in shared} | means).items():
         first, *others = _common_variants(results, tasks) or [("", "")]
-        for key in others:
-            names = ", ".join(first), ", ".join(key)
-            note("variants", task, names, *(_figures(results, tasks, variant) for variant in (first, key)))
+        for variant in others:
+            figures = [_figures(results, tasks, each) for each in (first, variant)]
+            note("variants", task, (", ".join(first), ", ".join(variant)), *figures)
         for kind, pair in _PAIRS.items():
             note(kind, task, pair, *(_figures(results, tasks, beside=name) for name in pair))
     return by_kind
@@ -199,53 +185,44 @@ def ranks(values: Sequence[Figure]) -> list[int] | None:
     return [int(rank) for rank in stats.rankdata([-value for value in numbers], method="min")]
 
 
-def transfer_probing(results: Sequence[Json], shared: Sequence[str]) -> Mapping[str, Any]:
+def transfer_probing(results: Sequence[Json], shared: Sequence[str]) -> Json:
     """Correlate how models do on probing tasks with how they do on transfer tasks.
 
     Spearman's rank correlation over models: each of the seven transfer tasks, and their mean, with each probing task,
-    and theirs.
+    and theirs. Its 95 % interval is tanh(artanh(rho) -+ 1.96 sqrt(1.06 / (n - 3))), n models.
 
     results (Sequence of dict): of the models. shared (Sequence of str): tasks that all have.
     RETURNS (dict): models, how many; correlations, by transfer task and probing task, None if not defined; intervals,
-        in the same shape, see _fisher_interval; interval, how they are made; left_out, tasks of the suite that are not
-        among the seven. Or reason, why there are none.
-    SOURCE: Eger et al. 2019, Pitfalls in the Evaluation of Sentence Embeddings, section 3.
+        in the same shape, None too for 1 and -1, of which the formula would be sure; interval, how they are made;
+        left_out, tasks of the suite that are not among the seven. Or reason, why there are none.
+    SOURCE: Eger et al. 2019, Pitfalls in the Evaluation of Sentence Embeddings, section 3; Fieller, Hartley and Pearson
+        1957, Tests for rank correlation coefficients I.
     """
-    suites, n = _suites(results, shared), len(results)
+    suites, n = by_suite({name: results[0]["tasks"][name] for name in shared}), len(results)
     if n < _MIN_MODELS:
         return {"reason": f"needs at least {_MIN_MODELS} models"}
     names = [name for name in suites.get("transfer", ()) if name not in _OTHERS]
     if not names or "probing" not in suites:
         return {"reason": "needs transfer and probing tasks that all models share"}
-    transfer, probing = _columns(results, names), _columns(results, suites["probing"])
-    correlations: dict[str, dict[str, float | None]] = {}
+    transfer, probing = _columns(results, names), _columns(results, list(suites["probing"]))
+    correlations: dict[str, dict[str, float | None]] = {row: {} for row in transfer}
     for row, ours in transfer.items():
-        correlations[row] = {}
         for column, theirs in probing.items():
             are_numbers = all(isinstance(value, int | float) for value in (*ours, *theirs))
             correlations[row][column] = spearman(ours, theirs) if are_numbers else None
-    intervals = {
-        row: {column: _fisher_interval(value, n) for column, value in values.items()}
-        for row, values in correlations.items()
-    }
-    left_out = [name for name in suites["transfer"] if name in _OTHERS]
     return {
         "models": n,
         "correlations": correlations,
-        "intervals": intervals,
+        "intervals": {
+            row: {column: _fisher_interval(value, n) for column, value in values.items()}
+            for row, values in correlations.items()
+        },
         "interval": _METHOD,
-        "left_out": left_out,
+        "left_out": [name for name in suites["transfer"] if name in _OTHERS],
     }
 
 
 def _fisher_interval(correlation: float | None, n: int) -> list[float] | None:
-    """Return the 95 % interval of a rank correlation over 4 or more models.
-
-    tanh(artanh(rho) -+ 1.96 sqrt(1.06 / (n - 3))); None if it is not defined, or is 1 or -1, of which the formula would
-    be sure.
-
-    SOURCE: Fieller, Hartley and Pearson 1957, Tests for rank correlation coefficients I.
-    """
     if correlation is None or abs(correlation) > 1 - _ROUNDING:
         return None
     z, half = math.atanh(correlation), _NORMAL * math.sqrt(_FIELLER / (n - 3))
@@ -257,32 +234,26 @@ def _columns(results: Sequence[Json], names: list[str]) -> dict[str, list[Figure
     return {name: _figures(results, group) for name, group in groups.items()}
 
 
-def _suites(results: Sequence[Json], shared: Sequence[str]) -> dict[str, list[str]]:
-    suites = by_suite({name: results[0]["tasks"][name] for name in shared})
-    return {suite: list(tasks) for suite, tasks in suites.items()}
-
-
-def _common_variants(results: Sequence[Json], names: Sequence[str]) -> list[tuple[str, str]]:
+def _common_variants(results: Sequence[Json], names: Sequence[str]) -> list[_Variant]:
     """Return the variants that all models have for all tasks, as the first model orders them."""
-    each = [[_variant_key(entry) for entry in model["tasks"][name]["variants"]] for model in results for name in names]
-    return [key for key in each[0] if all(key in keys for keys in each)]
+    each = [[_variant(entry) for entry in model["tasks"][name]["variants"]] for model in results for name in names]
+    return [variant for variant in each[0] if all(variant in variants for variants in each)]
 
 
-def _variant_key(entry: Json) -> tuple[str, str]:
+def _variant(entry: Json) -> _Variant:
     return entry["normalization"], entry["size"]
 
 
 def _figures(
-    results: Sequence[Json], names: Sequence[str], key: tuple[str, str] | None = None, beside: str | None = None
+    results: Sequence[Json], names: Sequence[str], variant: _Variant | None = None, beside: str | None = None
 ) -> list[Figure]:
     """Return the primary figure of each model, the mean if tasks are several.
 
-    key: of the variant, by default a model's first. beside (str): another classifier or similarity than the primary
-        figure's.
+    variant: by default a model's first. beside (str): another classifier or similarity than the primary figure's.
     """
 
     def primary(task: Json) -> Figure:
-        entry = next(entry for entry in task["variants"] if key in (None, _variant_key(entry)))
+        entry = next(entry for entry in task["variants"] if variant in (None, _variant(entry)))
         first, *rest = task["primary"].split(".")
         return figure(entry["scores"], [beside or first, *rest])
 

@@ -2,25 +2,23 @@
 
 from collections.abc import Iterable, Mapping
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Union
+from typing import TYPE_CHECKING, Any
 
 import numpy
+import torch
 from spacy.language import Language
+from torch.nn.functional import normalize
 
-from ..similarity import cosine, unit_length
 from .encoders import PipelineSource
 
 if TYPE_CHECKING:
-    import torch
     from mteb.models import ModelMeta
 
-_Vectors = Union[numpy.ndarray, "torch.Tensor"]
-
+_Vectors = numpy.ndarray | torch.Tensor
 _UNKNOWN = (
     "release_date languages n_parameters memory_usage_mb max_tokens license open_weights public_training_code "
     "public_training_data training_datasets"
 )  # what a pipeline does not say of itself
-_REVISION = 40  # characters of the digest, as many as a commit has
 
 
 class MtebEncoder:
@@ -28,7 +26,6 @@ class MtebEncoder:
 
     It has what mteb's EncoderProtocol asks for. Texts are encoded as they are, without prompts, whatever the task.
     Its revision is the digest of the pipeline, so that results that mteb keeps are never those of another one.
-
     SOURCE: Muennighoff et al. 2023, MTEB: Massive Text Embedding Benchmark.
     """
 
@@ -61,32 +58,30 @@ class MtebEncoder:
         texts: list[str] = []
         for batch in inputs:
             if "text" not in batch:
+                task = getattr(task_metadata, "name", "unknown")
                 raise ValueError(
-                    f"The task '{getattr(task_metadata, 'name', 'unknown')}' gave a batch with "
-                    f"{', '.join(batch) or 'nothing'}, but no text: a pipeline encodes only texts. Choose tasks whose "
-                    "modality is text."
+                    f"The task '{task}' gave a batch with {', '.join(batch) or 'nothing'}, but no text. Choose tasks "
+                    "whose modality is text."
                 )
             texts += batch["text"]
-        if not texts:
-            return numpy.zeros((0, self.width), dtype="float32")
         self.source.batch_size = batch_size or self.source.batch_size
+        vectors = numpy.zeros((len(texts), self.width), dtype="float32")
         order = sorted(range(len(texts)), key=lambda i: len(texts[i]), reverse=True)  # wastes no work on padding
-        rows = self.source.encode([texts[i] for i in order])
-        in_order = numpy.empty_like(rows)
-        in_order[order] = rows
-        return in_order
+        if order:
+            vectors[order] = self.source.encode([texts[i] for i in order])
+        return vectors
 
-    def similarity(self, embeddings1: _Vectors, embeddings2: _Vectors) -> "torch.Tensor":
+    def similarity(self, embeddings1: _Vectors, embeddings2: _Vectors) -> torch.Tensor:
         """Return the cosine of every vector of one side with every one of the other.
 
         embeddings1 (float (n, width) or (width,)), embeddings2 (float (m, width) or (width,)): NumPy or PyTorch.
         RETURNS (float32 tensor (n, m)).
         """
-        return _as_tensor(unit_length(_as_rows(embeddings1)) @ unit_length(_as_rows(embeddings2)).T)
+        return (_unit(embeddings1) @ _unit(embeddings2).T).float()
 
-    def similarity_pairwise(self, embeddings1: _Vectors, embeddings2: _Vectors) -> "torch.Tensor":
+    def similarity_pairwise(self, embeddings1: _Vectors, embeddings2: _Vectors) -> torch.Tensor:
         """Return the cosine of paired vectors, (n, width) each or (width,). RETURNS (float32 tensor (n,))."""
-        return _as_tensor(cosine(_as_rows(embeddings1), _as_rows(embeddings2)))
+        return (_unit(embeddings1) * _unit(embeddings2)).sum(dim=1).float()
 
     @cached_property
     def width(self) -> int:
@@ -106,7 +101,7 @@ class MtebEncoder:
         return ModelMeta(
             loader=None,
             name=self.name,
-            revision=self.source.digest[:_REVISION],
+            revision=self.source.digest[:40],  # as long as a commit's
             embed_dim=self.width,
             framework=[],
             similarity_fn_name=ScoringFunction.COSINE,
@@ -115,13 +110,6 @@ class MtebEncoder:
         )
 
 
-def _as_rows(vectors: _Vectors) -> numpy.ndarray:
-    """Return float64 (n, width) of an array or a tensor, on whatever device."""
-    array = vectors if isinstance(vectors, numpy.ndarray) else vectors.cpu()
-    return numpy.atleast_2d(numpy.asarray(array, dtype="float64"))
-
-
-def _as_tensor(array: numpy.ndarray) -> "torch.Tensor":
-    import torch  # noqa: PLC0415 (mteb asks for tensors; it has loaded PyTorch)
-
-    return torch.from_numpy(array.astype("float32"))
+def _unit(vectors: _Vectors) -> torch.Tensor:
+    """Return vectors scaled to length 1, float64 (n, width); those of length 0 stay."""
+    return normalize(torch.atleast_2d(torch.as_tensor(vectors).double()))

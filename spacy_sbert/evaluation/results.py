@@ -1,4 +1,4 @@
-"""Results of evaluations, which are JSON: saved files, lookups of figures, bootstrap intervals and paired tests."""
+"""Results of evaluations, which are JSON: saved files, figures in them, bootstrap intervals and paired tests."""
 
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -36,8 +36,7 @@ def read_results(path: str | Path) -> Json:
             results = unsealed(results)
     except (ValueError, RecursionError) as error:
         raise ValueError(
-            f"{path} cannot be read as results of an evaluation: {error}. Give the JSON file that 'python -m spacy "
-            "sbert benchmark --output' saves."
+            f"{path} cannot be read as results of an evaluation: {error}. Give a file that `benchmark --output` saved."
         ) from error
     check_results(results, str(path))
     return results
@@ -49,7 +48,7 @@ def check_results(results: object, name: str) -> None:
     if given != FORMAT:
         raise ValueError(
             f"{name} has the format {short_repr(given)}, expected '{FORMAT}': it is not the result of an evaluation, "
-            "or comes from another version of this package. Evaluate the model again."
+            "or of another version of this package. Evaluate the model again."
         )
     if missing := [key for key in _PARTS if key not in cast(Json, results)]:
         raise ValueError(f"{name} is not the result of an evaluation: it has no {', '.join(missing)}. Evaluate again.")
@@ -71,11 +70,6 @@ def by_suite(tasks: Mapping[str, Json]) -> dict[str, dict[str, Json]]:
     for name, task in tasks.items():
         suites.setdefault(str(task["suite"]), {})[name] = task
     return suites
-
-
-def digits(right: numpy.ndarray) -> str:
-    """Return what is right as results hold it: a 1 for each example that is, and a 0 for each other one."""
-    return "".join("01"[int(value)] for value in right)
 
 
 def mean(values: Iterable[Figure]) -> Figure:
@@ -112,12 +106,10 @@ def mean_of(values: numpy.ndarray) -> Resampled:
 
 
 def resample(statistic: Resampled, n: int, resamples: int, seed: int | Sequence[int]) -> numpy.ndarray:
-    """Compute a statistic of resamples of n examples, drawn with replacement.
+    """Compute a statistic of resamples of n examples, drawn with replacement, float64 (resamples,).
 
     statistic (Callable): indices, int (b, n), to the statistic of each resample, float (b,).
-    n, resamples (int): examples; resamples. seed (int, or several): the same seed draws the same resamples, whatever
-        the statistic.
-    RETURNS (float64 (resamples,)).
+    seed (int, or several): the same seed draws the same resamples, whatever the statistic.
     """
     rng = numpy.random.default_rng(seed)
     rows = max(1, _BLOCK // n)

@@ -53,16 +53,11 @@ def evaluate_with_reasons(
         if pipe.set_hooks:
             reader["spans_key"] = pipe.spans_key
     corpus = PairCorpus(path, **reader)
-    examples = list(progress_of(corpus(nlp), desc="Reading", unit="examples", shown=progress))
+    bar: dict[str, Any] = {"unit": "examples", "shown": progress}
+    examples = list(progress_of(corpus(nlp), desc="Reading", **bar))
     # as nlp.evaluate does, which cannot tell how far it is
-    docs = progress_of(
-        nlp.pipe(example.predicted for example in examples),
-        total=len(examples),
-        desc="Encoding",
-        unit="examples",
-        shown=progress,
-    )
-    for example, doc in zip(examples, docs, strict=True):
+    docs = nlp.pipe(example.predicted for example in examples)
+    for example, doc in zip(examples, progress_of(docs, total=len(examples), desc="Encoding", **bar), strict=True):
         example.predicted = doc
     scores = Scorer(nlp=nlp).score(examples)
     custom: dict[str, Any] = {}
@@ -81,8 +76,8 @@ def evaluate_with_reasons(
     undefined = {**_UNDEFINED, **gold.undefined()}
     if measured["nli_acc"] is not None and (reason := _unknown_labels(nlp, path, gold)):
         measured["nli_acc"], undefined["nli_acc"] = None, reason
-    missing = [key for key, score in measured.items() if score is None and key in undefined]
-    reasons = gold.relevant({key: undefined[key] for key in missing})
+    missing = {key: undefined[key] for key, score in measured.items() if score is None and key in undefined}
+    reasons = gold.relevant(missing)
     if not reasons and not any(score is not None for score in measured.values()):
         reasons = ["its examples have no gold: no scores, no labels, no triplets"]
     return {"pairs": len(examples), **measured}, reasons

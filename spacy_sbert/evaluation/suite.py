@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -11,14 +11,11 @@ from ..files.serialization import checksummed_json, device, digest_of_parts, uns
 from ..progress import progress_of
 from .encoders import Source, VectorStore, sklearn_module
 from .protocols import arguments, learned_similarity, senteval, speed, sts
-from .report import results_repr
+from .report import Results
 from .results import FORMAT, Json
-from .task import MissingData, Run, Settings, Task, digests
+from .task import MissingData, Run, Settings, Task
 
-_SUITES: dict[str, list[Task]] = {}  # by name
-for _task in (*sts.TASKS, *learned_similarity.TASKS, *arguments.TASKS, *senteval.TASKS, *speed.TASKS):
-    _SUITES.setdefault(_task.suite, []).append(_task)
-_OF_SKLEARN = ("learned", "probing", "transfer")
+_TASKS = (*sts.TASKS, *learned_similarity.TASKS, *arguments.TASKS, *senteval.TASKS, *speed.TASKS)
 
 
 def evaluate_suites(
@@ -51,22 +48,22 @@ def evaluate_suites(
     def progress(items: Sequence[Any], name: str) -> Iterable[Any]:
         return progress_of(items, desc=name, shown=progress_bar, leave=False)
 
-    settings = settings or Settings()
-    suites = list(suites)
+    settings, suites = settings or Settings(), list(suites)
     for name in suites or [""]:
         check_packages(name)
     facts = {"versions": versions(), "settings": settings.to_json()}
     model = {"name": source.name, "digest": source.digest, "device": device()}
-    results = results_repr({"format": FORMAT, "model": model, **facts, "tasks": {}, "skipped": {}, "failed": {}})
-    runnable: list[tuple[Task, list[Path]]] = []
+    results = Results({"format": FORMAT, "model": model, **facts, "tasks": {}, "skipped": {}, "failed": {}})
+    runnable: list[Task] = []
     for task in (task for name in suites for task in tasks_of(name)):
         with _noting_errors(task, results):
-            runnable.append((task, task.find(root)))
+            task.find(root)
+            runnable.append(task)
     store = VectorStore(source, cache, progress)
     run = Run(root, store, settings, progress, source)
-    for task, paths in progress(runnable, "tasks"):
+    for task in progress(runnable, "tasks"):
         with _noting_errors(task, results):
-            results["tasks"][task.name] = _run_or_reuse(task, paths, run, results, cache)
+            results["tasks"][task.name] = _run_or_reuse(task, run, results, cache)
         results["model"].update({"width": store.width, "encoded": store.encoded})
         if save is not None:
             save(results)
@@ -95,39 +92,32 @@ def check_packages(suite: str) -> None:
     RAISES (ValueError): if there is no such suite; (ImportError): if it needs scikit-learn, which is not installed.
     """
     tasks_of(suite)
-    if suite in _OF_SKLEARN:
+    if suite in ("learned", "probing", "transfer"):
         sklearn_module("sklearn", f"The suite '{suite}'")
 
 
-def tasks_of(suite: str) -> Sequence[Task]:
+def tasks_of(suite: str) -> list[Task]:
     """Return the tasks of a suite. RAISES (ValueError): if there is no such suite."""
-    if suite not in _SUITES:
-        raise ValueError(f"Unknown suite '{suite}': expected some of {', '.join(_SUITES)}.")
-    return _SUITES[suite]
+    tasks = [task for task in _TASKS if task.suite == suite]
+    if not tasks:
+        known = ", ".join(dict.fromkeys(task.suite for task in _TASKS))
+        raise ValueError(f"Unknown suite '{suite}': expected some of {known}.")
+    return tasks
 
 
-def _run_or_reuse(task: Task, paths: list[Path], run: Run, results: Json, cache: Path | None) -> Json:
-    data = digests(paths, run.root)
-    settings = {name: results["settings"][name] for name in sorted(task.depends_on or ())}
+def _run_or_reuse(task: Task, run: Run, results: Json, cache: Path | None) -> Json:
+    data = task.digests(run.root)
     model = {"digest": results["model"]["digest"], "device": results["model"]["device"]}
-    key = digest_of_parts(FORMAT, model, results["versions"], task.name, settings, data)
-    file = None if cache is None or task.depends_on is None else cache / f"{task.name}-{key[:32]}.json"
-    saved = None if file is None else _read(file)
-    if saved is not None:
-        return {**saved, "reused": True}
+    key = digest_of_parts(FORMAT, model, results["versions"], task.name, results["settings"], data)
+    file = cache / f"{task.name}-{key[:32]}.json" if cache is not None and task.is_kept else None
+    if file is not None:
+        with suppress(AttributeError, OSError, RecursionError, ValueError):  # none is kept, or it is damaged
+            check_input(file)
+            return {**unsealed(json.loads(file.read_text(encoding="utf8"))), "reused": True}
     result: Json = {"suite": task.suite, "data": data, **task.run(run), "reused": False}
     if file is not None:
         write_json(file, checksummed_json(result))
     return result
-
-
-def _read(file: Path) -> Json | None:
-    """Return a kept result; None if there is none, or it is damaged: then it is made again."""
-    try:
-        check_input(file)
-        return unsealed(json.loads(file.read_text(encoding="utf8")))
-    except (AttributeError, OSError, RecursionError, ValueError):
-        return None
 
 
 def write_json(file: Path, content: Mapping[str, Any]) -> None:

@@ -9,7 +9,7 @@ from numbers import Integral
 import numpy
 from markupsafe import Markup
 
-from ..render.plots import Axis, bottom_axis, box, clean, join, left_axis, number, shape, ticks
+from ..render.plots import Axis, box, clean, number, shape
 from ..validation import Seed, validated
 from .page import LIGHT_LABELS, TOO_FEW, Picture, Text, as_rows, language, row_vector, unit_rows
 from .projection import MAX_TSNE, has_tsne, import_tsne, pca, tsne
@@ -174,15 +174,13 @@ def _place(
     unit = ((high - low) / (size - 2 * MARGIN)).max()  # a pixel
     middle, reach = (low + high) / 2, unit * size / 2
     (left, bottom), (right, top) = middle - reach, middle + reach
-    across, up = Axis(left, right, start, end), Axis(bottom, top, floor, ceiling)
+    across = Axis.spanning(left, right, start, end, inside=True)
+    up = Axis.spanning(bottom, top, floor, ceiling, inside=True)
     places = [(across(x), up(y)) for x, y in points.tolist()]
     frame = box(start, ceiling, end - start, floor - ceiling, "frame")
     if not axes:
         return places, frame
-    over = [mark for mark in ticks(left, right) if left <= mark <= right]
-    beside = [mark for mark in ticks(bottom, top) if bottom <= mark <= top]
-    lines = left_axis(up, beside, start, end, axes[1]) + bottom_axis(across, over, ceiling, floor, axes[0])
-    return places, lines + frame
+    return places, up.left_of(start, end, axes[1]) + across.below(ceiling, floor, axes[0]) + frame
 
 
 def _points(places: Sequence[tuple[float, float]], group: Sequence[int], size: float) -> Markup:
@@ -192,7 +190,7 @@ def _points(places: Sequence[tuple[float, float]], group: Sequence[int], size: f
     for at, ((x, y), place) in enumerate(zip(places, group, strict=True)):
         paths[(at * labels + place) % len(paths)].append(f"M{number(x)} {number(y)}{_outline(place, size)}")
     dense = " dense" if is_dense else ""
-    return join(shape("".join(path), f"points{dense} {kind(at % labels)}") for at, path in enumerate(paths))
+    return Markup("").join(shape("".join(path), f"points{dense} {kind(at % labels)}") for at, path in enumerate(paths))
 
 
 def _opacity(count: int) -> float:

@@ -4,7 +4,6 @@ import csv
 import json
 import re
 import shutil
-from functools import partial
 
 import numpy
 import pytest
@@ -18,7 +17,7 @@ from spacy_sbert.cli._util import show
 from spacy_sbert.hub.distillation import distill_static
 from spacy_sbert.pipeline.sbert import SentenceBert
 from spacy_sbert.readers import PairCorpus, read_sts
-from spacy_sbert.render.document import Cell, Document, Table, markdown, terminal
+from spacy_sbert.render.document import Cell, Document, Table
 
 SAMPLE = ROOT / "assets"
 FEW = ["--suite", "sts,triplets", "--any-count", "--bootstrap", 20]
@@ -91,14 +90,14 @@ def test_unnamed_models_go_by_their_folders(folder):
 
 
 def test_plain_table_in_a_terminal_and_markdown_in_a_file(monkeypatch):
-    table = Table("STS", ("Model", "STS12"), [("mine", Cell("70.00", (1,)))])
-    document = Document("Evaluation of mine", [], [table], ["Seen in training."])
+    table = Table("STS", ("Model", "STS12"), [("mine", Cell("70.00", ["Seen in training."]))])
+    document = Document("Evaluation of mine", [], [table])
     shown = []
     monkeypatch.setattr("spacy_sbert.cli._util.echo", shown.append)
     for in_terminal in (False, True):
         monkeypatch.setattr("sys.stdout.isatty", lambda in_terminal=in_terminal: in_terminal)
-        show(markdown(document), partial(terminal, document))
-    assert shown[0] == markdown(document) and r"| 70.00 \[1\] |" in shown[0]
+        show(document.markdown(), document.terminal)
+    assert shown[0] == document.markdown() and r"| 70.00 \[1\] |" in shown[0]
     assert "mine   70.00 [1]" in shown[1] and "|" not in shown[1]
 
 

@@ -9,6 +9,7 @@ from made_data import write_benchmark, write_year
 from typer.testing import CliRunner
 
 from spacy_sbert.cli._util import app
+from spacy_sbert.evaluation.protocols import classification, learned_similarity
 
 SUITES = ("sts", "sick", "triplets", "arguments", "learned", "transfer", "probing", "speed")
 FEW = ("sts", "triplets", "speed")
@@ -59,8 +60,18 @@ def vectors(tmp_path_factory):
     return folder
 
 
-@pytest.mark.parametrize(("baseline", "suites"), [("tf-idf", SUITES), ("sif", FEW), ("untuned-cls", FEW), (None, FEW)])
-def test_suites(data, vectors, tiny_bert, tmp_path, baseline, suites):
+@pytest.mark.parametrize(
+    ("baseline", "suites"),
+    [
+        ("tf-idf", SUITES),
+        ("untuned-cls", FEW),
+        pytest.param("sif", FEW, marks=pytest.mark.slow),
+        pytest.param(None, FEW, marks=pytest.mark.slow),
+    ],
+)
+def test_suites(data, vectors, tiny_bert, tmp_path, monkeypatch, baseline, suites):
+    monkeypatch.setattr(learned_similarity, "_MAX_PASSES", 0)
+    monkeypatch.setattr(classification, "_MAX_PASSES", 8)
     output = tmp_path / "results.json"
     options = ["--suite", ",".join(suites), "--any-count", "--bootstrap", "0", "--seeds", "1", "--output", str(output)]
     options += ["--counts", str(vectors / "counts.txt"), "--encoder", str(tiny_bert)]

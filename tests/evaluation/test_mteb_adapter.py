@@ -1,6 +1,7 @@
-"""The adapter for mteb: its protocol, without mteb, and a made-up task that mteb runs."""
+"""The adapter for mteb: its protocol, without mteb, and made-up tasks that mteb runs."""
 
 import sys
+from types import SimpleNamespace
 
 import numpy
 import pytest
@@ -8,13 +9,13 @@ import spacy
 import torch
 
 from spacy_sbert.evaluation.mteb_adapter import MtebEncoder
-from spacy_sbert.similarity import cosine
+from spacy_sbert.similarity import cosine, pearson, spearman
 
 TEXTS = ["The cat sat on the mat.", "He cannot go.", "", "The dog ran fast, a man is eating food.", "He cannot go."]
 BATCHES = [{"text": TEXTS[:2]}, {"text": TEXTS[2:]}]
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def encoder(make_nlp):
     return MtebEncoder(make_nlp())
 
@@ -40,10 +41,14 @@ def test_similarities_are_cosines(encoder):
     assert encoder.similarity(u[1], v[1]).item() == pytest.approx(pairwise[1].item())
 
 
-def test_without_mteb(encoder, monkeypatch):
+def test_what_is_missing_is_said(encoder, monkeypatch):
+    with pytest.raises(ValueError, match="'Pictures' gave a batch with image, but no text"):
+        encoder.encode([{"image": [None]}], task_metadata=SimpleNamespace(name="Pictures"))
+    with pytest.raises(ValueError, match="gives no vectors"):
+        MtebEncoder(spacy.blank("en")).encode(BATCHES)
     monkeypatch.setitem(sys.modules, "mteb.models", None)
     with pytest.raises(ImportError, match=r"pip install 'spacy-sbert\[mteb\]"):
-        _ = encoder.mteb_model_meta
+        _ = MtebEncoder(encoder.source.nlp).mteb_model_meta
 
 
 GOLD = [5.0, 1.0, 3.0, 0.0]
@@ -51,8 +56,9 @@ FIRST = ["A man is eating food.", "The cat sat on the mat.", "He cannot go.", "T
 SECOND = ["Someone is having a meal.", "A man is eating.", "He can go.", "The mat is food."]
 
 
-def made_up(mteb, base, kind, columns):
-    """A task of mteb on data in memory."""
+def evaluated(encoder, base, kind, columns):
+    """The scores of a task of mteb on data in memory, and the results."""
+    import mteb
     from datasets import Dataset
     from mteb.abstasks.task_metadata import TaskMetadata
 
@@ -74,46 +80,25 @@ def made_up(mteb, base, kind, columns):
             self.dataset = {"test": Dataset.from_dict(columns)}
             self.data_loaded = True
 
-    return MadeUp()
+    results = mteb.evaluate(encoder, MadeUp(), cache=None, co2_tracker=False, show_progress_bar=False)
+    (scores,) = results.task_results[0].scores["test"]
+    return scores, results
 
 
-def test_mteb_runs_a_made_up_sts_task(encoder):
-    mteb = pytest.importorskip("mteb")
+def test_mteb_runs_made_up_tasks(encoder):
+    pytest.importorskip("mteb")
     from mteb.abstasks.sts import AbsTaskSTS
+    from mteb.abstasks.text.bitext_mining import AbsTaskBitextMining
     from mteb.models import EncoderProtocol
 
-    from spacy_sbert.similarity import pearson, spearman
-
     assert isinstance(encoder, EncoderProtocol)
-    task = made_up(mteb, AbsTaskSTS, "STS", {"sentence1": FIRST, "sentence2": SECOND, "score": GOLD})
-    results = mteb.evaluate(encoder, task, cache=None, co2_tracker=False, show_progress_bar=False)
-    (scores,) = results.task_results[0].scores["test"]
+    columns = {"sentence1": FIRST, "sentence2": SECOND, "score": GOLD}
+    scores, results = evaluated(encoder, AbsTaskSTS, "STS", columns)
     predicted = cosine(encoder.encode([{"text": FIRST}]), encoder.encode([{"text": SECOND}]))
     assert scores["cosine_spearman"] == pytest.approx(spearman(predicted, GOLD), abs=1e-6)
     assert scores["pearson"] == pytest.approx(pearson(predicted, GOLD), abs=1e-5)  # by our similarity_pairwise
     assert results.model_name == "spacy/en_pipeline" and results.model_revision == encoder.source.digest[:40]
     assert encoder.mteb_model_meta.embed_dim == 16
-
-
-def test_batches_without_text_are_refused(encoder):
-    class Metadata:
-        name = "Pictures"
-
-    with pytest.raises(ValueError, match="'Pictures' gave a batch with image, but no text"):
-        encoder.encode([{"image": [None]}], task_metadata=Metadata)
-
-
-def test_mteb_runs_a_made_up_bitext_task(encoder):
-    mteb = pytest.importorskip("mteb")
-    from mteb.abstasks.text.bitext_mining import AbsTaskBitextMining
-
     columns = {"sentence1": FIRST, "sentence2": FIRST}
-    task = made_up(mteb, AbsTaskBitextMining, "BitextMining", columns)
-    results = mteb.evaluate(encoder, task, cache=None, co2_tracker=False, show_progress_bar=False)
-    (scores,) = results.task_results[0].scores["test"]
+    scores, _ = evaluated(encoder, AbsTaskBitextMining, "BitextMining", columns)
     assert scores["f1"] == 1.0, "each sentence finds itself, by our similarity"
-
-
-def test_a_pipeline_without_vectors_is_refused():
-    with pytest.raises(ValueError, match="gives no vectors"):
-        MtebEncoder(spacy.blank("en")).encode(BATCHES)

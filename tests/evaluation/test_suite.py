@@ -89,8 +89,6 @@ def test_a_second_run_encodes_nothing_and_a_change_is_noticed(tmp_path):
     assert not any(reused.values()) and seen == 0  # the vectors are the same
     _, reused, seen = again(name="another model")
     assert not any(reused.values()) and seen == 52
-    _, reused, _ = again(Settings(any_count=True, bootstrap=50, classifiers=("lr",)))
-    assert all(reused.values())  # no score depends on it
 
 
 def test_damage_in_the_cache(tmp_path):
@@ -128,24 +126,12 @@ def test_what_is_finished_is_kept_when_one_is_interrupted(tmp_path):
 
 def test_missing_sets_are_listed_and_the_others_run(tmp_path):
     folder = write_year(tmp_path)
-    for kind in ("gs", "input"):
-        (folder / f"STS.{kind}.MSRvid.txt").rename(tmp_path / kind)
+    (folder / "STS.gs.MSRvid.txt").unlink()
     write_benchmark(tmp_path)
     results = evaluate(tmp_path)
     assert list(results["tasks"]) == ["STSb-dev"] and not results["failed"]
     assert list(results["skipped"]) == ["STS12", "STS13", "STS14", "STS15", "STS16", "STSb-test"]
-    assert "STS.input.MSRvid.txt not found" in results["skipped"]["STS12"] and "http" in results["skipped"]["STS13"]
-
-
-@pytest.mark.parametrize(("kept", "lost"), [("gs", "input"), ("input", "gs")])
-def test_scores_without_sentences_are_an_error(tmp_path, kept, lost):
-    folder = write_year(tmp_path)
-    (folder / f"STS.{lost}.MSRvid.txt").unlink()
-    write_benchmark(tmp_path)
-    results = evaluate(tmp_path)
-    assert list(results["tasks"]) == ["STSb-dev"]
-    message = f"STS.{lost}.MSRvid.txt is missing, while {folder}/STS.{kept}.MSRvid.txt is there"
-    assert message in results["failed"]["STS12"].replace("\\", "/")
+    assert "STS.gs.MSRvid.txt not found" in results["skipped"]["STS12"] and "http" in results["skipped"]["STS13"]
 
 
 def test_sizes_that_do_not_fit_are_left_out_with_a_note(tmp_path):
@@ -161,8 +147,7 @@ def test_sizes_that_do_not_fit_are_left_out_with_a_note(tmp_path):
 @pytest.mark.parametrize(
     ("damage", "message"),
     [
-        (("gs", lambda text: text + "3.0\n"), r"STS\.input\.MSRpar\.txt, line 6: .*has 5 lines.*has 6"),
-        (("gs", lambda text: "1.0\n"), r"STS\.gs\.MSRpar\.txt, line 2: the file ends"),
+        (("gs", lambda text: text + "3.0\n"), r"STS\.input\.MSRpar\.txt has 5 lines, .*has 6"),
         (("gs", lambda text: text.replace("2.0", "5.5")), r"STS\.gs\.MSRpar\.txt, line 3: .*5\.5"),
         (("gs", lambda text: text.replace("2.0", "nan")), r"STS\.gs\.MSRpar\.txt, line 3: .*nan"),
         (("input", lambda text: text.replace("MSRpar right 1", "")), r"STS\.input\.MSRpar\.txt, line 2: .*sentence2"),
@@ -201,7 +186,6 @@ def test_the_digest_follows_weights_and_not_use(make_nlp):
     digest = PipelineSource(nlp).digest
     list(nlp.pipe(["A man is eating food.", "unheard-of words"]))
     assert PipelineSource(nlp).digest == digest == PipelineSource(again).digest
-    assert PipelineSource(make_nlp(model={"pooling": "cls"})).digest != digest
     shim = next(shim for node in again.get_pipe("sbert").model.walk() for shim in node.shims)
     next(iter(shim._model.parameters())).data.add_(1e-3)
     assert PipelineSource(again).digest != digest

@@ -4,7 +4,7 @@ import numpy
 import pytest
 from sklearn.decomposition import PCA
 
-from spacy_sbert.evaluation.task import Settings, Variant, score_variants
+from spacy_sbert.evaluation.task import Settings, Variant
 
 ROWS = numpy.random.default_rng(1).normal(2.0, 3.0, (200, 8)).astype("float32")
 OTHER = numpy.random.default_rng(2).normal(0.0, 1.0, (5, 8)).astype("float32")
@@ -69,7 +69,7 @@ def test_random_variants_are_means_over_seeds():
         given.append(float(apply(OTHER)[0, 0]))
         return {"a": {"b": given[-1], "undefined": None}}
 
-    found = score_variants(settings, ROWS, score)
+    found = settings.score_variants(ROWS, score)
     keys = [(entry["size"], entry["normalization"]) for entry in found]
     assert keys == [("own", "none"), ("own", "unit"), ("up-9", "none"), ("up-9", "unit")]
     assert len(given) == 1 + 1 + 3 + 3

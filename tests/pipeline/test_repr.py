@@ -1,14 +1,16 @@
 """`repr` is one line without addresses and loads nothing; notebooks show texts escaped."""
 
 import re
+from html import unescape
 
 import numpy
 import pytest
 import spacy
+from made_results import graded, results
 from pipelines import OTHERS, TRANSFORMERS
 
 from spacy_sbert.evaluation import PipelineSource
-from spacy_sbert.evaluation.report import results_repr
+from spacy_sbert.evaluation.report import Results
 from spacy_sbert.meta import GCCA
 from spacy_sbert.readers.corpora import PairCorpus
 from spacy_sbert.search import SpanSearch, VectorIndex, collect_spans, identify
@@ -43,7 +45,7 @@ def test_other_objects(make_nlp, tiny_bert):
     objects = [VectorIndex.build(vectors, kind="flat"), SpanSearch(collect_spans(docs)), pipe.model, identify(pipe)]
     objects += [PipelineSource(nlp, name="mine"), PairCorpus("pairs.csv", limit=5), GCCA(size=2), heatmap(docs)]
     nlp.add_pipe("sbert", name="other", source=make_nlp())
-    objects += [pipe.text_encoder(), results_repr(empty), nlp.add_pipe("sbert_meta")]
+    objects += [pipe.text_encoder(), Results(empty), nlp.add_pipe("sbert_meta")]
     objects.append(nlp.add_pipe("sbert_reranker", config={"model": {"name": str(tiny_bert)}}))
     assert [repr(one) for one in objects if not is_a_line(repr(one))] == []
 
@@ -54,3 +56,9 @@ def test_a_notebook_shows_the_first_texts_of_an_index_escaped(make_nlp):
     page = VectorIndex.build(numpy.random.default_rng(0).normal(size=(7, 4)), texts=texts)._repr_html_()
     assert "<script" not in page and "&lt;script&gt;alert(1)&lt;/script&gt; &amp; more" in page
     assert page.count("<tr>") == 1 + 5 and "and 2 more" in page and "x" * 99 + "…" in page
+
+
+def test_a_notebook_shows_results_as_a_whole_report():
+    page = Results(results({"STSb-test": graded(0.5)}))._repr_html_()
+    report = unescape(re.fullmatch(r'<iframe srcdoc="([^"]*)".*</iframe>', page, re.DOTALL)[1])
+    assert "<h1>Evaluation of " in report and "STSb-test" in report

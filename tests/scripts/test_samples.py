@@ -1,8 +1,8 @@
 """The sample data: the script writes it byte for byte, and no sentence of a part occurs twice or in the other part."""
 
 import csv
+import importlib
 import json
-import subprocess
 import sys
 from collections import Counter
 from pathlib import Path
@@ -48,9 +48,10 @@ def texts_of(name, part):
     return [[row[column] for column in columns if column in row] for row in read_table(path)]
 
 
-def test_script_writes_every_file(tmp_path):
-    command = [sys.executable, ROOT / "scripts" / "make_sample.py", "--output", tmp_path, "--seed", "0"]
-    subprocess.run(command, check=True, capture_output=True)
+def test_script_writes_every_file(tmp_path, monkeypatch):
+    monkeypatch.syspath_prepend(str(ROOT / "scripts"))
+    monkeypatch.setattr(sys, "argv", ["make_sample", "--output", str(tmp_path), "--seed", "0"])
+    importlib.import_module("make_sample").main()
     names = {path.name for path in ASSETS.iterdir()} - {"README.md"}
     assert names == {path.name for path in tmp_path.iterdir()}
     assert len(names) == sum(map(len, COUNTS.values())) + 1  # and arguments.tsv, which has one part

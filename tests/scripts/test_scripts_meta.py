@@ -28,61 +28,41 @@ def make_lengths():
 """
 
 
-@pytest.fixture
-def load(monkeypatch):
-    return importer(monkeypatch)
+@pytest.fixture(scope="module", autouse=True)
+def paths():
+    with pytest.MonkeyPatch.context() as monkeypatch:
+        for folder in ("scripts", "benchmarks/papers"):
+            monkeypatch.syspath_prepend(str(ROOT / folder))
+        yield
 
 
-def importer(monkeypatch):
-    for folder in ("scripts", "benchmarks/papers"):
-        monkeypatch.syspath_prepend(str(ROOT / folder))
-    return importlib.import_module
-
-
-@pytest.fixture
-def call(monkeypatch):
+def call(script, *arguments):
     """Run a script in this process."""
-    return caller(monkeypatch)
-
-
-def caller(monkeypatch):
-    load = importer(monkeypatch)
-
-    def run(script, *arguments):
+    with pytest.MonkeyPatch.context() as monkeypatch:
         monkeypatch.setattr(sys, "argv", [script, *map(str, arguments)])
-        load(script).main()
-
-    return run
+        importlib.import_module(script).main()
 
 
-@pytest.fixture
-def narrow_bert(tiny_bert, tmp_path):
-    return write_narrow_bert(tmp_path / "narrow", tiny_bert)
-
-
-def write_narrow_bert(folder, tiny_bert):
+@pytest.fixture(scope="module")
+def narrow_bert(tiny_bert, tmp_path_factory):
     """Another BERT, width 8."""
-    config = BertConfig.from_pretrained(tiny_bert, hidden_size=8, intermediate_size=16)
-    BertModel(config).save_pretrained(folder)
-    (folder / "vocab.txt").write_bytes((tiny_bert / "vocab.txt").read_bytes())
-    for name in ("tokenizer.json", "tokenizer_config.json"):
-        (folder / name).write_bytes((tiny_bert / name).read_bytes())
+    folder = tmp_path_factory.mktemp("narrow")
+    BertModel(BertConfig.from_pretrained(tiny_bert, hidden_size=8, intermediate_size=16)).save_pretrained(folder)
+    for name in ("vocab.txt", "tokenizer.json", "tokenizer_config.json"):
+        shutil.copy(tiny_bert / name, folder)
     return folder
 
 
-@pytest.fixture
-def code(tmp_path):
-    return write_code(tmp_path)
-
-
-def write_code(folder):
-    (folder / "lengths.py").write_text(CODE, encoding="utf8")
-    return folder / "lengths.py"
+@pytest.fixture(scope="module")
+def code(tmp_path_factory):
+    file = tmp_path_factory.mktemp("code") / "lengths.py"
+    file.write_text(CODE, encoding="utf8")
+    return file
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", ["own", "shared", "listening"])
-def test_an_ensemble_of_every_kind_of_member(call, make_nlp, tiny_bert, narrow_bert, code, tmp_path, kind):
+def test_an_ensemble_of_every_kind_of_member(make_nlp, tiny_bert, narrow_bert, code, tmp_path, kind):
     from spacy_sbert.hub import export_folder
 
     export_folder(make_nlp("static"), tmp_path / "table")
@@ -113,7 +93,7 @@ def test_an_ensemble_of_every_kind_of_member(call, make_nlp, tiny_bert, narrow_b
 
 
 @pytest.mark.spacy_transformers
-def test_poolings_share_a_transformer_beside_another_one(call, tiny_bert, narrow_bert, tmp_path):
+def test_poolings_share_a_transformer_beside_another_one(tiny_bert, narrow_bert, tmp_path):
     given = ["--encoder", f"mean={tiny_bert}", f"other={narrow_bert}", "--pooling", "max=max"]
     call("ensemble", *given, "--output", tmp_path / "ensemble")
     nlp = spacy.load(tmp_path / "ensemble")
@@ -128,7 +108,7 @@ def test_poolings_share_a_transformer_beside_another_one(call, tiny_bert, narrow
         (("--counts", "words.txt"), "take the first --encoder"),
     ],
 )
-def test_ensembles_that_cannot_be(call, capsys, given, message):
+def test_ensembles_that_cannot_be(capsys, given, message):
     with pytest.raises(SystemExit):
         call("ensemble", *given, "--output", "nowhere")
     assert message in capsys.readouterr().err
@@ -142,17 +122,17 @@ def put_sentences(file, number):
     file.write_text("".join("\t".join(line) + "\n" for line in lines), encoding="utf8")
 
 
-def make_tables(call, folder, n, *options):
+def make_tables(folder, code, n, *options):
     """Run the script on the data of a folder, with a corpus of so many sentences; the scores that it writes."""
     (folder / "corpus.txt").write_text("\n".join(SENTENCES[:n]) + "\n", encoding="utf8")
     given = ["--corpus", folder / "corpus.txt", "--data", folder / "data", "--any-count"]
-    given += ["--code", folder / "lengths.py", "--output", folder / "out", "--epochs", 2, "--batch-size", 60]
+    given += ["--code", code, "--output", folder / "out", "--epochs", 2, "--batch-size", 60]
     call("meta_embeddings", folder / "ensemble", *given, *options)
     return json.loads((folder / "out" / "scores.json").read_text(encoding="utf8"))
 
 
 @pytest.fixture(scope="module")
-def finished(tiny_bert, tmp_path_factory):
+def finished(tiny_bert, narrow_bert, code, tmp_path_factory):
     """Made data, an ensemble, and the folder of a run with all methods on 120 sentences: for copies."""
     folder = tmp_path_factory.mktemp("finished")
     files = [write_benchmark(folder / "data", pairs=12)]
@@ -160,20 +140,19 @@ def finished(tiny_bert, tmp_path_factory):
         files += sorted(write_year(folder / "data", year, pairs=12).glob("*.input.*"))
     for number, file in enumerate(files):
         put_sentences(file, number)
-    with pytest.MonkeyPatch.context() as monkeypatch:
-        call = caller(monkeypatch)
-        encoders = ["--encoder", f"wide={tiny_bert}", f"narrow={write_narrow_bert(folder / 'narrow', tiny_bert)}"]
-        function = ["--function", "lengths=made_lengths.v2", "--code", write_code(folder)]
-        call("ensemble", *encoders, *function, "--output", folder / "ensemble")
-        make_tables(call, folder, 120)
+    encoders = ["--encoder", f"wide={tiny_bert}", f"narrow={narrow_bert}"]
+    call(
+        "ensemble", *encoders, "--function", "lengths=made_lengths.v2", "--code", code, "--output", folder / "ensemble"
+    )
+    make_tables(folder, code, 120)
     return folder
 
 
 @pytest.fixture
-def tables(call, finished, tmp_path):
+def tables(finished, code, tmp_path):
     """Run the script in a copy of a finished run."""
     shutil.copytree(finished, tmp_path, dirs_exist_ok=True)
-    return lambda n=120, *options: make_tables(call, tmp_path, n, *options)
+    return lambda n=120, *options: make_tables(tmp_path, code, n, *options)
 
 
 @pytest.fixture
@@ -194,7 +173,7 @@ METHODS += ["ae, raw (paper)", "ae, unit length"]
 
 
 @pytest.mark.slow
-def test_the_tables(tables, tmp_path, load):
+def test_the_tables(tables, tmp_path):
     found = tables()
     assert found["widths"] == {"wide": 16, "narrow": 8, "lengths": 2} and found["tuned_on"] == ["STSb-dev"]
     grid = {key: json.loads(key) for key in found["table1"]}
@@ -222,26 +201,27 @@ def test_the_tables(tables, tmp_path, load):
 
 
 def check_markdown(folder, found):
-    table1, table2, table3, table4 = (
-        (folder / f"table{i}.md").read_text(encoding="utf8").splitlines() for i in range(1, 5)
+    tables = [(folder / f"table{i}.md").read_text(encoding="utf8").splitlines() for i in range(1, 5)]
+    heads = [
+        "| settings | STS benchmark dev | fit, s |",
+        "|  | STS12 | STS14 | STSb-dev (tuned) | mean | better | fit, s |",
+    ]
+    assert [table[0] for table in tables[:2]] == heads
+    marked = [json.loads(line.split("|")[1].replace("(paper)", "")) for line in tables[0] if "} (paper) |" in line]
+    expected = {("svd", True), ("gcca", False), ("ae", False)}
+    assert {(one["method"], one.get("normalize", True)) for one in marked} == expected
+    assert [line.split(" | ")[0].strip("| ") for line in tables[1][2 : 2 + len(found["table2"])]] == list(
+        found["table2"]
     )
-    assert table1[0] == "| settings | STS benchmark dev | fit, s |"
-    marked = [json.loads(line.split("|")[1].replace("(paper)", "")) for line in table1 if "} (paper) |" in line]
-    assert {(one["method"], one.get("normalize", True)) for one in marked} == {
-        ("svd", True),
-        ("gcca", False),
-        ("ae", False),
-    }
-    assert table2[0] == "|  | STS12 | STS14 | STSb-dev (tuned) | mean | better | fit, s |"
-    assert [line.split(" | ")[0].strip("| ") for line in table2[2 : 2 + len(found["table2"])]] == list(found["table2"])
-    assert table3[0].startswith("| left out | conc (paper), dev (tuned) | conc (paper), mean |")
-    assert len(table4) > 2 + 5 + 6 and table4[2].startswith("| STS12 MSRpar |")
+    assert tables[2][0].startswith("| left out | conc (paper), dev (tuned) | conc (paper), mean |")
+    assert len(tables[3]) > 2 + 5 + 6 and tables[3][2].startswith("| STS12 MSRpar |")
 
 
 @pytest.mark.slow
-def test_a_table_goes_on_where_it_was_stopped(tables, fits, tmp_path, monkeypatch, load):
+def test_a_table_goes_on_where_it_was_stopped(tables, tmp_path, monkeypatch):
     shutil.rmtree(tmp_path / "out")
-    score = load("meta_scores").Data.score
+    data = importlib.import_module("meta_scores").Data
+    score = data.score
     methods = (120, "--methods", "svd", "gcca")
 
     def stop(self, source):
@@ -249,15 +229,17 @@ def test_a_table_goes_on_where_it_was_stopped(tables, fits, tmp_path, monkeypatc
             raise KeyboardInterrupt
         return score(self, source)
 
-    monkeypatch.setattr(load("meta_scores").Data, "score", stop)
+    monkeypatch.setattr(data, "score", stop)
     with pytest.raises(KeyboardInterrupt):
         tables(*methods)
-    monkeypatch.setattr(load("meta_scores").Data, "score", score)
+    monkeypatch.setattr(data, "score", score)
     done = {file: file.stat().st_mtime_ns for file in (tmp_path / "out" / "runs").iterdir()}
     assert len(done) == 4  # one of svd
     found = tables(*methods)
     assert all(file.stat().st_mtime_ns == at for file, at in done.items())
     assert tables(*methods) == found
+    assert {json.loads(key)["method"] for key in found["table1"]} == {"svd", "gcca"}, "those that were asked for"
+    assert list(found["table2"])[-3:] == ["svd (paper)", "gcca, raw (paper)", "gcca, unit length"]
 
 
 @pytest.mark.slow
@@ -301,8 +283,8 @@ def test_what_cannot_be_fitted_is_recorded_and_the_rest_goes_on(tables, fits, tm
     assert "only 10 directions" in left_out["error"] and left_out["mean"] == {"pearson": None, "spearman": None}
 
 
-def test_resamples_are_those_of_each_subset(load):
-    script = load("meta_scores")
+def test_resamples_are_those_of_each_subset():
+    script = importlib.import_module("meta_scores")
     rng = numpy.random.default_rng(0)
     gold, subset = rng.normal(size=60), ["a"] * 40 + ["b"] * 20
     near, far = gold + 0.5 * rng.normal(size=60), gold + 2 * rng.normal(size=60)
@@ -321,12 +303,3 @@ def test_resamples_are_those_of_each_subset(load):
     shifted = script.resampled(tasks(3 * near + 1), ["tuned"])
     assert shifted == pytest.approx(ours)  # ranks alone count, of the same resamples
     assert script.difference(script.resampled(tasks(near), ["one", "tuned"]), ours) is None
-
-
-@pytest.mark.slow
-def test_methods_that_are_asked_for(tables, fits, tmp_path):
-    shutil.rmtree(tmp_path / "out")
-    found = tables(120, "--methods", "conc", "gcca")
-    assert {json.loads(key)["method"] for key in found["table1"]} == {"gcca"}
-    assert list(found["table2"])[-3:] == ["conc (paper)", "gcca, raw (paper)", "gcca, unit length"]
-    assert set(fits) == {"conc", "gcca"}

@@ -11,7 +11,7 @@ from made_pages import data_of, made
 from made_results import graded, results
 
 from spacy_sbert import visual
-from spacy_sbert.evaluation.report import html
+from spacy_sbert.evaluation.report import evaluation_report
 
 pytestmark = pytest.mark.slow
 EVIL = "<img src=x onerror=alert(1)> & </script>"
@@ -158,7 +158,7 @@ def test_pages_fit_a_phone(style, make_nlp, tmp_path):
         made_results = results(
             {name: graded(0.5) for name in ("STS12", "STSb-test")}, name="a-rather-long-name-of-a-model"
         )
-        page = html(made_results)
+        page = evaluation_report(made_results).html()
     elif style == "tokens":
         page = visual.render(
             list(make_nlp().pipe(["A man is eating food.", "The cat sat on the mat and ran."])), style, page=True

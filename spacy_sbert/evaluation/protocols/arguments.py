@@ -13,21 +13,19 @@ from ...readers.datasets import AFS_MAX_SCORE, AFS_TOPICS, ASPECT_FILE, afs_rows
 from ...similarity import cosine
 from ..encoders import sklearn_module
 from ..results import MSE, Json
-from ..task import PREFIXES, DataFile, Run, Task, Variant, entry_of, filled
+from ..task import PREFIXES, DataFile, Run, Task, Variant, check_count
 from .learned_similarity import Part, Predict, fit_ridge
-from .sts import TRAINED, GradedPairs, GradedSet, GradedTask, PairsTask, aggregations, subset_intervals
+from .sts import TRAINED, GradedPairs, GradedTask, PairsTask
 
 _AFS_PLACE = DataFile(("AFS", "afs", "AFS_corpus", "."), "https://nlds.soe.ucsc.edu, the lab of Misra et al. 2016")
 _ASPECT_PLACE = DataFile(
     (ASPECT_FILE, f"UKP_ASPECT/{ASPECT_FILE}", f"ukp_aspect/{ASPECT_FILE}"),
     "https://github.com/UKPLab/acl2019-BERT-argument-classification-and-clustering",
 )
-_ASPECT_PAIRS = 3595
 _ASPECT_NOTE = (
     "Labels as scores: DTORCD 0, NS 0, SS 1/2, HS 1. Reimers et al. 2019 oppose the first two to the last two; "
     "Spearman's correlation depends on the order of the scores alone, Pearson's also on where SS stands."
 )
-_AFS_NOTE = "The number of pairs is not checked: no official one is known for each topic."
 
 
 class _FacetTask(PairsTask):
@@ -45,13 +43,16 @@ class _FacetTask(PairsTask):
         return files
 
     def pairs(self, run: Run) -> tuple[GradedPairs, list[str]]:
-        rows = [row for file in self.find(run.root) for row in filled(afs_rows(file), file)]
-        notes = [_AFS_NOTE, *run.settings.touched(TRAINED, "afs")]
-        return GradedPairs.from_rows(rows, 0.0, AFS_MAX_SCORE), notes
+        each = {file: list(afs_rows(file)) for file in self.find(run.root)}
+        for file, rows in each.items():
+            check_count(len(rows), file)
+        notes = ["The number of pairs is not checked: no official one is known for each topic."]
+        notes += run.settings.touched(TRAINED, "afs")
+        return GradedPairs.from_rows([row for rows in each.values() for row in rows], 0.0, AFS_MAX_SCORE), notes
 
 
-_ASPECT = GradedSet({"all": _ASPECT_PLACE}, {"all": _ASPECT_PAIRS}, aspect_rows, 0.0, 1.0, ("ukp",), (_ASPECT_NOTE,))
-AFS, UKP = _FacetTask(), GradedTask("UKP-ASPECT", "arguments", _ASPECT, "all")
+_ASPECT = GradedTask("UKP-ASPECT", "arguments", _ASPECT_PLACE, 3595, aspect_rows, 0.0, 1.0, ("ukp",), (_ASPECT_NOTE,))
+_CORPORA: tuple[PairsTask, ...] = (_FacetTask(), _ASPECT)
 
 
 N_FOLDS = 10
@@ -78,7 +79,8 @@ def split_folds(members: _Members, folds: int = N_FOLDS) -> list[Split]:
     RAISES (ValueError): if there are fewer than two folds, or more than pairs.
     SOURCE: Misra et al. 2016, section 4; Reimers and Gurevych 2019, section 4.3 (ten folds).
     """
-    check_folds(folds, len(members), "pairs")
+    if not 2 <= folds <= len(members):
+        raise ValueError(f"Cannot make {folds} folds of {len(members)} pairs: expected 2 to {len(members)}.")
     order = list(range(len(members)))
     random.Random(FOLD_SEED).shuffle(order)
     pairs = [frozenset(pair) for pair in members]
@@ -111,13 +113,6 @@ def leave_out(name: str, members: _Members, test: Sequence[int]) -> Split:
     return Split(name, tuple(train), tuple(sorted(test)))
 
 
-def check_folds(folds: int, most: int, what: str) -> None:
-    """Raise a ValueError if there are fewer than two folds, or more than can be made."""
-    if not 2 <= folds <= most:
-        raise ValueError(f"Cannot make {folds} folds of {most} {what}: expected 2 to {most}.")
-
-
-_INNER_FOLDS = 3  # of the training data, to choose the settings
 _PENALTIES = (0.1, 1.0, 10.0)  # C
 _WIDTHS = (0.3, 1.0)  # gamma times the number of features
 
@@ -146,14 +141,14 @@ def fit_support_vectors(train: Part, seed: int) -> Predict:
 
     def fit(setting: tuple[float, float], at: numpy.ndarray) -> Predict:
         """Return the prediction from the kernel of other examples with those at `at`."""
-        c, width = setting
-        return svm.SVR(kernel="precomputed", C=c).fit(numpy.exp(-width * distances[numpy.ix_(at, at)]), y[at]).predict
+        kernel = numpy.exp(-setting[1] * distances[numpy.ix_(at, at)])
+        return svm.SVR(kernel="precomputed", C=setting[0]).fit(kernel, y[at]).predict
 
     def error(setting: tuple[float, float], at: numpy.ndarray, held: numpy.ndarray) -> float:
         kernel = numpy.exp(-setting[1] * distances[numpy.ix_(held, at)])
         return float(((fit(setting, at)(kernel) - y[held]) ** 2).mean())
 
-    folds = list(selection.KFold(_INNER_FOLDS, shuffle=True, random_state=seed).split(x))
+    folds = list(selection.KFold(3, shuffle=True, random_state=seed).split(x))
     grid = list(product(_PENALTIES, _WIDTHS))
     best = min(grid, key=lambda setting: sum(error(setting, *fold) for fold in folds))
     from_kernel = fit(best, numpy.arange(len(x)))
@@ -165,18 +160,15 @@ def fit_support_vectors(train: Part, seed: int) -> Predict:
     return predict
 
 
-_TESTED = {"folds": f"{N_FOLDS} folds of the pairs, one left out at a time", "topics": "one topic left out at a time"}
-_KEPT_OUT = {
-    "folds": "A pair that is scored is not trained on; a single sentence may be.",
-    "topics": "A sentence that is scored is not trained on.",
+_HELD_OUT = {  # what is left out at a time, and what is then not trained on
+    "folds": (f"{N_FOLDS} folds of the pairs", "A pair that is scored is not trained on; a single sentence may be."),
+    "topics": ("topics", "A sentence that is scored is not trained on."),
 }
 
 
 @dataclass(frozen=True)
 class _HeldOutArguments(Task):
-    """Pairs of arguments, each scored by what is learned from the pairs of other folds, or of other topics.
-
-    corpus: what the pairs are of. held: "folds" or "topics".
+    """Pairs of arguments, each scored by what is learned from the pairs of other folds, or of other topics: held.
     SOURCE: Misra et al. 2016, section 4 (support vector regression); Reimers and Gurevych 2019, section 4.3 (both ways
         to hold out).
     """
@@ -194,15 +186,15 @@ class _HeldOutArguments(Task):
         members = list(zip(pairs.first, pairs.second, strict=True))
         splits = split_folds(members) if self.held == "folds" else split_topics(members, pairs.subset)
         result = _score_held_out(pairs, splits, run)
-        tested = _TESTED[self.held]
-        note = f"Learned from pairs of arguments, {tested}: not zero-shot. {_KEPT_OUT[self.held]}"
+        what, kept_out = _HELD_OUT[self.held]
+        tested = f"{what}, one left out at a time"
+        note = f"Learned from pairs of arguments, {tested}: not zero-shot. {kept_out}"
         return {**result, "splits": {"test": tested}, "notes": [*result["notes"], *notes, note]}
 
 
 TASKS: tuple[Task, ...] = (
-    AFS,
-    UKP,
-    *(_HeldOutArguments(f"{corpus.name}-{held}", corpus, held) for corpus in (AFS, UKP) for held in _TESTED),
+    *_CORPORA,
+    *(_HeldOutArguments(f"{corpus.name}-{held}", corpus, held) for corpus in _CORPORA for held in _HELD_OUT),
 )
 
 
@@ -210,35 +202,30 @@ def _score_held_out(pairs: GradedPairs, splits: Sequence[Split], run: Run) -> Js
     """Correlate learned similarities and the cosine with the gold scores of pairs that are held out in turn.
 
     pairs (GradedPairs): all of them. splits: each pair is tested in one.
-    RETURNS (dict): see Task.run. Scores: both correlations of "svr", support vector regression, "learned", ridge
-        regression, and "cosine": of each split, their mean, and of all pairs pooled; of the learned ones also the mean
-        squared error. Moments and components are taken of the training pairs of each split, for the cosine too.
+    RETURNS (dict): see Task.run. Scores: both correlations of "svr", "learned" (ridge regression) and "cosine", of each
+        split, their mean and pooled; of the learned ones also the mean squared error. Moments and components are of the
+        training pairs of each split, for the cosine too.
     """
     names = {i: split.name for split in splits for i in split.test}
-    held = replace(pairs, subset=tuple(names[i] for i in range(len(pairs.gold))))
+    held = replace(pairs, subset=[names[i] for i in range(len(pairs.gold))])
     smallest = min(splits, key=lambda split: len(split.train))
     settings, notes = run.settings.that_fit(2 * len(smallest.train), _vectors(pairs, smallest, run).shape[2])
-    predicted = [
-        [_predicted(variant, seed, pairs, splits, run) for seed in settings.seeds_of(variant)]
-        for variant in settings.variants
-    ]
-
-    def scores(each: dict[str, numpy.ndarray]) -> Json:
-        found = {kind: aggregations(values, held) for kind, values in each.items()}
-        for kind in ("svr", "learned"):
-            found[kind][MSE] = float(((each[kind] - held.gold) ** 2).mean())
-        return found
-
-    first = predicted[0][0]["svr"]  # of the first variant and seed
+    firsts, variants = [], []
+    for variant in settings.variants:
+        scores = []
+        for seed in settings.seeds_of(variant):
+            predicted = _predicted(variant, seed, pairs, splits, run)
+            firsts.append(predicted["svr"])
+            scores.append({kind: held.correlations(values) for kind, values in predicted.items()})
+            for kind in ("svr", "learned"):
+                scores[-1][kind][MSE] = float(((predicted[kind] - held.gold) ** 2).mean())
+        variants.append(variant.entry(scores))
     return {
         "counts": held.counts,
         "primary": "svr.spearman.mean",
-        "variants": [
-            entry_of(variant, list(map(scores, each)))
-            for variant, each in zip(settings.variants, predicted, strict=True)
-        ],
-        "intervals": subset_intervals(first, held, settings, "svr"),
-        "predictions": held.with_gold(first),
+        "variants": variants,
+        "intervals": held.intervals(firsts[0], settings, "svr"),
+        "predictions": held.with_gold(firsts[0]),  # of the first variant and seed
         "notes": notes,
     }
 

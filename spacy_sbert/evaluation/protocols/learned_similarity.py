@@ -1,6 +1,6 @@
 """Similarities learned from graded pairs, beside the cosine: what vectors hold that the cosine does not show."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -11,8 +11,8 @@ from ...losses.softmax import SYMMETRIC, concatenated
 from ...similarity import cosine, pearson
 from ..encoders import sklearn_module
 from ..results import MSE, Json, intervals_of, spearman_of
-from ..task import Run, Task, score_variants
-from .sts import BENCHMARK, CORRELATIONS, SICK, TRAINED, GradedPairs, GradedSet
+from ..task import Run, Task
+from .sts import BENCHMARK, CORRELATIONS, SICK, TRAINED, GradedPairs, GradedTask
 
 Part = tuple[numpy.ndarray, numpy.ndarray]  # features (n, 2 width) and gold scores (n,)
 Predict = Callable[[numpy.ndarray], numpy.ndarray]
@@ -24,31 +24,28 @@ _FOLDS = 5  # of the training data, if there are no others to tune on
 class _LearnedTask(Task):
     """A data set with a training split: a regressor is fitted to it, and scored beside the cosine on the same pairs.
 
-    splits: their names: to train on, to tune on and to score on. Without the last, the second is scored, and folds of
-        the first are tuned on.
+    splits: to train, to tune and to score on. Without the last the second is scored, and folds of the first tune.
     """
 
     name: str
-    data: GradedSet
-    splits: tuple[str, str, str]
+    splits: Mapping[str, GradedTask]
     suite: str = "learned"
 
     def find(self, root: Path) -> list[Path]:
-        return list(self._paths(root).values())
+        return [split.place.find(root) for split in self._there(root).values()]
 
-    def _paths(self, root: Path) -> dict[str, Path]:
-        places, (train, tune, test) = self.data.places, self.splits
-        paths = {train: places[train].find(root)}
-        paths |= {split: path for split in (tune, test) if (path := places[split].found(root))}
-        return paths if len(paths) > 1 else {**paths, tune: places[tune].find(root)}  # which says what is missing
+    def _there(self, root: Path) -> dict[str, GradedTask]:
+        first, second, _ = self.splits
+        there = {name: split for name, split in self.splits.items() if split.place.found(root)}
+        return there if first in there and len(there) > 1 else {name: self.splits[name] for name in (first, second)}
 
     def run(self, run: Run) -> Json:
         parts, notes = {}, []
-        for split in self._paths(run.root):
-            parts[split], counted = self.data.pairs(split, run)
+        for name, split in self._there(run.root).items():
+            parts[name], counted = split.graded(run)
             notes += counted
         train, *tune, test = parts
-        scores = int(self.data.low), int(self.data.high)
+        scores = int(self.splits[train].low), int(self.splits[train].high)
         result = _score_learned(parts[train], parts[tune[0]] if tune else None, parts[test], run, scores)
         tuned = tune[0] if tune else f"{_FOLDS} folds of {train}"
         note = f"Learned on {train}, tuned on {tuned}, scored on {test}: a learned similarity is not zero-shot."
@@ -56,30 +53,27 @@ class _LearnedTask(Task):
             **result,
             "counts": {split: len(part.gold) for split, part in parts.items()},
             "splits": {"train": train, "tune": tuned, "test": test},
-            "notes": [*result["notes"], *notes, note, *run.settings.touched(TRAINED, *self.data.trained)],
+            "notes": [*result["notes"], *notes, note, *run.settings.touched(TRAINED, *self.splits[train].trained)],
         }
 
 
 TASKS: tuple[Task, ...] = (
-    _LearnedTask("STSb-learned", BENCHMARK, ("train", "dev", "test")),
-    _LearnedTask("SICK-R-learned", SICK, ("train", "trial", "test")),
+    _LearnedTask("STSb-learned", BENCHMARK),
+    _LearnedTask("SICK-R-learned", SICK),
 )
 
 
 def _score_learned(
-    train: GradedPairs, tune: GradedPairs | None, test: GradedPairs, run: Run, scores: tuple[int, int] | None = None
+    train: GradedPairs, tune: GradedPairs | None, test: GradedPairs, run: Run, scores: tuple[int, int]
 ) -> Json:
     """Correlate learned similarities and the cosine with gold scores, for every variant of the vectors.
 
-    train, test (GradedPairs): what they are fitted to, and what all are scored on. tune (GradedPairs): what the
-        strength is chosen by, and the other regressor stopped by; None for folds of train, and the first of them.
-    scores (int, int): the lowest and the highest of the data set; None for no distribution over the whole ones.
+    tune: what the strength is chosen by, and the other regressor stopped by; None for folds of train, and the first of
+        them. scores (int, int): the lowest and the highest of the data set.
     RETURNS (dict): see Task.run. Scores: both correlations of "learned", ridge regression, "softmax", SentEval's
         regressor, with the first seed, and "cosine"; of the learned ones also the mean squared error. With several
-        normalizations also tuned: the one with which ridge regression has the least mean squared error on what is tuned
-        on, and the scores with it. Moments and components are taken only of the vectors of train, for the cosine too:
-        under another normalization than "none" it differs from that of the STS tasks, which take theirs of the pairs
-        that are scored.
+        normalizations also tuned: the one with the least error of ridge regression on what is tuned on, and its scores.
+        Moments and components are of the vectors of train, for the cosine too: it is not that of the STS tasks.
     """
     pairs = {"train": train, "test": test} if tune is None else {"train": train, "tune": tune, "test": test}
     learned_from = [*train.first, *train.second]
@@ -92,19 +86,17 @@ def _score_learned(
         sides = {name: numpy.split(transform(both), 2) for name, both in rows.items()}
         parts = {name: (concatenated(*sides[name], parts=SYMMETRIC), pairs[name].gold) for name in sides}
         similarity, error = fit_ridge(parts["train"], parts.get("tune"), seed)
-        predicted = {"learned": similarity(parts["test"][0])}
-        if scores is not None:
-            fit, held = next(_folds(parts["train"], seed)) if tune is None else (parts["train"], parts["tune"])
-            predicted["softmax"] = _fit_distribution(fit, held, scores, seed)(parts["test"][0])
-        errors = {name: {MSE: float(((values - test.gold) ** 2).mean())} for name, values in predicted.items()}
-        predicted["cosine"] = cosine(*sides["test"])
+        fit, held = next(_folds(parts["train"], seed)) if tune is None else (parts["train"], parts["tune"])
+        features, gold = parts["test"]
+        learned = {"learned": similarity(features), "softmax": _fit_distribution(fit, held, scores, seed)(features)}
+        predicted = {**learned, "cosine": cosine(*sides["test"])}
         each.append((predicted, error))
-        return {
-            name: {key: correlate(values, test.gold) for key, correlate in CORRELATIONS.items()} | errors.get(name, {})
-            for name, values in predicted.items()
-        }
+        found = {name: {k: f(values, gold) for k, f in CORRELATIONS.items()} for name, values in predicted.items()}
+        for name, values in learned.items():
+            found[name][MSE] = float(((values - gold) ** 2).mean())
+        return found
 
-    variants = score_variants(settings, rows["train"], score)
+    variants = settings.score_variants(rows["train"], score)
     predicted = each[0][0]  # of the first variant and seed
     statistics = {f"{name}.spearman": spearman_of(values, test.gold) for name, values in predicted.items()}
     result = {
@@ -127,8 +119,7 @@ def fit_ridge(train: Part, tune: Part | None, seed: int) -> tuple[Predict, float
 
     min_w sum_i (g_i - b - w . x_i)^2 + a ||w||^2, x the features of a pair, each less its mean, over its deviation in
     training; a is the strength from 0.1 to 1e6 with the least mean squared error on what is tuned on. It is linear in
-    (|u - v|, u * v), so that it weighs the terms that the Manhattan distance and the dot product weigh alike; it has
-    one solution, where a perceptron has another for each seed; and its one setting is tuned in seconds.
+    (|u - v|, u * v), so that it weighs the terms that the Manhattan distance and the dot product weigh alike.
 
     train (Part): what it is fitted to. tune (Part): what a is chosen by; None for folds of train, drawn with the seed.
     RETURNS (Callable, float): features, float (m, 2 width), to similarities, float (m,); and the mean squared error on
@@ -183,7 +174,6 @@ def _fit_distribution(train: Part, held: Part, scores: tuple[int, int], seed: in
     distribution, with Adam, rate 0.001, in batches of 64. After every 50 passes Pearson's correlation with the held-out
     gold scores is taken; the weights are those with which it was highest, and training ends once it has not become
     higher four times, or after 1000 passes.
-
     SOURCE: Tai et al. 2015, section 4.2 (target distribution); Conneau and Kiela 2018, SentEval, section 3, whose code
         has the squared error in place of the divergence, these numbers, and scores 1 to 5 for the STS benchmark too.
     """
@@ -219,10 +209,5 @@ def _fit_distribution(train: Part, held: Part, scores: tuple[int, int], seed: in
 
 
 def _target_distribution(gold: numpy.ndarray, whole: numpy.ndarray) -> numpy.ndarray:
-    """Return the distribution over the two whole scores around a gold score whose mean it is, float32 (n, scores).
-
-    t_i = y - floor(y) for i = floor(y) + 1, floor(y) - y + 1 for i = floor(y), else 0
-
-    SOURCE: Tai et al. 2015, Improved Semantic Representations From Tree-Structured LSTM Networks, section 4.2.
-    """
+    """Return t_i = max(0, 1 - |y - i|) of each gold score y and whole score i, float32 (n, scores); its mean is y."""
     return numpy.maximum(0.0, 1.0 - numpy.abs(gold[:, None] - whole)).astype("float32")

@@ -1,6 +1,6 @@
 """SentEval's transfer and probing tasks: their files, read as published, for the classifiers on the vectors."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -8,90 +8,66 @@ from pathlib import Path
 from ...errors import Errors
 from ...files.delimited import by_name, pick, read_tabs
 from ...files.text_lines import read_lines
+from ...readers.datasets import sick_rows
 from ...readers.examples import Row, check_members
 from ..results import Json
-from ..task import DataFile, Run, Task, check_count, filled
-from .classification import ALL, DEV, TEST, TRAIN, ClassifierTask, Examples, classify
+from ..task import DataFile, Run, Task, check_count
+from .classification import ALL, DEV, TEST, TRAIN, Examples, classify
 from .sts import SICK
 
-_SENTENCE = "sentence"
-_TREC_LABELS = ("ABBR", "DESC", "ENTY", "HUM", "LOC", "NUM")
 _MRPC_COLUMNS = ("Quality", "#1 String", "#2 String")
 
 
+def _labelled(texts: Sequence[str], label: str, known: Collection[str], path: Path, line: int) -> Row:
+    """Return a sentence or a pair with its label; known: the labels that may be, none for any."""
+    label = label.strip()
+    if known and label not in known:
+        raise ValueError(Errors.UNKNOWN_LABEL.format(path=path, line=line, given=label, expected=", ".join(known)))
+    members = check_members(texts, ("sentence",) if len(texts) == 1 else _MRPC_COLUMNS[1:], path, line)
+    return Row(members, line, label=check_members([label], ["label"], path, line)[0])
+
+
 def _polarity_rows(path: Path, label: str) -> Iterator[Row]:
-    """Read MR, CR, SUBJ or MPQA: a sentence a line, all of one label.
+    """Read MR, CR, SUBJ or MPQA (Conneau and Kiela 2018, section 3.1): a sentence a line, all of one label.
 
     A blank line is a row with the empty text: CR has some, and its official count of sentences includes them.
-
-    SOURCE: Conneau and Kiela 2018, SentEval, section 3.1; data/downstream/{MR,CR,SUBJ,MPQA}.
     """
     for line, text in read_lines(path):
-        yield Row(check_members((text,), (_SENTENCE,), path, line) if text.strip() else ("",), line, label=label)
+        yield _labelled([text], label, (), path, line) if text.strip() else Row(("",), line, label=label)
 
 
-def _treebank_rows(path: Path, labels: tuple[str, ...]) -> Iterator[Row]:
-    """Read the Stanford Sentiment Treebank: "sentence TAB label" a line (SST/binary), or "label SPACE sentence".
-
-    SOURCE: Socher et al. 2013; SentEval's data/downstream/SST.
-    """
+def _treebank_rows(path: Path, labels: str) -> Iterator[Row]:
+    """Read the Stanford Sentiment Treebank (Socher et al. 2013): "sentence TAB label" or "label SPACE sentence"."""
     for line, text in read_lines(path):
         if "\t" in text:
             sentence, _, label = text.rstrip("\r\n").rpartition("\t")
         else:
             label, _, sentence = text.strip().partition(" ")
-        yield _labelled(sentence, label.strip(), labels, path, line)
+        yield _labelled([sentence], label, tuple(labels), path, line)
 
 
 def _question_rows(path: Path) -> Iterator[Row]:
-    """Read TREC questions: "COARSE:fine question" a line, in ISO 8859-1; the label is the coarse one, one of six.
-
-    SOURCE: Li and Roth 2002, Learning Question Classifiers.
-    """
+    """Read TREC questions (Li and Roth 2002): "COARSE:fine question" a line, in ISO 8859-1."""
     for line, text in read_lines(path, "latin-1"):
         label, _, question = text.strip().partition(" ")
-        yield _labelled(question, label.partition(":")[0], _TREC_LABELS, path, line)
+        labels = ("ABBR", "DESC", "ENTY", "HUM", "LOC", "NUM")
+        yield _labelled([question], label.partition(":")[0], labels, path, line)
 
 
 def _paraphrase_rows(path: Path) -> Iterator[Row]:
-    """Read the Microsoft Research Paraphrase Corpus: tab-separated without quoting, with a header; "1": a paraphrase.
-
-    SOURCE: Dolan et al. 2004; columns Quality, #1 ID, #2 ID, #1 String, #2 String.
-    """
+    """Read the Microsoft Research Paraphrase Corpus (Dolan et al. 2004): tab-separated, no quoting, with a header."""
     for line, (label, *texts) in by_name(read_tabs(path), _MRPC_COLUMNS, path):
-        _check_known(label.strip(), ("0", "1"), path, line)
-        yield Row(check_members(texts, _MRPC_COLUMNS[1:], path, line), line, label=label.strip())
-
-
-def _check_known(value: str, expected: Iterable[str], path: Path, line: int) -> None:
-    if value not in expected:
-        known = ", ".join(expected)
-        raise ValueError(Errors.UNKNOWN_LABEL.format(path=path, line=line, given=value, expected=known))
-
-
-def _labelled(sentence: str, label: str, labels: tuple[str, ...] | None, path: Path, line: int) -> Row:
-    if labels is not None:
-        _check_known(label, labels, path, line)
-    members = check_members((sentence, label), (_SENTENCE, "label"), path, line)
-    return Row(members[:1], line, label=members[1])
+        yield _labelled(texts, label, ("0", "1"), path, line)
 
 
 _SOURCE = "https://github.com/facebookresearch/SentEval"
-_TREEBANK = {"binary": {TRAIN: 67349, DEV: 872, TEST: 1821}, "fine": {TRAIN: 8544, DEV: 1101, TEST: 2210}}
-_BLANK = "{count} blank lines are left out; the official number of sentences includes them."
+
+
+_File = tuple[str, DataFile, Callable[[Path], Iterable[Row]]]  # a split, its place, and how it is read
 
 
 @dataclass(frozen=True)
-class _File:
-    """A file of a data set: its split, where it lies, and how it is read."""
-
-    split: str
-    place: DataFile
-    read: Callable[[Path], Iterable[Row]]
-
-
-@dataclass(frozen=True)
-class _TransferTask(ClassifierTask):
+class _TransferTask(Task):
     """Accuracy of classifiers that are trained on vectors, as SentEval trains them.
 
     files: all files of all splits. official: examples by split, blank lines included. positive: see Examples.
@@ -104,26 +80,27 @@ class _TransferTask(ClassifierTask):
     suite: str = "transfer"
 
     def find(self, root: Path) -> list[Path]:
-        return [file.place.find(root) for file in self.files]
+        return [place.find(root) for _, place, _ in self.files]
 
     def run(self, run: Run) -> Json:
         rows: dict[str, list[Row]] = {}
         paths: dict[str, list[Path]] = {}
-        for file, path in zip(self.files, self.find(run.root), strict=True):
-            rows.setdefault(file.split, []).extend(filled(file.read(path), path))
-            paths.setdefault(file.split, []).append(path)
+        for split, place, read in self.files:
+            paths.setdefault(split, []).append(place.find(run.root))
+            rows.setdefault(split, []).extend(read(paths[split][-1]))
         notes: list[str] = []
         for split, official in self.official.items():
             path, *others = paths[split]
-            notes += check_count(len(rows[split]), official, path.parent if others else path, run.settings.any_count)
+            where = path.parent if others else path
+            notes += check_count(len(rows[split]), where, official, any_count=run.settings.any_count)
         examples = [(split, row) for split, each in rows.items() for row in each if all(row.members)]
-        blank = sum(map(len, rows.values())) - len(examples)
-        notes += [_BLANK.format(count=blank)] if blank else []
+        if blank := sum(map(len, rows.values())) - len(examples):
+            notes.append(f"{blank} blank lines are left out; the official number of sentences includes them.")
         return classify(Examples.from_rows(examples, self.positive), run, self.name, notes)
 
 
 def _file(split: str, name: str, read: Callable[[Path], Iterable[Row]]) -> _File:
-    return _File(split, DataFile((name,), _SOURCE), read)
+    return split, DataFile((name,), _SOURCE), read
 
 
 def _polarity(name: str, official: int, **files: str) -> _TransferTask:
@@ -131,30 +108,25 @@ def _polarity(name: str, official: int, **files: str) -> _TransferTask:
     return _TransferTask(name, tuple(each), {ALL: official})
 
 
-def _treebank(name: str, folder: str, labels: tuple[str, ...]) -> _TransferTask:
-    read, splits = partial(_treebank_rows, labels=labels), _TREEBANK[folder]
+def _treebank(name: str, folder: str, labels: str, splits: Mapping[str, int]) -> _TransferTask:
+    read = partial(_treebank_rows, labels=labels)
     return _TransferTask(name, tuple(_file(split, f"SST/{folder}/sentiment-{split}", read) for split in splits), splits)
 
 
 _TREC = (_file(TRAIN, "TREC/train_5500.label", _question_rows), _file(TEST, "TREC/TREC_10.label", _question_rows))
 _MRPC = tuple(_file(split, f"MRPC/msr_paraphrase_{split}.txt", _paraphrase_rows) for split in (TRAIN, TEST))
 _SICK_SPLITS = {"train": TRAIN, "trial": DEV, "test": TEST}
-_SICK_E = tuple(_File(ours, SICK.places[theirs], SICK.read) for theirs, ours in _SICK_SPLITS.items())
+_SICK_E = tuple((ours, SICK[theirs].place, sick_rows) for theirs, ours in _SICK_SPLITS.items())
 
 
-_PROBING_SOURCE = f"{_SOURCE} (data/probing)"
 _SPLITS = {"tr": TRAIN, "va": DEV, "te": TEST}
-_NO_TRAIN = "Trained on va, since there is no tr: cannot be compared with published figures."
-_X_PROBE = "Sentences of X-Probe, not of SentEval: cannot be compared with figures published for SentEval."
 
 
 @dataclass(frozen=True)
-class _ProbingTask(ClassifierTask):
-    """Accuracy of classifiers that are trained to tell a property of sentences from their vectors.
+class _ProbingTask(Task):
+    """Accuracy of classifiers that tell a property of sentences from their vectors (Conneau et al. 2018, section 2).
 
-    name: as in the paper. file: what SentEval calls the file, and X-Probe the folder. official: examples by split, of
-        SentEval's file.
-    SOURCE: Conneau et al. 2018, What you can cram into a single vector, section 2.
+    file: what SentEval calls the file, and X-Probe the folder. official: examples by split, of SentEval's file.
     """
 
     name: str
@@ -163,55 +135,50 @@ class _ProbingTask(ClassifierTask):
     suite: str = "probing"
 
     def find(self, root: Path) -> list[Path]:
-        place = DataFile((f"{self.file}.txt", self.file), _PROBING_SOURCE)
+        place = DataFile((f"{self.file}.txt", self.file), f"{_SOURCE} (data/probing)")
         path = place.find(root)
         if path.is_file():
             return [path]
-        train, *others = (path / f"{split}.txt" for split in _SPLITS)
-        for other in others:
-            if not other.is_file():
-                place.refuse(other, root)
-        return [train, *others] if train.is_file() else others
+        paths = [path / f"{split}.txt" for split in _SPLITS]
+        for missing in (path for path in paths[1:] if not path.is_file()):
+            place.refuse(missing, root)
+        return [path for path in paths if path.is_file()]
 
     def run(self, run: Run) -> Json:
         paths = self.find(run.root)
+        notes: list[str] = []
         if paths[0].name == f"{self.file}.txt":
             rows = list(_probing_rows(paths[0]))
             each = [split for split, _ in rows]
-            notes = []
             for split, official in zip(_SPLITS, self.official, strict=True):
-                notes += check_count(each.count(split), official, paths[0], run.settings.any_count)
+                notes += check_count(each.count(split), paths[0], official, any_count=run.settings.any_count)
         else:
             rows = [(path.stem, row) for path in paths for row in _x_probe_rows(path)]
-            notes = [_X_PROBE]
-        splits = {split for split, _ in rows}
-        for split in ("va", "te"):
-            if split not in splits:
-                raise ValueError(Errors.NO_PAIRS.format(path=paths[0], expected=f"sentences of the split {split}"))
-        names = _SPLITS if "tr" in splits else {"va": TRAIN, "te": TEST}
-        notes += [] if "tr" in splits else [_NO_TRAIN]
+            notes.append(
+                "Sentences of X-Probe, not of SentEval: cannot be compared with figures published for SentEval."
+            )
+        names = _SPLITS
+        if "tr" not in {split for split, _ in rows}:
+            names = {"va": TRAIN, "te": TEST}
+            notes.append("Trained on va, since there is no tr: cannot be compared with published figures.")
         return classify(Examples.from_rows((names[split], row) for split, row in rows), run, self.name, notes)
 
 
 def _probing_rows(path: Path) -> Iterator[tuple[str, Row]]:
-    """Read SentEval's layout: "split TAB label TAB sentence" a line, all splits, "tr", "va" and "te", in one file.
-
-    SOURCE: Conneau et al. 2018, What you can cram into a single vector; SentEval's data/probing.
-    """
+    """Read SentEval's layout (Conneau et al. 2018): "split TAB label TAB sentence" a line, all splits in one file."""
     for line, record in read_tabs(path):
-        split, label, sentence = pick(record, (0, 1, 2), ("split", "label", _SENTENCE), path, line)
-        _check_known(split, _SPLITS, path, line)
-        yield split, _labelled(record[-1] if len(record) > 3 else sentence, label.strip(), None, path, line)
+        split, label, sentence = pick(record, (0, 1, 2), ("split", "label", "sentence"), path, line)
+        if split not in _SPLITS:
+            known = ", ".join(_SPLITS)
+            raise ValueError(Errors.UNKNOWN_LABEL.format(path=path, line=line, given=split, expected=known))
+        yield split, _labelled([record[-1] if len(record) > 3 else sentence], label, (), path, line)
 
 
 def _x_probe_rows(path: Path) -> Iterator[Row]:
-    """Read a split in X-Probe's layout: "sentence TAB label" a line.
-
-    SOURCE: Ravishankar et al. 2019, Probing Multilingual Sentence Representations With X-Probe.
-    """
+    """Read a split in X-Probe's layout (Ravishankar et al. 2019): "sentence TAB label" a line."""
     for line, record in read_tabs(path):
-        sentence, label = pick(record, (0, 1), (_SENTENCE, "label"), path, line)
-        yield _labelled(sentence, label.strip(), None, path, line)
+        sentence, label = pick(record, (0, 1), ("sentence", "label"), path, line)
+        yield _labelled([sentence], label, (), path, line)
 
 
 TASKS: tuple[Task, ...] = (
@@ -219,11 +186,11 @@ TASKS: tuple[Task, ...] = (
     _polarity("CR", 3775, positive="custrev.pos", negative="custrev.neg"),
     _polarity("SUBJ", 10_000, subjective="subj.subjective", objective="subj.objective"),
     _polarity("MPQA", 10_606, positive="mpqa.pos", negative="mpqa.neg"),
-    _treebank("SST-2", "binary", ("0", "1")),
-    _treebank("SST-5", "fine", ("0", "1", "2", "3", "4")),
+    _treebank("SST-2", "binary", "01", {TRAIN: 67349, DEV: 872, TEST: 1821}),
+    _treebank("SST-5", "fine", "01234", {TRAIN: 8544, DEV: 1101, TEST: 2210}),
     _TransferTask("TREC", _TREC, {TRAIN: 5452, TEST: 500}),
     _TransferTask("MRPC", _MRPC, {TRAIN: 4076, TEST: 1725}, positive="1"),
-    _TransferTask("SICK-E", _SICK_E, {ours: SICK.counts[theirs] for theirs, ours in _SICK_SPLITS.items()}),
+    _TransferTask("SICK-E", _SICK_E, {ours: SICK[theirs].official for theirs, ours in _SICK_SPLITS.items()}),
     _ProbingTask("SentLen", "sentence_length", (99_996, 9996, 9996)),
     _ProbingTask("WC", "word_content"),
     _ProbingTask("TreeDepth", "tree_depth"),

@@ -1,71 +1,65 @@
 """Speed: how fast a pipeline or a baseline makes vectors of the sentences of the STS benchmark."""
 
 import platform
-import sys
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
 from typing import Any
 
 import numpy
+import torch
 from spacy.language import Language
 from spacy.util import minibatch
 from thinc.api import CupyOps, Model, get_current_ops
 
+from ...readers.datasets import sts_rows
 from ..encoders import PipelineSource, Source
 from ..results import Json
 from ..task import MissingData, Run, Task
 from .sts import BENCHMARK
 
 _BATCH_SIZE = 32  # sentence-transformers' default, and of the batches of precision = "reference"
-_REFERENCE = "reference"  # the precision that has the Hugging Face model encode padded batches
 _NAIVE, _SMART, _OWN = "naive", "smart", "own"
-_UNCOUNTED = "Wordpieces cannot be counted: no pipe has an encoder of spacy-sbert that reads them."
 _WAYS = (
-    "naive: padded batches in the order of the files, through the Hugging Face model in float32; smart: the same, "
-    "sorted by length; own: in the order of the files, as the pipeline encodes."
+    "naive: padded batches in the order of the files, float32; smart: the same, sorted by length; own: as it encodes."
 )
-_FITTED = "What the baseline learns of the corpus is learned of these sentences, and in the time."
 
 
 @dataclass(frozen=True)
 class _SpeedTask(Task):
     """Sentences and wordpieces a second, from text to vector, tokenization included; the median of several runs.
 
-    "own": as the pipeline or the baseline works, in the order of the files. If the pipeline has a transformer of this
-    package also "naive", padded batches in that order through the Hugging Face model, and "smart", batches of sentences
-    of like length, the longest first. A first batch of each, which is not timed, comes before.
-
+    See _WAYS. A first batch of each way is not timed. Without a transformer of this package there is only the own way.
     sentences: spread evenly over those that are there.
     SOURCE: Reimers and Gurevych 2019, section 7 (Table 7, with and without smart batching).
     """
 
     name = "speed"
     suite = "speed"
-    depends_on = None
+    is_kept = False
     sentences: int = 2000
     repetitions: int = 3
 
     def find(self, root: Path) -> list[Path]:
-        places = list(BENCHMARK.places.values())
+        places = [split.place for split in BENCHMARK.values()]
         return list(filter(None, (place.found(root) for place in places))) or [places[-1].find(root)]
 
     def run(self, run: Run) -> Json:
-        texts = [text for path in self.find(run.root) for row in BENCHMARK.read(path) for text in row.members]
+        texts = [text for path in self.find(run.root) for row in sts_rows(path) for text in row.members]
         if len(texts) > self.sentences:
             texts = [texts[i] for i in numpy.linspace(0, len(texts) - 1, self.sentences).astype(int)]
-        source, nlp = run.source, None
+        source = run.source
         if source is None:
             raise MissingData("There is no source of vectors to time: give the task a source.")
-        if isinstance(source, PipelineSource):
-            source, nlp = PipelineSource(source.pipeline, batch_size=_BATCH_SIZE), source.pipeline
-        encoders = [] if nlp is None else _encoders_of(nlp)
+        encoders: list[Any] = []
         counts = {"sentences": len(texts)}
-        if nlp is not None and encoders:
-            counts["wordpieces"] = _count_wordpieces(nlp, texts)
+        if isinstance(source, PipelineSource):
+            source = PipelineSource(source.pipeline, batch_size=_BATCH_SIZE)
+            encoders = _encoders_of(source.pipeline)
+            if encoders:
+                counts["wordpieces"] = _count_wordpieces(source.pipeline, texts)
         is_padded = any(hasattr(encoder, "shim") for encoder in encoders)
         orders = {_NAIVE: texts, _SMART: sorted(texts, key=len, reverse=True)} if is_padded else {}
         orders[_OWN] = texts
@@ -79,8 +73,8 @@ class _SpeedTask(Task):
         where = ", ".join(f"{key} {value}" for key, value in conditions.items())
         notes = [f"Median of {self.repetitions} runs in batches of {_BATCH_SIZE} on: {where}."]
         notes += [_WAYS] if is_padded else []
-        notes += [_FITTED] if source.learns else []
-        notes += [] if encoders else [_UNCOUNTED]
+        notes += ["What it learns of the corpus is learned of these sentences, in the time."] if source.learns else []
+        notes += [] if encoders else ["Wordpieces cannot be counted: no pipe has an encoder of spacy-sbert with them."]
         scores = {
             way: {
                 f"{what}_per_second": counts[what] / median(times) if what in counts else None
@@ -119,40 +113,28 @@ def _count_wordpieces(nlp: Language, texts: Sequence[str]) -> int:
     return n
 
 
-@contextmanager
-def _padded(nlp: Language) -> Iterator[None]:
-    """Have the transformers of a pipeline encode as sentence-transformers does.
-
-    Meanwhile the Hugging Face model encodes the texts of a batch, padded to the longest of them; of _BATCH_SIZE Docs at
-    a time, each one text.
-    """
-    before = [(node.shim, node.shim.precision) for node in _encoders_of(nlp) if hasattr(node, "shim")]
-    try:
-        for shim, _ in before:
-            shim.precision = _REFERENCE
-        yield
-    finally:
-        for shim, precision in before:
-            shim.precision = precision
-
-
 def machine() -> dict[str, str | int | None]:
-    """Return what a speed depends on beside the pipeline: device, processor, and threads if PyTorch is in use."""
-    torch = sys.modules.get("torch")
+    """Return what a speed depends on beside the pipeline: device, processor, and threads of PyTorch."""
     on_gpu = isinstance(get_current_ops(), CupyOps)
-    device = torch.cuda.get_device_name() if on_gpu and torch is not None else "GPU" if on_gpu else "CPU"
     file = Path("/proc/cpuinfo")  # Python alone does not know the model of the processor on Linux
     lines = file.read_text(encoding="utf8").splitlines() if file.is_file() else []
-    named = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
-    cpu = named[0] if named else platform.processor() or platform.machine()
-    return {"device": device, "cpu": cpu, "threads": None if torch is None else torch.get_num_threads()}
+    named = (line.partition(":")[2].strip() for line in lines if line.startswith("model name"))
+    cpu = next(named, "") or platform.processor() or platform.machine()
+    device = torch.cuda.get_device_name() if on_gpu else "CPU"
+    return {"device": device, "cpu": cpu, "threads": torch.get_num_threads()}
 
 
 def _time(source: Source, texts: Sequence[str], way: str) -> float:
-    """Return the seconds from texts to vectors."""
-    if way != _OWN and isinstance(source, PipelineSource):
-        with _padded(source.pipeline):
-            return _time(source, texts, _OWN)
-    start = time.perf_counter()
-    source.encode(texts, texts)
-    return time.perf_counter() - start
+    """Return the seconds from texts to vectors; other ways than the own have padded batches, precision "reference"."""
+    nlp = source.pipeline if way != _OWN and isinstance(source, PipelineSource) else None
+    shims = [] if nlp is None else [node.shim for node in _encoders_of(nlp) if hasattr(node, "shim")]
+    before = [shim.precision for shim in shims]
+    try:
+        for shim in shims:
+            shim.precision = "reference"
+        start = time.perf_counter()
+        source.encode(texts, texts)
+        return time.perf_counter() - start
+    finally:
+        for shim, precision in zip(shims, before, strict=True):
+            shim.precision = precision
