@@ -11,7 +11,7 @@ from ..errors import Errors
 from ..files.serialization import read_arrays, write_arrays
 from ..similarity import check_count, checked, unit_length
 from ..validation import NonNegative, validated
-from .exact import BLOCK_BYTES, Best, BlockBytes, best_of, check_widths, nearest, slices
+from .exact import BLOCK_BYTES, Best, BlockBytes, check_widths, nearest, nearest_in_blocks, slices
 
 _LEVELS = 255  # steps between the 256 codes of a byte
 _RESCORED = 4  # candidates for each vector wanted
@@ -66,15 +66,8 @@ class Int8Vectors:
         For arguments, results and errors see `nearest`.
         """
         n, width = self.codes.shape
-        check_count(k, n, f"nearest of {n} vectors")
-
-        rows = checked(queries, "queries")
-        best = numpy.empty((len(rows), 0), dtype="float32"), numpy.empty((len(rows), 0), dtype="int64")
-        for block in slices(n, max(1, block_bytes // (4 * width))):
-            decoded = self.decode(block)
-            scores, indices = nearest(rows, decoded, k=min(k, len(decoded)), block_bytes=block_bytes)
-            best = best_of(best, (scores, indices + block.start), k)
-        return best
+        blocks = map(self.decode, slices(n, max(1, block_bytes // (4 * width))))
+        return nearest_in_blocks(queries, blocks, (n, width), k, block_bytes=block_bytes)
 
     def save(self, path: str | Path) -> None:
         """Write codes, low and step as plain arrays (.npz), whole or not at all."""
@@ -142,14 +135,20 @@ class BinaryVectors:
                 f"Cannot rescore by vectors of shape {given}: expected {(n, self.width)}, the vectors that "
                 "were quantised."
             )
-        n_candidates = min(n, max(1, rescore) * k)
+        at: Callable[[numpy.ndarray], numpy.ndarray] = self.decode
+        if vectors is not None:
+            at = numpy.asanyarray(vectors).__getitem__  # reads only candidates
         words = numpy.ascontiguousarray(_words(self.bits).T)  # (words, n): a pass over each word of all vectors
-        near = [_nearest_by_hamming(words, query, n_candidates) for query in _words(numpy.packbits(rows > 0, axis=1))]
-        if rescore:
-            at = self.decode if vectors is None else numpy.asanyarray(vectors).__getitem__  # reads only candidates
-            near = [_rescored(query, numpy.sort(found), at, k) for query, (_, found) in zip(rows, near, strict=True)]
-        scores, indices = map(numpy.stack, zip(*near, strict=True))
-        return (scores if rescore else 1 - scores * numpy.float32(2 / self.width)), indices
+        scores, indices = numpy.empty((len(rows), k), dtype="float32"), numpy.empty((len(rows), k), dtype="int64")
+        for i, query in enumerate(_words(numpy.packbits(rows > 0, axis=1))):
+            distances, near = _nearest_by_hamming(words, query, min(n, max(1, rescore) * k))
+            if rescore:
+                near = numpy.sort(near)
+                (scores[i],), (best,) = nearest(rows[i : i + 1], at(near), k=k)
+                indices[i] = near[best]
+            else:
+                scores[i], indices[i] = 1 - distances * numpy.float32(2 / self.width), near
+        return scores, indices
 
     def save(self, path: str | Path) -> None:
         """Write bits and width as plain arrays (.npz), whole or not at all."""
@@ -187,22 +186,11 @@ def _nearest_by_hamming(words: numpy.ndarray, query: numpy.ndarray, k: int) -> B
     """Return distances uint16 (k,) and indices int64 (k,) of words uint64 (words, n), query uint64 (words,)."""
     distances = numpy.zeros(words.shape[1], dtype="uint16")
     for row, word in zip(words, query, strict=True):
-        distances += _count_bits(row ^ word)
+        differing = row ^ word
+        if hasattr(numpy, "bitwise_count"):  # from NumPy 2
+            distances += numpy.bitwise_count(differing)
+        else:
+            distances += numpy.unpackbits(differing.view("uint8").reshape(-1, 8), axis=1).sum(axis=1, dtype="uint8")
     near = numpy.flatnonzero(distances <= numpy.partition(distances, k - 1)[k - 1])
     near = near[numpy.argsort(distances[near], kind="stable")[:k]]
     return distances[near], near
-
-
-def _rescored(
-    query: numpy.ndarray, candidates: numpy.ndarray, at: Callable[[numpy.ndarray], numpy.ndarray], k: int
-) -> Best:
-    """Return the k best of candidates by cosine, scores float32 (k,) and indices int64 (k,)."""
-    scores, places = nearest(query[None], at(candidates), k=k)
-    return scores[0], candidates[places[0]]
-
-
-def _count_bits(words: numpy.ndarray) -> numpy.ndarray:
-    """Return how many bits of each word are set, uint8 (n,)."""
-    if hasattr(numpy, "bitwise_count"):  # from NumPy 2
-        return numpy.bitwise_count(words)
-    return numpy.unpackbits(words.view("uint8").reshape(-1, 8), axis=1).sum(axis=1, dtype="uint8")

@@ -48,7 +48,7 @@ def test_search(pipe, corpus, index, tmp_path, monkeypatch):
         assert [one.text for one in found[0]] == [TEXTS[i] for i in rows[0]]
     assert len(search_texts(pipe, corpus, ["dog"], k=50, index=folder)[0]) == len(TEXTS)
     if folder is not None:
-        monkeypatch.setattr(module, "_build_index", None)  # nothing is encoded again
+        monkeypatch.setattr(VectorIndex, "build", None)  # nothing is encoded again
         search_texts(pipe, corpus, ["dog"], index=folder)
         assert search_texts(pipe, folder, ["dog", "a cat"], k=3) == found
 
