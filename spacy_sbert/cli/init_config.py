@@ -80,7 +80,6 @@ def _init_config_cli(
 
         with ticking("Writing", shown=not quiet):
             from ..files.atomic import write_text
-            from ..files.serialization import config_text
             from ..training.quickstart_config import quickstart_config
 
             config = quickstart_config(
@@ -93,7 +92,8 @@ def _init_config_cli(
                 lang=lang,
                 epochs=epochs,
             )
-            write_text(output, config_text(config))
+            text = config.to_str(interpolate=False)
+            write_text(output, text.replace("$$", r"\u0024"))  # `$` as spaCy reads it, interpolated or not
     _summarize(output, config, train, dev)
 
 

@@ -12,8 +12,7 @@ from spacy.util import logger
 
 from ..errors import Errors
 from ..files.atomic import check_input
-from ..files.delimited import DELIMITED, read_delimited
-from ..files.tables import TABLES, Record, read_table
+from ..files.tables import DELIMITED, TABLES, Record, read_delimited, read_table
 from ..files.text_lines import check_label, format_suffix, plain_label, read_lines
 from ..training.examples import OBJECTIVE
 from ..validation import SCORE_RANGE

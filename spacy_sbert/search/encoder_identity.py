@@ -30,29 +30,24 @@ def check_encoder(theirs: EncoderIdentity | None, ours: EncoderIdentity, where: 
     """Check which encoder made stored vectors. RAISES (ValueError): if not ours, or not known."""
     if theirs is None:
         raise ValueError(
-            f"The index in {where} does not say which encoder made its vectors. Build it again with "
-            "encoder = identify(pipe), or load it without an encoder if you know that it fits."
+            f"The index in {where} does not say which encoder made its vectors. Build it with encoder=identify(pipe)."
         )
     if (theirs.width, theirs.digest) != (ours.width, ours.digest):
         differing = f"width {theirs.width} and {ours.width}" if theirs.width != ours.width else "weights or settings"
         raise ValueError(
             f"The index in {where} was built with another encoder, '{theirs.name}', than '{ours.name}' (other "
-            f"{differing}). Search it with the pipeline that it was built with, or build it again."
+            f"{differing}). Search it with that pipeline, or build it again."
         )
 
 
 def identify(pipe: SentenceBert) -> EncoderIdentity:
-    """Return the identity of the encoder of an `sbert` pipe; it changes with training, not with use or saving.
+    """Return the identity of the encoder of an `sbert` pipe: the digest of weights, tokenizer and settings.
 
-    The digest is that of the weights, tokenizer, configuration and settings.
+    It changes with training, not with use or saving.
 
-    RAISES (TypeError): if the pipe is another one. (OSError, ValueError): if the encoder is not found, or the
-        transformer is not of this package.
+    RAISES (TypeError): if the pipe is another one. (OSError, ValueError): if the encoder is not found, or foreign.
     """
     if not isinstance(pipe, SentenceBert):
-        raise TypeError(
-            f"Cannot tell the encoder of {short_repr(pipe)} from others: expected an 'sbert' pipe. Build and load "
-            "the index of another pipe without encoder, and keep it beside the pipeline."
-        )
+        raise TypeError(f"Cannot identify the encoder of {short_repr(pipe)}: expected an 'sbert' pipe.")
     encoder = pipe.text_encoder()
     return EncoderIdentity(encoder.name, encoder.width, encoder.digest())

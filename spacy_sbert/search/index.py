@@ -69,7 +69,7 @@ def index_html(index: Sized, texts: Iterable[str]) -> str:
 
 
 class IndexRow(NamedTuple):
-    """Row that is saved beside a vector: its text, an id, and the row in the file it comes from; None if not known."""
+    """Row that is saved beside a vector: its text, an id, and the row in its file; None if not known."""
 
     text: str | None
     id: str | int | None
@@ -168,8 +168,8 @@ class VectorIndex:
             first 65,536 vectors, those of an array on vectors drawn from all of it.
         encoder (EncoderIdentity): what made the vectors, see `identify`.
         texts (Sequence[str]), ids (Sequence[str or int]): of each vector, saved beside them.
-        RAISES (ValueError): if the shape is another, there is no vector, a number is not finite, widths or counts
-            differ, or the kind is unknown; (ImportError): if FAISS is not installed.
+        RAISES (ValueError): if there is no vector, or shapes, counts, numbers or the kind are wrong. (ImportError):
+            if FAISS is not installed.
         SOURCE: Malkov and Yashunin 2018 (hnsw); Jégou et al. 2011, section 4 (ivf); Douze et al. 2024, FAISS.
         """
         check("kind", kind, BuiltKind)
@@ -238,8 +238,7 @@ class VectorIndex:
 
         An index that is there is replaced when all is written, and stays if that fails.
 
-        RAISES (OSError): if it cannot be written; (RuntimeError): if another process writes to the folder;
-            (ValueError): for an "ivfpq" index, which is in a folder already.
+        RAISES (OSError): if it cannot be written; (RuntimeError): if another process writes to the folder.
         """
         if self.kind == "ivfpq":
             raise ValueError("An index of the kind ivfpq is in a folder already. Copy the folder.")
@@ -251,8 +250,8 @@ class VectorIndex:
         """Read what `save` wrote. An index is data that FAISS parses: take it from those you trust.
 
         encoder (EncoderIdentity): what will make the queries; None not to check that it made the vectors.
-        RAISES (ValueError): if the vectors are of another encoder or width, or a file is damaged, cut short or
-            changed; (OSError): if there is none; (ImportError): if FAISS is not installed.
+        RAISES (ValueError): if the vectors are of another encoder, or a file is damaged; (OSError): if there is none;
+            (ImportError): if FAISS is not installed.
         """
         folder = Path(folder)
         saved = Manifest.read(folder)
@@ -322,13 +321,12 @@ def write_folder(
     """
     folder.mkdir(parents=True, exist_ok=True)
     build = uuid.uuid4().hex
-    made = [folder / name for name in (f"index-{build}.faiss", f"index-{build}.lists", f"rows-{build}.jsonl")]
-    index_path, lists_path, rows_path = made
+    made = [folder / f"index-{build}.faiss", folder / f"index-{build}.lists", folder / f"rows-{build}.jsonl"]
     lock = Lock(folder / "lock")
     try:
-        write_index(index_path, make(lists_path))
+        write_index(made[0], make(made[1]))
         if rows is not None:
-            with atomic_write(rows_path) as file:
+            with atomic_write(made[2]) as file:
                 file.writelines((json.dumps(row._asdict()) + "\n").encode("utf8") for row in rows)
         files = {path.name: file_digest(path) for path in made if path.exists()}
         write_text(folder / MANIFEST, manifest.model_copy(update={"files": files}).model_dump_json(indent=2) + "\n")
@@ -385,25 +383,21 @@ def _read_index(folder: Path, manifest: Manifest) -> Any:  # noqa: ANN401 (FAISS
 def _read_rows(folder: Path, manifest: Manifest) -> list[IndexRow] | None:
     if not any(name.endswith(".jsonl") for name in manifest.files):
         return None
-    path = _checked_file(folder, manifest, ".jsonl")
-    with path.open(encoding="utf8", newline="\n") as file:
-        try:
-            return [IndexRow(**json.loads(line)) for line in file]
-        except (TypeError, ValueError) as error:
-            raise _damaged(path, str(error)) from error
+    with _checked_file(folder, manifest, ".jsonl").open(encoding="utf8", newline="\n") as file:
+        return [IndexRow(**json.loads(line)) for line in file]
 
 
 def _checked_file(folder: Path, manifest: Manifest, suffix: str) -> Path:
     """Return the file with a suffix, whose SHA-256 is the one that was written."""
-    name = next((name for name in manifest.files if name.endswith(suffix)), None)
-    if name is None:
-        raise _damaged(folder / MANIFEST, f"it names no file *{suffix}")
-    path, expected = folder / name, manifest.files[name]
-    if not path.is_file():
-        raise _damaged(path, "it is missing")
-    if (digest := file_digest(path)) != expected:
-        raise _damaged(path, f"its SHA-256 is {digest}, {MANIFEST} says {expected}")
-    return path
+    for name, expected in manifest.files.items():
+        if name.endswith(suffix):
+            path = folder / name
+            if not path.is_file():
+                raise _damaged(path, "it is missing")
+            if (digest := file_digest(path)) != expected:
+                raise _damaged(path, f"its SHA-256 is {digest}, {MANIFEST} says {expected}")
+            return path
+    raise _damaged(folder / MANIFEST, f"it names no file *{suffix}")
 
 
 def _damaged(path: Path, reason: str) -> ValueError:

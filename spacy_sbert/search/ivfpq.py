@@ -46,9 +46,9 @@ def build_ivfpq(
     code_bytes (int): of a vector, a divisor of its width; None for the largest up to 64. An index has 8 more of each.
     progress (bool): whether to show a progress bar.
     RETURNS (VectorIndex): of the kind "ivfpq".
-    RAISES (ValueError): if there are fewer than 9984 vectors, or than 40 n_lists; if code_bytes is no divisor of the
-        width, or a file is not the one that was written. (ImportError): if FAISS is not installed. (RuntimeError): if
-        another process writes to the folder.
+    RAISES (ValueError): if there are fewer than 9984 vectors, or than 40 n_lists, code_bytes is no divisor of the
+        width, or a file was changed. (ImportError): if FAISS is not installed. (RuntimeError): if another process
+        writes to the folder.
     SOURCE: Jégou et al. 2011, Product quantization, sections 3 and 4.
     """
     faiss = import_faiss()
@@ -74,18 +74,13 @@ def build_ivfpq(
 
 def _check_sizes(n: int, width: int, n_lists: int | None, code_bytes: int) -> None:
     if n_lists is not None and n_lists > n // _TRAINING:
-        raise ValueError(
-            f"Cannot make n_lists = {n_lists} of {n} vectors: expected {n // _TRAINING} at most, of 40 vectors each."
-        )
+        raise ValueError(f"Cannot make n_lists = {n_lists} of {n} vectors: expected {n // _TRAINING} at most.")
     if width % code_bytes:
-        raise ValueError(
-            f"Cannot write a vector of width {width} in code_bytes = {code_bytes} bytes: expected a divisor of the "
-            "width."
-        )
+        raise ValueError(f"Cannot write a vector of width {width} in code_bytes = {code_bytes} bytes: no divisor.")
     if n < _MIN_ROWS:
         raise ValueError(
-            f"Cannot build an index of the kind ivfpq of {n} vectors: expected {_MIN_ROWS} at least, to learn its "
-            "codes. Search without an index, or with one of another kind."
+            f"Cannot build an index of the kind ivfpq of {n} vectors: expected {_MIN_ROWS} at least. Search without an "
+            "index, or with one of another kind."
         )
 
 

@@ -8,7 +8,8 @@ import numpy
 from numpy.typing import ArrayLike
 
 from ..errors import Errors
-from ..files.serialization import read_arrays, write_arrays
+from ..files.atomic import atomic_write
+from ..files.serialization import read_arrays
 from ..similarity import check_count, checked, unit_length
 from ..validation import NonNegative, validated
 from .exact import BLOCK_BYTES, Best, BlockBytes, check_widths, nearest, nearest_in_blocks, slices
@@ -71,7 +72,8 @@ class Int8Vectors:
 
     def save(self, path: str | Path) -> None:
         """Write codes, low and step as plain arrays (.npz), whole or not at all."""
-        write_arrays(Path(path), {"codes": self.codes, "low": self.low, "step": self.step})
+        with atomic_write(Path(path)) as file:
+            numpy.savez(file, codes=self.codes, low=self.low, step=self.step)
 
     @classmethod
     def load(cls, path: str | Path) -> "Int8Vectors":
@@ -152,7 +154,8 @@ class BinaryVectors:
 
     def save(self, path: str | Path) -> None:
         """Write bits and width as plain arrays (.npz), whole or not at all."""
-        write_arrays(Path(path), {"bits": self.bits, "width": numpy.array([self.width], dtype="int64")})
+        with atomic_write(Path(path)) as file:
+            numpy.savez(file, bits=self.bits, width=numpy.array([self.width], dtype="int64"))
 
     @classmethod
     def load(cls, path: str | Path) -> "BinaryVectors":

@@ -32,8 +32,7 @@ def collect_spans(
     unit (str or Callable): "doc", "sent", "noun_chunks", "ents", or a function from a Doc to Spans, such as
         `lambda doc: doc.spans["sc"]`.
     YIELDS (Span).
-    RAISES (ValueError): for an unknown unit, if a sentence is not a row of the encoder, or from spaCy if a Doc has no
-        sentence boundaries or no parse.
+    RAISES (ValueError): for an unknown unit, if a sentence is not a row of the encoder, or a Doc has no sentences.
     """
     spans_of = _UNITS[unit] if isinstance(unit, str) else unit
     return (span for doc in ([docs] if isinstance(docs, Doc) else docs) if _has_tokens(doc) for span in spans_of(doc))
@@ -52,8 +51,7 @@ class SpanSearch:
         space only, are left out.
     kind (str): "exact", or the kind of a FAISS index, see VectorIndex.build.
     index (VectorIndex): a saved index of the same Spans.
-    RAISES (ValueError): if a Doc carries no vectors, no Span has one, widths differ, or the index is of other Spans or
-        another encoder.
+    RAISES (ValueError): if no Span has a vector, widths differ, or the index is of other Spans or another encoder.
     """
 
     @validated

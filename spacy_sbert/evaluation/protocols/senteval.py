@@ -6,7 +6,7 @@ from functools import partial
 from pathlib import Path
 
 from ...errors import Errors
-from ...files.delimited import by_name, pick, read_tabs
+from ...files.tables import by_name, pick, read_delimited
 from ...files.text_lines import read_lines
 from ...readers.examples import Row, check_members
 from ..results import Json
@@ -58,7 +58,7 @@ def _paraphrase_rows(path: Path) -> Iterator[Row]:
 
     SOURCE: Dolan et al. 2004; columns Quality, #1 ID, #2 ID, #1 String, #2 String.
     """
-    for line, (label, *texts) in by_name(read_tabs(path), _MRPC_COLUMNS, path):
+    for line, (label, *texts) in by_name(read_delimited(path, delimiter="\t"), _MRPC_COLUMNS, path):
         _check_known(label.strip(), ("0", "1"), path, line)
         yield Row(check_members(texts, _MRPC_COLUMNS[1:], path, line), line, label=label.strip())
 
@@ -198,7 +198,7 @@ def _probing_rows(path: Path) -> Iterator[tuple[str, Row]]:
 
     SOURCE: Conneau et al. 2018, What you can cram into a single vector; SentEval's data/probing.
     """
-    for line, record in read_tabs(path):
+    for line, record in read_delimited(path, delimiter="\t"):
         split, label, sentence = pick(record, (0, 1, 2), ("split", "label", _SENTENCE), path, line)
         _check_known(split, _SPLITS, path, line)
         yield split, _labelled(record[-1] if len(record) > 3 else sentence, label.strip(), None, path, line)
@@ -209,7 +209,7 @@ def _x_probe_rows(path: Path) -> Iterator[Row]:
 
     SOURCE: Ravishankar et al. 2019, Probing Multilingual Sentence Representations With X-Probe.
     """
-    for line, record in read_tabs(path):
+    for line, record in read_delimited(path, delimiter="\t"):
         sentence, label = pick(record, (0, 1), (_SENTENCE, "label"), path, line)
         yield _labelled(sentence, label.strip(), None, path, line)
 
