@@ -37,10 +37,7 @@ class Job(BaseModel):
 
     @classmethod
     def begin(cls, target: RemoteFolder, made_of: MadeOf, *, restart: bool = False) -> "Job":
-        """Return the job of a folder, which is written if it is the first, or another one after a restart.
-
-        RAISES (ValueError): if the vectors of the folder are made of something else.
-        """
+        """Return the job of a folder, which is written if it is the first, or another one after a restart."""
         job, before = cls(made_of=made_of), target.read_json(JOB, cls)
         if before is None or (restart and before.digest != job.digest):
             target.write_json(JOB, job)
@@ -126,10 +123,7 @@ class WorkerConfig:
 
 
 class ShardEncoder:
-    """Worker that loads its own pipeline, and encodes shards.
-
-    RAISES (ValueError): if this machine has no such scratch folder. See load_pipe for others.
-    """
+    """Worker that loads its own pipeline, and encodes shards."""
 
     def __init__(self, config: WorkerConfig):
         if config.scratch is not None and not Path(config.scratch).is_dir():

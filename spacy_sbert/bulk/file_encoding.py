@@ -55,10 +55,7 @@ class Encoding:
         check_fields(self)
 
     def check_format(self, output: Path) -> None:
-        """Check the name of an output.
-
-        RAISES (ValueError): for another format, or .npy with columns. (ImportError): for .parquet without pyarrow.
-        """
+        """Check the name of an output. RAISES (ImportError, ValueError): see encode_file."""
         suffix = output.suffix.lower()
         if suffix not in (".npy", ".parquet"):
             raise ValueError(f"Cannot write the output {output}: expected a name that ends in one of .npy, .parquet.")
@@ -75,11 +72,7 @@ class Encoding:
         return sbert.text_encoder(prompt_name=self.prompt_name, prompt=self.prompt, truncate_dim=self.truncate_dim)
 
     def made_of(self, encoder: TextEncoder, gpu_ids: Sequence[int], suffix: str) -> MadeOf:
-        """Return all that the bytes of an output depend on but the texts, by the names that messages use.
-
-        encoder (TextEncoder): it is loaded. gpu_ids (Sequence[int]): the GPUs to work on. suffix (str): of the output.
-        RAISES (ValueError): if "int8" has no ranges yet.
-        """
+        """Return all that the bytes of an output depend on but the texts, by the names that messages use."""
         encoder.check_calibrated()
         precision = precision_of(encoder.model.shim) if isinstance(encoder, TransformerTextEncoder) else "float32"
         return {
@@ -179,10 +172,7 @@ def encode_file(
 
 
 def check_paths(source: Path, output: Path, encoding: Encoding, *, overwrite: bool) -> None:
-    """Check the files of encode_file before anything is loaded or written.
-
-    RAISES (ImportError, OSError, ValueError): see encode_file.
-    """
+    """Check the files of encode_file before anything is loaded; see there for what is raised."""
     encoding.check_format(output)
     check_texts(source)
     check_input(source)

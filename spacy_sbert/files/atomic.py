@@ -25,21 +25,13 @@ _KINDS = {
 
 
 def check_input(path: Path) -> None:
-    """Refuse a folder, a pipe, a socket or a device before a byte of it is read; links are followed.
-
-    RAISES (ValueError): if it is one. A missing file passes: opening it raises an error.
-    """
-    kind = _kind(path, follow_symlinks=True)
-    if kind is not None:
+    """Raise ValueError for a folder, a pipe, a socket or a device; links are followed, and a missing file passes."""
+    if (kind := _kind(path, follow_symlinks=True)) is not None:
         raise ValueError(f"{path} is {kind}: expected a file. Write what is to be read to one, and give its name.")
 
 
 def check_output(path: Path, *, is_folder: bool = False) -> None:
-    """Refuse a name that cannot be written to: through a link another file would be overwritten.
-
-    is_folder (bool): whether a folder may have that name.
-    RAISES (ValueError): if a link, a folder, a pipe, a socket or a device has that name.
-    """
+    """Raise ValueError for a name that a link, a pipe, a socket, a device or a folder has, unless it is to be one."""
     kind = _kind(path)
     if kind is not None and not (is_folder and kind == _KINDS[stat.S_IFDIR]):
         raise ValueError(Errors.NOT_TO_WRITE.format(path=path, kind=kind))

@@ -215,10 +215,9 @@ def naming(file: Path) -> Iterator[None]:
 
 
 def check_parts(data: bytes, names: Iterable[str], exclude: Iterable[str]) -> dict[str, bytes]:
-    """Return the parts of a pipe's bytes, of which spaCy would leave a missing one as it was.
+    """Return the parts of a pipe's bytes; spaCy would leave a missing one as it was.
 
     names (list[str]): of the parts that were written. exclude (list[str]): those that are not to be read.
-    RAISES (_CorruptedState): if there are no such parts.
     """
     try:
         parts = srsly.msgpack_loads(data)
@@ -270,11 +269,9 @@ _DAMAGED = (EOFError, KeyError, MemoryError, RuntimeError, SyntaxError, TokenErr
 def read_arrays(
     path: Path, expected: Mapping[str, tuple[str, int]], *, message: str = Errors.SEARCH_BAD_ARRAYS
 ) -> dict[str, numpy.ndarray]:
-    """Read named arrays from a .npz file that numpy.savez wrote.
+    """Read named arrays from a .npz file that numpy.savez wrote. RAISES (ValueError): if it is damaged, or another.
 
-    expected (dict): from a name to the dtype and the number of dimensions. message (str): of errors, with {path} and
-        {reason}.
-    RAISES (ValueError): if the file is damaged, or other arrays are in it.
+    expected (dict): dtype and number of dimensions by name. message (str): of errors, with {path} and {reason}.
     """
     check_input(path)
     try:
@@ -310,10 +307,7 @@ _ModelT = TypeVar("_ModelT", bound=BaseModel)
 
 
 def parse_checksummed(model: type[_ModelT], data: bytes) -> _ModelT:
-    """Read an object that has a checksum as a pydantic model, strictly.
-
-    RAISES (ValueError): if it is not such an object, with the reason in one line, or was changed.
-    """
+    """Read an object that has a checksum as a pydantic model. RAISES (ValueError): if it is another, or was changed."""
     try:
         found = model.model_validate_json(data, strict=True)
     except ValidationError as error:

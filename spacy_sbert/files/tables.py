@@ -92,11 +92,7 @@ def _filled(records: Records, keep_blank: bool) -> Records:
 
 
 def by_name(records: Records, names: Sequence[str], path: Path, *, header: bool = True) -> Records:
-    """Read columns by the names in the first record, or without a header by number, see read_table.
-
-    RAISES (ValueError): for a missing or repeated name, a record that has more or fewer columns than the first, or a
-        second header.
-    """
+    """Read columns by the names in the first record, or without a header by number; see read_table."""
     for name in () if header else names:
         if not name.isdecimal():
             raise ValueError(
@@ -121,11 +117,7 @@ def by_name(records: Records, names: Sequence[str], path: Path, *, header: bool 
 
 
 def find_columns(header: Sequence[str], names: Iterable[str], path: Path, line: int, *, hint: str = "") -> list[int]:
-    """Return the places of columns in a header.
-
-    hint (str): added to the message about a missing name.
-    RAISES (ValueError): if the header does not have all of them, or one of them twice.
-    """
+    """Return the places of columns in a header. RAISES (ValueError): for a missing name, with the hint, or a double."""
     header = [name.strip() for name in header]
     for name in names:
         if name not in header:
@@ -139,10 +131,7 @@ def find_columns(header: Sequence[str], names: Iterable[str], path: Path, line: 
 def pick(
     record: Sequence[str], columns: Sequence[int], names: Sequence[str], path: Path, line: int, *, width: int = 0
 ) -> list[str]:
-    """Return some columns of a record, which has all of them, and `width` of them if that is not 0.
-
-    RAISES (ValueError): if it has others: texts and names of columns may be shifted.
-    """
+    """Return some columns of a record. RAISES (ValueError): if it has not all, or not `width`: they may be shifted."""
     for column, name in zip(columns, names, strict=True):
         if column >= len(record):
             raise ValueError(SHORT_LINE.format(path=path, line=line, column=name, given=len(record)))
@@ -205,46 +194,43 @@ def _is_quoted(path: Path, *, header: bool) -> bool:
     They are if all of them fit, and a quote inside of a column is doubled, or the whole header is quoted, or columns
     without quoting would differ in number, or the file is UTF-16 as spreadsheets write it.
     """
-    is_sure, n_tabs, wrapped = False, -1, 0  # wrapped: the first line of a column in quotes that need not have them
-    is_ragged, first, n_quotes, size = False, 0, 0, 0  # first: the line where the record in parts starts
-    parts: list[str] = []
-    for line, text in read_lines(path):
-        if text.strip():
-            is_ragged |= n_tabs not in (-1, text.count(_TAB))
-            n_tabs = text.count(_TAB) if n_tabs < 0 else n_tabs
-        if not parts and '"' not in text:
-            continue
-        first = line if not parts else first
-        parts.append(text)
-        n_quotes, size = n_quotes + text.count('"'), size + len(text)
-        if n_quotes % 2 and size < MAX_LINE:
-            continue
-        record = "".join(parts).rstrip("\r\n")
-        parts, n_quotes, size = [], 0, 0
+    is_sure, wrapped = False, 0  # wrapped: the first line of a column in quotes that need not have them
+    for line, record in _records_with_quotes(path):
         if not _RECORD.fullmatch(record):
-            if _ESCAPED.search(record):
-                raise _doubt(path, first, "they are behind backslashes: double them")
-            if is_sure:
-                raise _doubt(path, first, "other columns of the file are quoted, and this line is not as they are")
+            if is_sure or _ESCAPED.search(record):
+                raise _doubt(path, line)
             return False
         cells = [match[1] for match in _CELLS.finditer(record)]
-        is_sure |= first == 1 and header and all(cell.startswith('"') for cell in cells if cell)
+        is_sure |= line == 1 and header and all(cell.startswith('"') for cell in cells if cell)
         is_sure |= any('""' in cell[1:-1] for cell in cells)
         if not wrapped and any(len(cell) > 2 and cell.startswith('"') for cell in cells):
-            wrapped = first
-    if parts:
-        if is_sure:
-            raise _doubt(path, first, "one of them is not closed")
-        return False
-    if wrapped and not (is_sure or is_ragged or is_wide(path)):
-        raise _doubt(path, wrapped, "they may be part of it")
+            wrapped = line
+    if not wrapped or is_sure or is_wide(path):
+        return True
+    if len({text.count(_TAB) for _, text in read_lines(path) if text.strip()}) == 1:
+        raise _doubt(path, wrapped)
     return True
 
 
-def _doubt(path: Path, line: int, reason: str) -> ValueError:
+def _records_with_quotes(path: Path) -> Iterator[tuple[int, str]]:
+    """Yield lines with quotes, each with those that follow until all quotes are closed."""
+    first, parts, n_quotes, size = 0, list[str](), 0, 0
+    for line, text in read_lines(path):
+        if parts or '"' in text:
+            first = first if parts else line
+            parts.append(text)
+            n_quotes, size = n_quotes + text.count('"'), size + len(text)
+            if n_quotes % 2 == 0 or size >= MAX_LINE:
+                yield first, "".join(parts).rstrip("\r\n")
+                parts, n_quotes, size = [], 0, 0
+    if parts:
+        yield first, "".join(parts).rstrip("\r\n")
+
+
+def _doubt(path: Path, line: int) -> ValueError:
     return ValueError(
-        f"{path}, line {line}: cannot tell whether the quotes are part of the text ({reason}). Write the table "
-        "as .csv or .jsonl."
+        f"{path}, line {line}: cannot tell whether the quotes are part of the text. Double those inside of quoted "
+        "columns, without backslashes, or write the table as .csv or .jsonl."
     )
 
 

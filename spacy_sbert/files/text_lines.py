@@ -46,10 +46,7 @@ def format_suffix(path: PurePath) -> str:
 def check_texts(path: PurePath) -> None:
     """Refuse a file whose name says that it holds vectors in place of texts."""
     if format_suffix(path) == ".npy":
-        raise ValueError(
-            f"{path} is a file of vectors: expected a file of texts here. Give the texts that the vectors are "
-            f"of; search, mine, cluster and visualize take the vectors, too: --vectors {path}."
-        )
+        raise ValueError(f"{path} is a file of vectors: expected their texts. Give the vectors as --vectors {path}.")
 
 
 def read_lines(path: Path, encoding: str = "utf8") -> Iterator[tuple[int, str]]:
@@ -198,10 +195,7 @@ def check_encoding(text: str, path: Path, line: int) -> None:
 
 
 def check_text(text: object, column: str, path: Path, line: int) -> str:
-    """Return a text without white space around it.
-
-    RAISES (ValueError): if it is not a str, is empty or cannot be encoded.
-    """
+    """Return a text without white space around it. RAISES (ValueError): if it is no str, empty or not UTF-8."""
     if not isinstance(text, str):
         raise ValueError(Errors.NOT_A_TEXT.format(path=path, line=line, column=column, given=text))
     if not has_text(text):
@@ -211,10 +205,7 @@ def check_text(text: object, column: str, path: Path, line: int) -> str:
 
 
 def check_label(value: object, column: str, path: Path, line: int) -> str:
-    """Return a label, which may be a whole number: 1, 1.0, "1" and "1.0" are equal.
-
-    RAISES (ValueError): see check_text.
-    """
+    """Return a label, which may be a whole number: 1, 1.0, "1" and "1.0" are equal; see check_text."""
     if isinstance(value, float) and value.is_integer():
         value = int(value)
     return plain_label(check_text(str(value) if isinstance(value, int) else value, column, path, line))
@@ -235,7 +226,6 @@ def read_counts(path: Path) -> dict[str, int]:
 
     path (Path): a lower-cased word, white space and its count on each line, such as enwiki_vocab_min200.txt of
         https://github.com/PrincetonML/SIF; blank lines are passed over.
-    RETURNS (dict): counts by word.
     RAISES (ValueError): for a line that is not so or repeats a word, with file and line, or if there is none.
     """
     found: dict[str, int] = {}
@@ -245,8 +235,7 @@ def read_counts(path: Path) -> dict[str, int]:
             continue
         if len(count) != 1 or not count[0].isdecimal() or int(count[0]) == 0:
             raise ValueError(
-                f"{path}, line {line}: expected a word, white space and how often it was counted (1 or more), "
-                f"got '{text.strip()[:50]}'. Repair or remove the line."
+                f"{path}, line {line}: expected a word and its count (1 or more), got '{text.strip()[:50]}'."
             )
         if word in found:
             raise ValueError(f"{path}, line {line}: the word '{word}' was counted before. Keep one line for each word.")

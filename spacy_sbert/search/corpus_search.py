@@ -75,7 +75,7 @@ def read_corpus(
 
 
 def _corpus_of(index: VectorIndex, folder: Path) -> Corpus:
-    """Return the texts beside an index. RAISES (ValueError): if it was saved without texts."""
+    """Return the texts beside an index."""
     rows = index.rows or []
     texts = [row.text for row in rows if row.text is not None]
     if len(texts) < len(index):
@@ -129,10 +129,7 @@ def _open_index(
     vectors: ArrayLike | None = None,
     progress: bool = False,
 ) -> VectorIndex:
-    """Return the index of a file of texts: the one in the folder, or a new one that is saved there.
-
-    RAISES (ValueError): if the index there is damaged, or of another kind, another encoder or other texts.
-    """
+    """Return the index of a file of texts: the one in the folder, or a new one that is saved there."""
     if not (folder / MANIFEST).exists():
         rows = None if vectors is None else _encode_texts(pipe, read.texts, vectors, progress=progress)
 
@@ -286,8 +283,7 @@ def cluster_texts(
         "kmeans" (n_clusters, seed, n_init): see communities, hierarchical_clusters and kmeans_clusters.
     For the other arguments see search_texts.
     RETURNS (list of (cluster, row, text)): clusters from 0, of communities the largest; -1 for texts in none.
-    RAISES (ValueError): if the file cannot be read, holds no text, or options are not those of the method;
-        (ImportError): if a package is not installed.
+    RAISES (ValueError): if the file cannot be read, or options are wrong. (ImportError): if scikit-learn is needed.
     """
     check_method(method, options)
     texts, numbers = (read or read_corpus(corpus, column, header=header, progress=progress))[:2]
@@ -346,7 +342,7 @@ def search_folder(
     vectors (str): the folder of the vectors of an index, if they were moved.
     For the other arguments see search_texts.
     RETURNS (list of lists of _FoundText): the best first.
-    RAISES (ValueError): if a query has no text; if vectors are of another encoder, or not those of the index.
+    RAISES (ValueError): if a query has no text, or vectors are of another encoder or index.
     """
     encoder = identify(pipe)
     index = None if (folder / JOB).is_file() else VectorIndex.load(folder, encoder=encoder)

@@ -214,7 +214,7 @@ class VectorIndex:
             raise ValueError(f"The vectors in {vectors.name} are not {where}. Give these, or build the index again.")
         _, candidates = self._search(unit_length(rows), min(rescore * k, len(self)))
         wanted, places = numpy.unique(candidates, return_inverse=True)
-        read, scores, found = vectors[wanted], [], []
+        read, scores, found = vectors[wanted], list[numpy.ndarray](), list[numpy.ndarray]()
         for query, own in zip(rows, numpy.sort(places.reshape(candidates.shape)), strict=True):
             score, best = nearest(query[None], read[own], k=k)
             scores.append(score[0])
@@ -282,7 +282,7 @@ def _trained_ivf(
     """Return an empty index whose lists are trained on some of the vectors, and all blocks."""
     faiss, training = import_faiss(), numpy.empty((0, width), dtype="float32")
     if isinstance(vectors, Iterator):
-        held = []
+        held = list[numpy.ndarray]()
         while sum(map(len, held)) < _IVF_STREAMED and (block := next(blocks, None)) is not None:
             held.append(block)
         training, blocks = numpy.concatenate(held), chain(held, blocks)
