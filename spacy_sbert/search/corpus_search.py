@@ -20,7 +20,7 @@ from ..validation import Cosine, Positive, check, validated
 from .clustering import hierarchical_clusters, import_kmeans, kmeans_clusters
 from .encoder_identity import EncoderIdentity, check_encoder, identify
 from .exact import communities, most_similar_pairs, nearest, nearest_stored, pairs_above, similar_groups, slices
-from .index import MANIFEST, ROW_COUNT, BuiltKind, IndexRow, VectorIndex
+from .index import MANIFEST, ROW_COUNT, BuiltKind, IndexRow, VectorIndex, import_faiss
 
 TEXT = "text"  # the default column
 NO_CLUSTER = -1
@@ -186,6 +186,8 @@ def search_texts(
     RAISES (ValueError): if a file cannot be read or holds nothing, a query has no text, or the index does not fit;
         (ImportError): if FAISS is needed and not installed.
     """
+    if corpus.is_dir() or index is not None:
+        import_faiss()
     encoded, opened = _encode_queries(pipe, queries, query_prompt, progress=progress), None
     if corpus.is_dir():
         opened = VectorIndex.load(corpus, encoder=identify(pipe))
