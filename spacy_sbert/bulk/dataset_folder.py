@@ -54,10 +54,7 @@ class RemoteFolder:
         return re.sub("://[^/]*@", "://", self.address)
 
     def open(self) -> "SubTreeFileSystem":
-        """Return the file system of the folder.
-
-        RAISES (ImportError): without pyarrow. (ValueError): for an unknown address, or one that cannot be reached.
-        """
+        """Return the file system of the folder. RAISES (ImportError, ValueError): without pyarrow, or an address."""
         try:
             from pyarrow import ArrowException  # noqa: PLC0415 (an extra)
             from pyarrow.fs import FileSystem, SubTreeFileSystem  # noqa: PLC0415 (an extra)

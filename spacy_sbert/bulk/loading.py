@@ -43,10 +43,7 @@ def load_pipe(
 
 
 def find_pipe(nlp: Language, name: str | None = None) -> SentenceBert:
-    """Return the `sbert` pipe that encodes texts: the one of this name, or the last.
-
-    RAISES (ValueError): if there is none, or no name is given and an `sbert_meta` combines several.
-    """
+    """Return the `sbert` pipe that encodes texts: the one of this name, or the last; see load_pipe for errors."""
     combined = _of_factories(nlp, "sbert_meta")
     if name is None and combined:
         members = ", ".join(_of_factories(nlp, "sbert")) or "none"
@@ -88,10 +85,7 @@ def _blank(name: str | None, encoder: str | None = None) -> Language:
 
 
 def load_pipeline(pipeline: str, name: str | None = None) -> Language:
-    """Load a folder or an installed package, or make a blank pipeline with an encoder; arguments as of load_pipe.
-
-    RAISES (OSError): if there is neither such a pipeline nor such an encoder.
-    """
+    """Load a folder or an installed package, or make a blank pipeline with an encoder; see load_pipe."""
     try:
         return spacy.load(pipeline)
     except OSError as error:

@@ -54,10 +54,7 @@ class PartVectors:
         return f"PartVectors({self.name}: {rows} vectors of {width} numbers by {encoder}, {parts} parts)"
 
     def blocks(self, start: int = 0) -> Iterator[numpy.ndarray]:
-        """Yield all vectors from a row on, in order, float32 or float16 (b, width), b at most 4096.
-
-        RAISES (ValueError): if a file is not the one that was written.
-        """
+        """Yield all vectors from a row on, in order, float32 or float16 (b, width), b at most 4096; checked files."""
         for part, first, end in zip(self.parts, self._starts[:-1], self._starts[1:], strict=True):
             if end <= start:
                 continue
@@ -76,9 +73,8 @@ class PartVectors:
         return vectors
 
     def where(self, rows: numpy.ndarray) -> list[tuple[str, int, Any, Any]]:
-        """Return where some vectors are stored, with their ids and texts.
+        """Return where some vectors are stored, with their ids and texts. rows (int64 (n,)): from 0.
 
-        rows (int64 (n,)): from 0.
         RETURNS (list of (file, row, id, text)): the file below the folder, the row in it (from 0), and id and text,
             None if they are not stored.
         """

@@ -41,8 +41,7 @@ def recall(found: numpy.ndarray, exact: numpy.ndarray) -> float:
     mean_i |found_i & exact_i| / k
 
     found, exact (int64 arrays of shape (queries, k)): rows of vectors, as `nearest` returns them.
-    RETURNS (float): from 0 to 1.
-    RAISES (ValueError): if the shapes differ, or there is nothing in them.
+    RETURNS (float): from 0 to 1. RAISES (ValueError): if the shapes differ, or there is nothing in them.
     SOURCE: Aumüller et al. 2018, ANN-Benchmarks, section 3.
     """
     if found.shape != exact.shape or found.ndim != 2 or found.size == 0:
@@ -63,11 +62,10 @@ def nearest(queries: ArrayLike, vectors: ArrayLike, *, k: int, block_bytes: Bloc
     queries (float array of shape (n, width), NumPy or CuPy): what to search for, a vector a row.
     vectors (float array of shape (m, width), NumPy or CuPy): what to search in, maybe memory-mapped.
     k (int): how many to find of each query, from 1 to m.
-    block_bytes (int): bytes of similarities computed at once; beside a copy of the queries of unit length, and the
-        result, a few times as much is held, and up to 24 times where nearly all vectors are equal.
+    block_bytes (int): bytes of similarities computed at once. A few times as much is held beside a copy of the queries
+        and the result, and up to 24 times where nearly all vectors are equal.
     RETURNS (float32 array of shape (n, k), int64 array of shape (n, k)): the similarities, and the rows of `vectors`.
-    RAISES (ValueError): if an array is of another shape or holds a number that is not finite, if widths differ, or if
-        there are fewer than k vectors.
+    RAISES (ValueError): if an array is of another shape, a number is not finite, or there are fewer than k vectors.
     SOURCE: Reimers and Gurevych 2019, section 1 (semantic search).
     """
     left, right = checked(queries, "queries"), as_rows(vectors, "vectors")
@@ -83,7 +81,6 @@ def nearest_stored(queries: ArrayLike, vectors: PartVectors, *, k: int, progress
     """Find the k vectors most similar to each query as `nearest`, of stored vectors, which are read once.
 
     vectors (PartVectors): what to search in. progress (bool): whether to show a progress bar. Others: see nearest.
-    RAISES (ValueError): see nearest; if a file is not the one that was written.
     """
     return nearest_in_blocks(queries, vectors.blocks(), vectors.shape, k, progress=progress)
 
@@ -318,10 +315,9 @@ def similar_groups(
     A vector is in the group of every vector that it is similar to, so two members of a group may be less similar. The
     groups are those of single linkage. Pairs are not kept, so there may be any number of them.
 
-    vectors, min_score, block_bytes, progress: see pairs_above.
+    vectors, min_score, block_bytes, progress, errors: see pairs_above.
     RETURNS (list of int64 arrays): the rows of each group of two or more, ascending; the largest group first, and of
         equal ones that of the lower row.
-    RAISES (ValueError): if the array is of another shape or holds a number that is not finite.
     """
     rows = unit_length(checked(vectors, "vectors"))
     groups = numpy.arange(len(rows))

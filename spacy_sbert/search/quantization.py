@@ -38,7 +38,7 @@ class Int8Vectors:
 
         sample (float array of shape (n, width), NumPy or CuPy): vectors such as will be stored.
         RETURNS (Int8Vectors): the ranges, and no vectors.
-        RAISES (ValueError): if the array is of another shape or holds a number that is not finite, or a vector is zero.
+        RAISES (ValueError): if the array is of another shape, a number is not finite, or a vector is zero.
         SOURCE: Jacob et al. 2018, Quantization and training of neural networks, section 2.1.
         """
         rows = _unit_rows(sample, "sample")
@@ -47,10 +47,7 @@ class Int8Vectors:
         return cls(numpy.zeros((0, rows.shape[1]), dtype="int8"), low, numpy.where(step > 0, step, numpy.float32(1)))
 
     def apply(self, vectors: ArrayLike) -> "Int8Vectors":
-        """Quantise vectors, float (n, width), by these ranges; numbers outside are clipped.
-
-        RETURNS (Int8Vectors): with these vectors only. RAISES (ValueError): see fit; if the width is another.
-        """
+        """Return vectors, float (n, width), quantised by these ranges; numbers outside are clipped. Errors: see fit."""
         rows = _unit_rows(vectors, "vectors")
         check_widths(rows.shape[1], len(self.low))
         codes = numpy.rint((rows - self.low) / self.step).clip(0, _LEVELS) - 128
@@ -62,10 +59,7 @@ class Int8Vectors:
 
     @validated
     def search(self, queries: ArrayLike, *, k: int, block_bytes: BlockBytes = BLOCK_BYTES) -> Best:
-        """Find the k vectors most similar to each query, by the cosine of the query and the decoded vector.
-
-        For arguments, results and errors see `nearest`.
-        """
+        """Find the k vectors most similar to each query, by the cosine of the decoded vectors; see `nearest`."""
         n, width = self.codes.shape
         blocks = map(self.decode, slices(n, max(1, block_bytes // (4 * width))))
         return nearest_in_blocks(queries, blocks, (n, width), k, block_bytes=block_bytes)
@@ -100,9 +94,8 @@ class BinaryVectors:
 
     @classmethod
     def of(cls, vectors: ArrayLike) -> "BinaryVectors":
-        """Quantise vectors, float (n, width).
+        """Quantise vectors, float (n, width). RAISES (ValueError): see Int8Vectors.fit.
 
-        RAISES (ValueError): if the array is of another shape or holds a number that is not finite, or a vector is zero.
         SOURCE: Charikar 2002, Similarity estimation techniques from rounding algorithms, section 3: signs keep angles.
         """
         rows = _unit_rows(vectors, "vectors")
@@ -134,8 +127,7 @@ class BinaryVectors:
         check_count(k, n, f"nearest of {n} vectors")
         if vectors is not None and (given := numpy.shape(vectors)) != (n, self.width):
             raise ValueError(
-                f"Cannot rescore by vectors of shape {given}: expected {(n, self.width)}, the vectors that "
-                "were quantised."
+                f"Cannot rescore by vectors of shape {given}: expected {(n, self.width)}, those quantised."
             )
         at: Callable[[numpy.ndarray], numpy.ndarray] = self.decode
         if vectors is not None:
@@ -172,10 +164,7 @@ def _unit_rows(vectors: ArrayLike, name: str) -> numpy.ndarray:
     rows = unit_length(checked(vectors, name))
     zero = ~rows.any(axis=1)
     if zero.any():
-        raise ValueError(
-            f"Cannot quantise row {int(zero.argmax())} of the {name}: it is zero, the vector of a text without "
-            "wordpieces. Leave it out."
-        )
+        raise ValueError(f"Cannot quantise row {int(zero.argmax())} of the {name}: it is zero. Leave it out.")
     return rows
 
 
