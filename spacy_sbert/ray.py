@@ -11,7 +11,7 @@ from typing import Any
 import numpy
 
 from .bulk import dataset_encoding
-from .bulk.dataset_encoding import DatasetReport, Job, ShardEncoder, ShardResult, WorkerConfig, begin_job, check_job
+from .bulk.dataset_encoding import DatasetReport, Job, ShardEncoder, ShardResult, WorkerConfig
 from .bulk.dataset_folder import Shard
 from .bulk.loading import load_pipe
 from .models.sbert_config import Precision
@@ -41,7 +41,7 @@ class Cluster:
         with self._connected(ray), _errors_of_workers(ray):
             resources = {"num_cpus": self.num_cpus, "num_gpus": self.num_gpus}
             made_of = ray.get(ray.remote(**resources)(lambda: ShardEncoder(config).made_of()).remote())
-            job = begin_job(config.target, made_of, restart=restart)
+            job = Job.begin(config.target, made_of, restart=restart)
             rows = [{"shard": shard.model_dump_json()} for shard in shards]
             results = ray.data.from_items(rows, override_num_blocks=len(rows)).map(
                 _Worker,
@@ -71,7 +71,7 @@ class _Worker:
 
     def __init__(self, config: WorkerConfig, job: str):
         self._encoder, self._job = ShardEncoder(config), Job.model_validate_json(job)
-        check_job(self._job, self._encoder.made_of(), config.target)
+        self._job.check(self._encoder.made_of(), config.target)
 
     def __call__(self, row: dict[str, Any]) -> dict[str, str]:
         shard = Shard.model_validate_json(row["shard"])

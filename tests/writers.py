@@ -47,13 +47,13 @@ def encode_parquet(nlp: Language, folder: Path) -> Writer:
 
 def resume(nlp: Language, folder: Path) -> Writer:
     """A run that was broken off: what it kept is there."""
-    writer, whole = encode(nlp, folder), file_encoding.write_npy
-    file_encoding.write_npy = lambda *_: 1 / 0  # type: ignore[assignment]
+    writer, whole = encode(nlp, folder), file_encoding._write_npy
+    file_encoding._write_npy = lambda *_: 1 / 0  # type: ignore[assignment]
     try:
         with suppress(ZeroDivisionError):
             writer.work()
     finally:
-        file_encoding.write_npy = whole
+        file_encoding._write_npy = whole
     return writer
 
 

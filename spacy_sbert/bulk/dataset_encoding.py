@@ -16,8 +16,8 @@ from ..files.serialization import digest_of_parts, file_digest
 from ..models.sbert_config import Precision
 from ..progress import progress_of
 from ..validation import NonNegative, Positive, Processes, validated
-from .dataset_folder import SPLIT_ABOVE, RemoteFolder, Shard, share_of
-from .embeddings_file import MadeOf, check_format
+from .dataset_folder import SPLIT_ABOVE, RemoteFolder, Shard
+from .embeddings_file import MadeOf
 from .file_encoding import BulkReport, Encoding, differences, encode_file
 from .loading import load_pipe
 
@@ -35,27 +35,23 @@ class Job(BaseModel):
         """The SHA-256 of the contents."""
         return digest_of_parts(self.made_of)
 
+    @classmethod
+    def begin(cls, target: RemoteFolder, made_of: MadeOf, *, restart: bool = False) -> "Job":
+        """Return the job of a folder, which is written if it is the first, or another one after a restart."""
+        job, before = cls(made_of=made_of), target.read_json(JOB, cls)
+        if before is None or (restart and before.digest != job.digest):
+            target.write_json(JOB, job)
+            before = target.read_json(JOB, cls)  # another process may have begun another at the same moment
+        (before or cls(made_of={})).check(made_of, target)
+        return job
 
-def check_job(job: Job | None, made_of: MadeOf, target: RemoteFolder) -> None:
-    """Refuse to mix vectors. RAISES (ValueError): if those of a folder are made of something else."""
-    if differing := differences({} if job is None else job.made_of, made_of):
-        raise ValueError(
-            f"{target.name} holds vectors that were made otherwise: {differing}. Use the encoder and the "
-            "options of then, or another folder. --restart makes all of them again."
-        )
-
-
-def begin_job(target: RemoteFolder, made_of: MadeOf, *, restart: bool = False) -> Job:
-    """Return the job of a folder, which is written if it is the first, or another one after a restart.
-
-    RAISES (ValueError): see check_job.
-    """
-    job, before = Job(made_of=made_of), target.read_json(JOB, Job)
-    if before is None or (restart and before.digest != job.digest):
-        target.write_json(JOB, job)
-        before = target.read_json(JOB, Job)  # another process may have begun another at the same moment
-    check_job(before, made_of, target)
-    return job
+    def check(self, made_of: MadeOf, target: RemoteFolder) -> None:
+        """Refuse to mix vectors. RAISES (ValueError): if those of a folder are made of something else."""
+        if differing := differences(self.made_of, made_of):
+            raise ValueError(
+                f"{target.name} holds vectors that were made otherwise: {differing}. Use another folder, or make all "
+                "again with --restart."
+            )
 
 
 class ShardManifest(BaseModel):
@@ -93,23 +89,6 @@ class ShardResult(BaseModel):
     failed: str = ""
 
 
-def _finished(target: RemoteFolder, shard: Shard, job: Job, suffix: str) -> ShardManifest | None:
-    """Return the manifest of a finished shard, None for others.
-
-    RAISES (ValueError): if its file was changed since.
-    """
-    manifest = target.read_json(f"{shard.name}{suffix}.json", ShardManifest)
-    if manifest is None or manifest.job != job.digest or target.size(manifest.vectors) != manifest.bytes:
-        return None
-    if manifest.part != shard:
-        raise ValueError(
-            f"{shard.path} was changed since its vectors were made (it has {shard.size} bytes, then "
-            f"{manifest.part.size}). Take another folder for the new data, or make all vectors again with "
-            "--restart."
-        )
-    return manifest
-
-
 @dataclass(frozen=True)
 class WorkerConfig:
     """Settings of a worker, which go to other processes.
@@ -130,18 +109,25 @@ class WorkerConfig:
     gpu_ids: tuple[int, ...] = ()
     scratch: str | None = None
 
+    def finished(self, shard: Shard, job: Job) -> ShardManifest | None:
+        """Return the manifest of a finished shard, None for others. RAISES (ValueError): if its file was changed."""
+        manifest = self.target.read_json(f"{shard.name}{self.suffix}.json", ShardManifest)
+        if manifest is None or manifest.job != job.digest or self.target.size(manifest.vectors) != manifest.bytes:
+            return None
+        if manifest.part != shard:
+            raise ValueError(
+                f"{shard.path} was changed since its vectors were made (it has {shard.size} bytes, then "
+                f"{manifest.part.size}). Take another folder for the new data, or make all again with --restart."
+            )
+        return manifest
+
 
 class ShardEncoder:
-    """Worker that loads its own pipeline, and encodes shards.
-
-    RAISES (ValueError): if this machine has no such scratch folder. See load_pipe for others.
-    """
+    """Worker that loads its own pipeline, and encodes shards."""
 
     def __init__(self, config: WorkerConfig):
         if config.scratch is not None and not Path(config.scratch).is_dir():
-            raise ValueError(
-                f"There is no folder scratch = {config.scratch} on this machine. Make it, or leave it out."
-            )
+            raise ValueError(f"There is no folder scratch = {config.scratch} on this machine. Make it, or omit it.")
         self.config = config
         self.pipe = load_pipe(config.pipeline, name=config.name, precision=config.precision, gpu_ids=config.gpu_ids)
 
@@ -153,7 +139,7 @@ class ShardEncoder:
     def __call__(self, shard: Shard, job: Job) -> ShardResult:
         """Encode a shard, unless it is finished. Errors of its file are in the result."""
         try:
-            manifest = _finished(self.config.target, shard, job, self.config.suffix)
+            manifest = self.config.finished(shard, job)
             if manifest is not None:
                 return ShardResult(part=shard, manifest=manifest)
             return ShardResult(part=shard, manifest=self._encode(shard, job), is_new=True)
@@ -222,13 +208,6 @@ class DatasetReport:
     cut: int
 
 
-def _encode_here(config: WorkerConfig, shards: Sequence[Shard], restart: bool) -> Iterator[ShardResult]:
-    """Encode the shards sequentially in this process."""
-    worker = ShardEncoder(config)
-    job = begin_job(config.target, worker.made_of(), restart=restart)
-    return (worker(shard, job) for shard in shards)
-
-
 @validated
 def encode_dataset(
     source: Path | str,
@@ -255,22 +234,20 @@ def encode_dataset(
     index.json, at the end, which shards there are.
 
     source, target (str): folders, or addresses that Arrow knows: s3://bucket/folder, gs://..., hdfs://...
-    pipeline, name, precision: see load_pipe.
-    output (str): ".npy" or ".parquet", the format of the vectors.
+    pipeline, name, precision: see load_pipe. output (str): ".npy" or ".parquet", the format of the vectors.
     n_process, gpu_ids, options: see encode_file; column, header, id_column, with_text, dtype, window, max_batch_items,
         prompt_name, prompt, truncate_dim.
     large (int): bytes above which the row groups of a .parquet file are shards.
-    shard (str): "2/8" for the second of eight jobs, which together encode all.
+    shard (str): "2/8" for the second of eight jobs, which together encode all: the shards 2, 10, 18, ...
     scratch (Path): a folder for the shard in work; by default the machine's for temporary files.
     restart (bool): whether to make all vectors again. engine (Cluster): the Ray cluster that does it; None for this
         process. progress (bool): whether to show a progress bar.
     RETURNS (DatasetReport): counts, and error messages of shards that have no vectors.
     RAISES (ValueError): if a folder is missing, has no shard or an unknown file; if the target has vectors of another
-        encoder, device or option; for an unknown option. (OSError): if the pipeline is not found.
-        (ImportError): without pyarrow.
+        encoder, device or option. (OSError): if the pipeline is not found. (ImportError): without pyarrow.
     """
     encoding = Encoding(**options)
-    check_format(Path(f"vectors{output}"), with_columns=encoding.with_columns)
+    encoding.check_format(Path(f"vectors{output}"))
     config = WorkerConfig(
         RemoteFolder(str(source)),
         RemoteFolder(str(target)),
@@ -284,15 +261,35 @@ def encode_dataset(
         None if scratch is None else str(scratch),
     )
     every = config.source.shards(large)
-    shards = every if shard is None else share_of(every, shard)
+    shards = every if shard is None else _share_of(every, shard)
     if restart:
         for file in (INDEX, *(f"{part.name}{config.suffix}.json" for part in shards)):
             config.target.remove(file)
     found = (engine or _encode_here)(config, shards, restart)
-    results = list(progress_of(found, total=len(shards), shown=progress, unit="parts"))
+    report = _report(list(progress_of(found, total=len(shards), shown=progress, unit="parts")))
     _write_index(config, every)
+    if report.cut:
+        warnings.warn(Warnings.BULK_CUT.format(cut=report.cut, rows=report.rows), stacklevel=2)
+    return report
+
+
+def _share_of(shards: list[Shard], share: str) -> list[Shard]:
+    number, _, count = share.partition("/")
+    if not (number.isdecimal() and count.isdecimal() and 1 <= int(number) <= int(count)):
+        raise ValueError(f"Cannot encode the share '{share}': expected I/N, such as 2/8 for the second of eight.")
+    return shards[int(number) - 1 :: int(count)]
+
+
+def _encode_here(config: WorkerConfig, shards: Sequence[Shard], restart: bool) -> Iterator[ShardResult]:
+    """Encode the shards sequentially in this process."""
+    worker = ShardEncoder(config)
+    job = Job.begin(config.target, worker.made_of(), restart=restart)
+    return (worker(shard, job) for shard in shards)
+
+
+def _report(results: Sequence[ShardResult]) -> DatasetReport:
     made = [result.manifest.made for result in results if result.manifest is not None]
-    report = DatasetReport(
+    return DatasetReport(
         parts=len(results),
         done=sum(result.manifest is not None and not result.is_new for result in results),
         failed={result.part.name: result.failed for result in results if result.failed},
@@ -300,20 +297,16 @@ def encode_dataset(
         zero=sum(counts.zero for counts in made),
         cut=sum(counts.cut for counts in made),
     )
-    if report.cut:
-        warnings.warn(Warnings.BULK_CUT.format(cut=report.cut, rows=report.rows), stacklevel=2)
-    return report
 
 
 def _write_index(config: WorkerConfig, shards: Sequence[Shard]) -> None:
     """Write the index if all shards are finished, and remove it otherwise."""
-    target, manifests = config.target, list[ShardManifest]()
-    job = target.read_json(JOB, Job)
+    manifests, job = list[ShardManifest](), config.target.read_json(JOB, Job)
     for shard in shards:
         with suppress(ValueError):  # its file was changed, as its result says
-            if job is not None and (manifest := _finished(target, shard, job, config.suffix)) is not None:
+            if job is not None and (manifest := config.finished(shard, job)) is not None:
                 manifests.append(manifest)
     if len(manifests) == len(shards):
-        target.write_json(INDEX, Index(parts=manifests))
+        config.target.write_json(INDEX, Index(parts=manifests))
     else:
-        target.remove(INDEX)
+        config.target.remove(INDEX)

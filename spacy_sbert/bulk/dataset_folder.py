@@ -10,7 +10,7 @@ from pydantic import BaseModel
 
 from ..files.serialization import checksummed_json, parse_checksummed
 from ..files.tables import TABLES, TEXT
-from ..files.text_lines import format_suffix, is_gzip
+from ..files.text_lines import format_suffix
 from .embeddings_file import NO_PYARROW
 
 if TYPE_CHECKING:
@@ -18,6 +18,25 @@ if TYPE_CHECKING:
 
 _ModelT = TypeVar("_ModelT", bound=BaseModel)
 SPLIT_ABOVE = 2**28  # bytes above which a .parquet file is encoded by its row groups
+
+
+class Shard(BaseModel, frozen=True):
+    """File, or row group of a large .parquet file.
+
+    path (str): of the file, below the folder of the data set. size (int): of the file, in bytes.
+    modified (int): its time, in ns since 1970; 0 if the file system does not tell.
+    row_group (int): None for all of the file.
+    """
+
+    path: str
+    size: int
+    modified: int
+    row_group: int | None = None
+
+    @property
+    def name(self) -> str:
+        """Unique name; its vectors have this name and their suffix."""
+        return self.path if self.row_group is None else f"{self.path}.{self.row_group:05}"
 
 
 @dataclass(frozen=True)
@@ -35,10 +54,7 @@ class RemoteFolder:
         return re.sub("://[^/]*@", "://", self.address)
 
     def open(self) -> "SubTreeFileSystem":
-        """Return the file system of the folder.
-
-        RAISES (ImportError): without pyarrow. (ValueError): for an unknown address, or one that cannot be reached.
-        """
+        """Return the file system of the folder. RAISES (ImportError, ValueError): without pyarrow, or an address."""
         try:
             from pyarrow import ArrowException  # noqa: PLC0415 (an extra)
             from pyarrow.fs import FileSystem, SubTreeFileSystem  # noqa: PLC0415 (an extra)
@@ -54,11 +70,11 @@ class RemoteFolder:
     def _unreadable(self, error: Exception) -> ValueError:
         reason = str(error).replace(self.address, self.name).partition("\n")[0]  # without Java's stack trace
         return ValueError(
-            f"Cannot read the folder {self.name}: {reason}. Expected a folder of this machine, or an address "
-            "such as s3://bucket/folder, gs://bucket/folder or hdfs://host/folder, with the rights to read it."
+            f"Cannot read the folder {self.name}: {reason}. Expected a folder of this machine, or an address such as "
+            "s3://bucket/folder, with the rights to read it."
         )
 
-    def shards(self, large: int = SPLIT_ABOVE) -> "list[Shard]":
+    def shards(self, large: int = SPLIT_ABOVE) -> list[Shard]:
         """Return the shards of a data set, in the order of their paths. Names that begin with . or _ are left out.
 
         large (int): bytes above which each row group of a .parquet file is a shard.
@@ -76,19 +92,19 @@ class RemoteFolder:
             path = PurePosixPath(info.path)
             if info.type != FileType.File or any(name.startswith((".", "_")) for name in path.parts):
                 continue
-            suffix = format_suffix(path)
-            if suffix not in (*TABLES, TEXT) or (is_gzip(path) and suffix == ".parquet"):
+            if format_suffix(path) not in (*TABLES, TEXT):
                 raise ValueError(
                     f"{self.name}/{path} is no file of texts: expected names that end in one of {known}, all but "
                     ".parquet also .gz. Move it away, or begin its name with a dot."
                 )
             whole = Shard(path=info.path, size=info.size, modified=info.mtime_ns or 0)
-            found += self._row_groups(whole) if suffix == ".parquet" and info.size > large else [whole]
+            is_large = format_suffix(path) == ".parquet" and info.size > large
+            found += self._row_groups(whole) if is_large else [whole]
         if not found:
             raise ValueError(f"{self.name} has no files of texts: expected names that end in one of {known}.")
         return found
 
-    def _row_groups(self, whole: "Shard") -> "list[Shard]":
+    def _row_groups(self, whole: Shard) -> list[Shard]:
         from pyarrow.parquet import ParquetFile  # noqa: PLC0415 (an extra)
 
         with ParquetFile(self.open().open_input_file(whole.path)) as file:
@@ -135,34 +151,3 @@ class RemoteFolder:
         files = self.open()
         files.base_fs.create_dir(f"{files.base_path}{path}".rpartition("/")[0], recursive=True)
         return files
-
-
-class Shard(BaseModel, frozen=True):
-    """File, or row group of a large .parquet file.
-
-    path (str): of the file, below the folder of the data set. size (int): of the file, in bytes.
-    modified (int): its time, in ns since 1970; 0 if the file system does not tell.
-    row_group (int): None for all of the file.
-    """
-
-    path: str
-    size: int
-    modified: int
-    row_group: int | None = None
-
-    @property
-    def name(self) -> str:
-        """Unique name; its vectors have this name and their suffix."""
-        return self.path if self.row_group is None else f"{self.path}.{self.row_group:05}"
-
-
-def share_of(shards: list[Shard], share: str) -> list[Shard]:
-    """Return the shards of one of several jobs that together encode all.
-
-    share (str): "2/8" for the second of eight: the shards 2, 10, 18, ...
-    RAISES (ValueError): if it has another form, or the number is out of range.
-    """
-    number, _, count = share.partition("/")
-    if not (number.isdecimal() and count.isdecimal() and 1 <= int(number) <= int(count)):
-        raise ValueError(f"Cannot encode the share '{share}': expected I/N, such as 2/8 for the second of eight.")
-    return shards[int(number) - 1 :: int(count)]

@@ -35,31 +35,27 @@ def load_pipe(
     RAISES (ValueError): if there is no such pipe, or no such precision, or no name where vectors are combined from
         several pipes. (OSError): if there is neither such a pipeline nor such an encoder.
     """
-    if precision is not None:
-        check("precision", precision, Precision)
-    nlp = _blank(name) if pipeline is None else load_pipeline(str(pipeline), name)
-    pipe = find_pipe(nlp, name)
+    check("precision", precision, Precision | None)
+    pipe = find_pipe(_blank(name) if pipeline is None else load_pipeline(str(pipeline), name), name)
     if precision is not None:
         pipe.text_encoder().set_precision(precision, gpu_ids)
     return pipe
 
 
 def find_pipe(nlp: Language, name: str | None = None) -> SentenceBert:
-    """Return the `sbert` pipe that encodes texts: the one of this name, or the last.
-
-    RAISES (ValueError): if there is none, or no name is given and an `sbert_meta` combines several.
-    """
-    factories = {other: nlp.get_pipe_meta(other).factory for other in nlp.pipe_names}
-    combined = [other for other, factory in factories.items() if factory == "sbert_meta"]
+    """Return the `sbert` pipe that encodes texts: the one of this name, or the last; see load_pipe for errors."""
+    combined = _of_factories(nlp, "sbert_meta")
     if name is None and combined:
-        members = [other for other, factory in factories.items() if factory == "sbert"]
+        members = ", ".join(_of_factories(nlp, "sbert")) or "none"
         raise ValueError(
-            f"The vectors of this pipeline are combined by '{combined[-1]}' from those of: "
-            f"{', '.join(members) or 'none'}. Files are encoded by a single encoder: expected the name of one "
-            "of them (--pipe, name=). In Python, spacy_sbert.find_meta(nlp).encode(texts) makes an array of "
-            "the combined vectors."
+            f"The vectors of this pipeline are combined by '{combined[-1]}' from those of: {members}. Give the name of "
+            "one of them (--pipe, name=), or call spacy_sbert.find_meta(nlp).encode(texts) for the combined vectors."
         )
     return find_sbert(nlp, name)
+
+
+def _of_factories(nlp: Language, *factories: str) -> list[str]:
+    return [name for name in nlp.pipe_names if nlp.get_pipe_meta(name).factory in factories]
 
 
 def answer_with(nlp: Language, name: str, *, also_scores: bool = False) -> None:
@@ -68,18 +64,17 @@ def answer_with(nlp: Language, name: str, *, also_scores: bool = False) -> None:
     name (str): an `sbert` or `sbert_meta` pipe. also_scores (bool): whether it may be an `sbert_reranker`.
     RAISES (ValueError): if there is no such pipe.
     """
-    factories = {other: nlp.get_pipe_meta(other).factory for other in nlp.pipe_names}
     kinds = (*_VECTORS, _RERANKER) if also_scores else _VECTORS
-    if factories.get(name) not in kinds:
-        expected = ", ".join(other for other, factory in factories.items() if factory in kinds) or "none"
+    if name not in (known := _of_factories(nlp, *kinds)):
+        expected = ", ".join(known) or "none"
         raise ValueError(
             f"The pipeline has no {' or '.join(kinds)} pipe named '{name}'. Pipes of this kind: {expected}."
         )
-    for other, factory in factories.items():
-        if factory in _VECTORS:
-            cast(Any, nlp.get_pipe(other)).set_hooks = other == name
-            nlp.get_pipe_config(other)["set_hooks"] = other == name
-        elif factory == _RERANKER and other != name:
+    for other in _of_factories(nlp, *_VECTORS):
+        cast(Any, nlp.get_pipe(other)).set_hooks = other == name
+        nlp.get_pipe_config(other)["set_hooks"] = other == name
+    for other in _of_factories(nlp, _RERANKER):
+        if other != name:
             nlp.disable_pipe(other)  # its scores go by the same names
 
 
@@ -90,11 +85,7 @@ def _blank(name: str | None, encoder: str | None = None) -> Language:
 
 
 def load_pipeline(pipeline: str, name: str | None = None) -> Language:
-    """Load a folder or an installed package, or make a blank pipeline with an encoder, as load_pipe does.
-
-    pipeline (str): see load_pipe. name (str): of the pipe in a blank pipeline.
-    RAISES (OSError): if there is neither such a pipeline nor such an encoder.
-    """
+    """Load a folder or an installed package, or make a blank pipeline with an encoder; see load_pipe."""
     try:
         return spacy.load(pipeline)
     except OSError as error:

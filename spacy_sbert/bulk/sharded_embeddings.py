@@ -1,17 +1,24 @@
 """Vectors of a data set, read as one array: a block at a time, or a few rows of any part."""
 
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy
+from numpy.lib.format import read_array_header_1_0, read_magic
 
 from ..files.serialization import digest_of_parts
 from .dataset_encoding import INDEX, JOB, Index, Job, ShardManifest
 from .dataset_folder import RemoteFolder
-from .embeddings_file import ENCODER_DIGEST, ArrayReader, TableReader, open_reader
+from .embeddings_file import ENCODER_DIGEST
+
+if TYPE_CHECKING:
+    import pyarrow
+    from pyarrow import NativeFile
+
+_BLOCK_ROWS = 2**12
 
 
 class PartVectors:
@@ -32,8 +39,8 @@ class PartVectors:
         self._starts = numpy.cumsum([0, *(part.made.rows for part in self.parts)])
         if job is None or not self._starts[-1]:
             raise ValueError(
-                f"{self.name} is no folder of vectors that is whole: index.json is missing, or has no row. "
-                "Encode a folder of texts to it, until all parts are done."
+                f"{self.name} is no folder of vectors that is whole: index.json is missing, or has no row. Encode a "
+                "folder of texts to it."
             )
         self.shape = int(self._starts[-1]), self.parts[-1].made.width
         self.encoder = str(job.made_of["encoder"]), str(job.made_of[ENCODER_DIGEST])
@@ -47,10 +54,7 @@ class PartVectors:
         return f"PartVectors({self.name}: {rows} vectors of {width} numbers by {encoder}, {parts} parts)"
 
     def blocks(self, start: int = 0) -> Iterator[numpy.ndarray]:
-        """Yield all vectors from a row on, in order, float32 or float16 (b, width), b at most 4096.
-
-        RAISES (ValueError): if a file is not the one that was written.
-        """
+        """Yield all vectors from a row on, in order, float32 or float16 (b, width), b at most 4096; checked files."""
         for part, first, end in zip(self.parts, self._starts[:-1], self._starts[1:], strict=True):
             if end <= start:
                 continue
@@ -69,9 +73,8 @@ class PartVectors:
         return vectors
 
     def where(self, rows: numpy.ndarray) -> list[tuple[str, int, Any, Any]]:
-        """Return where some vectors are stored, with their ids and texts.
+        """Return where some vectors are stored, with their ids and texts. rows (int64 (n,)): from 0.
 
-        rows (int64 (n,)): from 0.
         RETURNS (list of (file, row, id, text)): the file below the folder, the row in it (from 0), and id and text,
             None if they are not stored.
         """
@@ -92,21 +95,81 @@ class PartVectors:
             yield self.parts[number], places, rows[places] - self._starts[number]
 
     @contextmanager
-    def _reader(self, part: ShardManifest, *, whole: bool = False) -> Iterator[ArrayReader | TableReader]:
+    def _reader(self, part: ShardManifest, *, whole: bool = False) -> "Iterator[_ArrayReader | _TableReader]":
         """Open a part. whole (bool): whether its bytes are compared with what was written."""
         try:
             with self.place.open().open_input_file(part.vectors) as file:
-                if whole:
-                    digest = hashlib.file_digest(file, "sha256").hexdigest()
-                    if digest != part.digest:
-                        raise ValueError(f"its SHA-256 is {digest}, {INDEX} says {part.digest}")
-                    file.seek(0)
-                reader = open_reader(file, part.vectors)
+                if whole and (digest := hashlib.file_digest(file, "sha256").hexdigest()) != part.digest:
+                    raise ValueError(f"its SHA-256 is {digest}, {INDEX} says {part.digest}")
+                file.seek(0)
+                reader = (_TableReader if part.vectors.endswith(".parquet") else _ArrayReader)(file)
                 if reader.shape != (part.made.rows, self.shape[1]):
                     raise ValueError(f"its shape is {reader.shape}, expected {(part.made.rows, self.shape[1])}")
                 yield reader
-        except (OSError, ValueError) as error:
+        except (KeyError, OSError, ValueError) as error:
             raise ValueError(
-                f"{part.vectors} in {self.name} is not the file that was written ({error}). Remove it, and "
-                "encode the folder of texts again."
+                f"{part.vectors} in {self.name} is not the file that was written ({error}). Remove it and encode again."
             ) from error
+
+
+class _ArrayReader:
+    """Reader of a .npy file of vectors. shape (tuple): (rows, width)."""
+
+    def __init__(self, file: "NativeFile"):
+        read_magic(file)
+        self.shape, _, self._dtype = read_array_header_1_0(file)
+        self._file, self._start = file, file.tell()
+        self._row_bytes = int(self.shape[-1] * self._dtype.itemsize)
+
+    def blocks(self) -> Iterator[numpy.ndarray]:
+        """Yield all rows in order, float32 or float16 (b, width), b at most 4096."""
+        while data := self._file.read(_BLOCK_ROWS * self._row_bytes):
+            yield numpy.frombuffer(data, dtype=self._dtype).reshape(-1, self.shape[1])
+
+    def take(self, rows: numpy.ndarray) -> numpy.ndarray:
+        """Return some rows, (n, width). rows (int64 (n,)): from 0, ascending."""
+        size = self._row_bytes
+        data = b"".join(self._file.read_at(size, self._start + row * size) for row in rows.tolist())
+        return numpy.frombuffer(data, dtype=self._dtype).reshape(len(rows), self.shape[1])
+
+    def columns(self, rows: numpy.ndarray) -> tuple[Sequence[Any], Sequence[Any]]:
+        """Return the ids and texts of some rows: none, as an array has no columns."""
+        return [None] * len(rows), [None] * len(rows)
+
+
+class _TableReader:
+    """Reader of a .parquet file with the column vector, and maybe id and text; see _ArrayReader."""
+
+    def __init__(self, file: "NativeFile"):
+        from pyarrow.parquet import ParquetFile  # noqa: PLC0415 (an extra)
+
+        self._file = ParquetFile(file, page_checksum_verification=True)
+        self._names = self._file.schema_arrow.names
+        self.shape = self._file.metadata.num_rows, self._file.schema_arrow.field("vector").type.list_size
+
+    def blocks(self) -> Iterator[numpy.ndarray]:
+        for batch in self._file.iter_batches(_BLOCK_ROWS, columns=["vector"]):
+            yield self._array(batch.column("vector"))
+
+    def take(self, rows: numpy.ndarray) -> numpy.ndarray:
+        tables = self._tables(rows, ["vector"])
+        return numpy.concatenate([self._array(table.column("vector").combine_chunks()) for table in tables])
+
+    def columns(self, rows: numpy.ndarray) -> tuple[Sequence[Any], Sequence[Any]]:
+        values: dict[str, list[Any]] = {"id": [], "text": []}
+        names = [name for name in values if name in self._names]
+        for table in self._tables(rows, names) if names else ():
+            for name in names:
+                values[name] += table.column(name).to_pylist()
+        return values["id"] or [None] * len(rows), values["text"] or [None] * len(rows)
+
+    def _array(self, column: "pyarrow.FixedSizeListArray") -> numpy.ndarray:
+        return column.flatten().to_numpy(zero_copy_only=False).reshape(-1, self.shape[1])
+
+    def _tables(self, rows: numpy.ndarray, names: list[str]) -> Iterator["pyarrow.Table"]:
+        """Yield the rows, a table for each row group that has some of them."""
+        sizes = [self._file.metadata.row_group(group).num_rows for group in range(self._file.num_row_groups)]
+        starts = numpy.cumsum([0, *sizes])
+        groups = numpy.searchsorted(starts, rows, side="right") - 1
+        for group in numpy.unique(groups).tolist():
+            yield self._file.read_row_group(group, columns=names).take(rows[groups == group] - starts[group])

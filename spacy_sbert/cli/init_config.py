@@ -80,7 +80,6 @@ def _init_config_cli(
 
         with ticking("Writing", shown=not quiet):
             from ..files.atomic import write_text
-            from ..files.serialization import config_text
             from ..training.quickstart_config import quickstart_config
 
             config = quickstart_config(
@@ -93,7 +92,8 @@ def _init_config_cli(
                 lang=lang,
                 epochs=epochs,
             )
-            write_text(output, config_text(config))
+            text = config.to_str(interpolate=False)
+            write_text(output, text.replace("$$", r"\u0024"))  # `$` as spaCy reads it, interpolated or not
     _summarize(output, config, train, dev)
 
 
@@ -101,7 +101,7 @@ def _tables(train_path: Path, dev_path: Path, known: dict[str, Any], *, shown: b
     """Read both tables; the second is read by the columns and the range of the first."""
     from ..files.text_lines import format_suffix
     from ..progress import ticking
-    from ..readers.datasets import starts_as_sts
+    from ..readers.formats import _starts_as_sts as starts_as_sts
 
     is_tabs = format_suffix(train_path) in (".csv", ".tsv") and train_path.stat().st_size > 0
     if "members" not in known and known["header"] and is_tabs and starts_as_sts(train_path):
@@ -127,7 +127,7 @@ def _tables(train_path: Path, dev_path: Path, known: dict[str, Any], *, shown: b
 
 def _check_gold(train_path: Path, dev_path: Path, train: "OwnTable", dev: "OwnTable") -> None:
     """Check that something can be learned from the first table, and measured on the second."""
-    from ..readers import listed_labels
+    from ..training.gold import listed_labels
 
     if train.kind == "positives" and dev.kind not in ("graded", "binary"):
         fail(

@@ -122,7 +122,7 @@ def _check_options(
 ) -> bool:
     """End the command if options do not fit the corpus, and return whether it is a folder of stored vectors."""
     from ..bulk.dataset_encoding import JOB
-    from ..search.index_folder import BuiltKind, import_faiss, read_manifest
+    from ..search.index import BuiltKind, Manifest, import_faiss
     from ..validation import check
 
     is_vectors = (corpus / JOB).is_file()
@@ -132,7 +132,7 @@ def _check_options(
         if index is not None:
             import_faiss()
         if corpus.is_dir() and not is_vectors:
-            manifest = read_manifest(corpus)
+            manifest = Manifest.read(corpus)
             what, is_stored = f"an index of the kind {manifest.kind}", manifest.vectors is not None
     if not corpus.is_dir():
         return False

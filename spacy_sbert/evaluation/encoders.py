@@ -14,8 +14,8 @@ from spacy.language import Language
 from thinc.util import to_numpy
 
 from ..errors import Errors
-from ..files.atomic import check_folder
-from ..files.serialization import device, digest_of_parts, file_digest, read_arrays, versions, write_arrays
+from ..files.atomic import check_output
+from ..files.serialization import device, digest_of_parts, file_digest, read_arrays, versions
 from ..files.text_lines import read_counts
 from ..models.fingerprint import pipeline_digest
 from ..models.word_layers import SMOOTHING, first_component, sif_weights, token_vectors, weighted_mean
@@ -99,7 +99,7 @@ class VectorStore:
         self.encoded = 0  # distinct texts encoded, not read from disk
         self.rows: dict[bytes, numpy.ndarray] = {}
         if self.folder is not None:
-            check_folder(self.folder)
+            check_output(self.folder, is_folder=True)
             for path in sorted(self.folder.glob("*.npz")):
                 arrays = read_arrays(path, {"keys": ("uint8", 2), "vectors": ("float32", 2)}, message=_BAD_CACHE)
                 if arrays["keys"].shape != (len(arrays["vectors"]), _KEY):
@@ -125,7 +125,8 @@ class VectorStore:
             if self.folder is not None:
                 joined = b"".join(keys)  # names the file, so that processes may share the folder
                 path = self.folder / f"{hashlib.sha256(joined).hexdigest()[:_KEY]}.npz"
-                write_arrays(path, {"keys": numpy.frombuffer(joined, "uint8").reshape(-1, _KEY), "vectors": vectors})
+                with atomic_write(path) as file:
+                    numpy.savez(file, keys=numpy.frombuffer(joined, "uint8").reshape(-1, _KEY), vectors=vectors)
         return numpy.stack([self.rows[_key(text)] for text in texts])
 
     def _add(self, keys: Iterable[bytes], vectors: numpy.ndarray) -> None:

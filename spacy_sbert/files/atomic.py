@@ -25,44 +25,16 @@ _KINDS = {
 
 
 def check_input(path: Path) -> None:
-    """Refuse a folder, a pipe, a socket or a device before a byte of it is read; links are followed.
-
-    RAISES (ValueError): if it is one. A missing file passes: opening it raises an error.
-    """
-    kind = _kind(path, follow_symlinks=True)
-    if kind is not None:
+    """Raise ValueError for a folder, a pipe, a socket or a device; links are followed, and a missing file passes."""
+    if (kind := _kind(path, follow_symlinks=True)) is not None:
         raise ValueError(f"{path} is {kind}: expected a file. Write what is to be read to one, and give its name.")
 
 
-def check_output(path: Path) -> None:
-    """Refuse a name that cannot be written to: through a link another file would be overwritten.
-
-    RAISES (ValueError): if a link, a folder, a pipe, a socket or a device has that name.
-    """
+def check_output(path: Path, *, is_folder: bool = False) -> None:
+    """Raise ValueError for a name that a link, a pipe, a socket, a device or a folder has, unless it is to be one."""
     kind = _kind(path)
-    if kind is not None:
+    if kind is not None and not (is_folder and kind == _KINDS[stat.S_IFDIR]):
         raise ValueError(Errors.NOT_TO_WRITE.format(path=path, kind=kind))
-
-
-def check_folder(path: Path) -> None:
-    """Refuse a folder whose name this package chose where it is a link, which would lead its files elsewhere.
-
-    RAISES (ValueError): if it is a link.
-    """
-    if path.is_symlink():
-        raise ValueError(Errors.NOT_TO_WRITE.format(path=path, kind=_KINDS[stat.S_IFLNK]))
-
-
-def _open_new(path: Path) -> BinaryIO:
-    """Create a file to write; one that a killed run left is removed first, and a link is never followed."""
-    path.unlink(missing_ok=True)
-    return path.open("xb")
-
-
-def _check_unshared(path: Path) -> None:
-    check_output(path)
-    if path.exists() and path.stat().st_nlink > 1:
-        raise ValueError(Errors.NOT_TO_WRITE.format(path=path, kind="a hard link"))
 
 
 def _kind(path: Path, *, follow_symlinks: bool = False) -> str | None:
@@ -119,11 +91,13 @@ def atomic_write(
     with rewrite_os_errors(path, message):
         path.parent.mkdir(parents=True, exist_ok=True)
         try:
-            with _open_new(temporary) as file:
+            temporary.unlink(missing_ok=True)  # of a killed run
+            with temporary.open("xb") as file:  # a link is never followed
                 yield file
                 file.flush()
                 os.fsync(file.fileno())
-            replace(temporary, path)
+            os.replace(temporary, path)
+            _sync(path.parent)
         finally:
             temporary.unlink(missing_ok=True)
 
@@ -151,19 +125,18 @@ def rewrite_os_errors(path: Path, message: str = Errors.CANNOT_WRITE) -> Iterato
         raise (OSError(error.errno, text) if error.errno else OSError(text)) from error
 
 
-def replace(new: Path, path: Path) -> None:
-    """Give a file that is on the disk its final name, and have the name on the disk, too."""
-    os.replace(new, path)
+def _sync(folder: Path) -> None:
+    """Have the names of files in a folder on the disk."""
     if os.name != "posix":  # elsewhere a folder cannot be opened
         return
-    folder = os.open(path.parent, os.O_RDONLY)
+    descriptor = os.open(folder, os.O_RDONLY)
     try:
-        os.fsync(folder)
+        os.fsync(descriptor)
     except OSError as error:
         if error.errno != errno.EINVAL:  # of file systems that cannot do it
             raise
     finally:
-        os.close(folder)
+        os.close(descriptor)
 
 
 class Lock:
@@ -176,7 +149,9 @@ class Lock:
     def __init__(self, path: Path):
         self.path = path
         self._lock = filelock.FileLock(path)
-        _check_unshared(path)
+        check_output(path)
+        if path.exists() and path.stat().st_nlink > 1:
+            raise ValueError(Errors.NOT_TO_WRITE.format(path=path, kind="a hard link"))
         with rewrite_os_errors(path):
             try:
                 self._lock.acquire(timeout=0)

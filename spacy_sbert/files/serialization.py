@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import math
 import platform
 import zipfile
 from collections.abc import Iterable, Iterator, Mapping
@@ -19,25 +20,11 @@ from spacy.pipeline import TrainablePipe
 from thinc.api import Config, Model, get_current_ops
 
 from ..errors import Errors
-from .atomic import atomic_write, check_input
+from .atomic import check_input
 
-# Configs that spaCy reads again as they were: it writes `$` doubled, and reads it as it is written.
-_KEPT, _SETTLED = "kept_config", "settled"  # in the cfg of a pipe
+# spaCy writes `$` in a config doubled, and reads it as it is written: a pipe keeps what would change in its cfg.
+_KEPT, _SETTLED, _OWN = "kept_config", "settled", "components"
 _DECIDED = ("name", "n_outputs")  # settings of a model that its weights decide once they are there
-_OTHERS = ("nlp", "components")  # sections that spaCy fills from the pipes
-
-
-def config_text(config: Config) -> str:
-    """Return the text of a config whose values spaCy reads as they are, interpolated or not."""
-    return config.to_str(interpolate=False).replace("$$", r"\u0024")
-
-
-def check_value(value: str) -> None:
-    """Refuse a text that a config cannot hold: spaCy would read it as a variable."""
-    if "${" in value:
-        raise ValueError(
-            f"Cannot write {value!r} to a config, where '${{' begins a variable. Rename the file, folder or column."
-        )
 
 
 def _as_read(config: Mapping[str, Any]) -> dict[str, Any]:
@@ -45,80 +32,10 @@ def _as_read(config: Mapping[str, Any]) -> dict[str, Any]:
     return Config().from_str(Config({_KEPT: config}).to_str(), interpolate=False)[_KEPT]
 
 
-def _kept_config(nlp: Language | None, pipe: object) -> dict[str, Any] | None:
-    """Return what spaCy would not read as it is, of a pipe's config and of other sections; None if there is nothing."""
-    name = _name_in(nlp, pipe)
-    if nlp is None or name is None:
-        return None
-    config = _changed_by_reading(_config_of(nlp, name))
-    others = {key: _changed_by_reading(section) for key, section in nlp.config.items() if key not in _OTHERS}
-    sections = {key: section for key, section in others.items() if section}
-    return {"pipe": config or None, "sections": sections} if config or sections else None
-
-
-def _changed_by_reading(config: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what spaCy would read as something else, in its blocks."""
-    plain = srsly.json_loads(srsly.json_dumps(config))  # tuples are lists in both
-    return _differences(plain, _as_read(plain))
-
-
-def _differences(config: Mapping[str, Any], read: Mapping[str, Any]) -> dict[str, Any]:
-    if config.keys() != read.keys():
-        return dict(config)
-    found = {key: value for key, value in config.items() if value != read[key]}
-    blocks = {key for key, value in found.items() if isinstance(value, dict) and isinstance(read[key], dict)}
-    return {key: _differences(value, read[key]) if key in blocks else value for key, value in found.items()}
-
-
-def _restore_config(nlp: Language | None, pipe: object, kept: Mapping[str, Any]) -> object:
-    """Put what was kept in place of what spaCy read, and return the pipe, made again if its own config changes."""
-    name = _name_in(nlp, pipe)
-    if nlp is None or name is None:
-        return pipe
-    config = nlp.config
-    given = config.interpolate()["components"][name]
-    for key in kept["sections"].keys() & config.keys():
-        config[key] = _restored(config[key], _as_read(kept["sections"][key]), kept["sections"][key])
-    found = given if kept["pipe"] is None else _restored(given, _as_read(kept["pipe"]), kept["pipe"])
-    if found == given:
-        return pipe
-    settings = {key: value for key, value in found.items() if key != "factory"}
-    return nlp.create_pipe(nlp.get_pipe_meta(name).factory, name, config=settings)
-
-
-def _check_settled(nlp: Language | None, pipe: object, saved: Mapping[str, str], file: Path) -> None:
-    """Refuse a config with other settings than those that the weights were saved with, which a file names."""
-    for setting, given in _settled(nlp, pipe).items():
-        if _setting_digest(given) != saved.get(setting, _setting_digest(given)):
-            raise ValueError(
-                f"Cannot load '{_name_in(nlp, pipe)}' with {setting} = {given!r}: by {file} its weights were saved "
-                "with another value, that of the saved config.cfg. Leave the setting as it is there; to use another "
-                "encoder, make a new pipe with nlp.add_pipe."
-            )
-
-
-def _settled(nlp: Language | None, pipe: object) -> dict[str, Any]:
-    """Return the settings of a pipe's model that its weights decide, by their names in the config."""
-    name = _name_in(nlp, pipe)
-    return {} if nlp is None or name is None else dict(_decided(_config_of(nlp, name).get("model"), "model"))
-
-
-def _setting_digest(value: object) -> str:
-    """Return the digest of a setting: a name may be a path, which is nobody else's business."""
-    return hashlib.sha256(str(value).encode("utf8", "surrogatepass")).hexdigest()[:12]
-
-
-def _decided(block: Any, path: str) -> Iterator[tuple[str, Any]]:  # noqa: ANN401 (any value of a config)
-    for key, value in block.items() if isinstance(block, Mapping) else ():
-        if key in _DECIDED and "@architectures" in block:
-            yield f"{path}.{key}", value
-        yield from _decided(value, f"{path}.{key}")
-
-
 def _config_of(nlp: Language, name: str) -> Mapping[str, Any]:
     """Return the config of a pipe, without variables."""
     config = nlp.get_pipe_config(name)
-    return nlp.config.interpolate()["components"][name] if "$" in str(config) else config
+    return nlp.config.interpolate()[_OWN][name] if "$" in str(config) else config
 
 
 def _restored(given: Any, read: Any, saved: Any) -> Any:  # noqa: ANN401 (any value of a config)
@@ -131,9 +48,16 @@ def _restored(given: Any, read: Any, saved: Any) -> Any:  # noqa: ANN401 (any va
     return {key: _restored(value, read[key], saved[key]) if key in known else value for key, value in given.items()}
 
 
-def _name_in(nlp: Language | None, pipe: object) -> str | None:
-    """Return the name of a pipe in a pipeline; None if it is not in it."""
-    return None if nlp is None else next((name for name, other in nlp.components if other is pipe), None)
+def _decided(block: Any, path: str) -> Iterator[tuple[str, Any]]:  # noqa: ANN401 (any value of a config)
+    for key, value in block.items() if isinstance(block, Mapping) else ():
+        if key in _DECIDED and "@architectures" in block:
+            yield f"{path}.{key}", value
+        yield from _decided(value, f"{path}.{key}")
+
+
+def _setting_digest(value: object) -> str:
+    """Return the digest of a setting: a name may be a path, which is nobody else's business."""
+    return hashlib.sha256(str(value).encode("utf8", "surrogatepass")).hexdigest()[:12]
 
 
 MARK = b"SHA-256:"
@@ -208,21 +132,6 @@ class ChecksummedPipe(TrainablePipe):
         self._keep_config()
         super().to_disk(path, exclude=exclude)
 
-    def _keep_config(self) -> None:
-        self.cfg.pop(_KEPT, None)
-        settled = _settled(self._in_pipeline.nlp, self)
-        self.cfg[_SETTLED] = {setting: _setting_digest(value) for setting, value in settled.items()}
-        kept = _kept_config(self._in_pipeline.nlp, self)
-        if kept is not None:
-            self.cfg[_KEPT] = kept
-
-    def _restore_config(self, cfg: Mapping[str, Any]) -> None:
-        made = _restore_config(self._in_pipeline.nlp, self, cfg[_KEPT]) if _KEPT in cfg else self
-        if made is not self:
-            self.__dict__.update(made.__dict__)
-            for attribute in ("model", "scorer"):  # which spaCy keeps elsewhere
-                setattr(self, attribute, getattr(made, attribute))
-
     def from_bytes(self: _PipeT, bytes_data: bytes, *, exclude: Iterable[str] = ()) -> _PipeT:
         """Load the pipe from what to_bytes returned. RAISES (ValueError): if the bytes are damaged."""
         parts = check_parts(bytes_data, ("cfg", "model"), exclude)
@@ -238,12 +147,59 @@ class ChecksummedPipe(TrainablePipe):
         """
         folder = Path(path)
         with naming(folder / "cfg"):
-            cfg = _check_object_in(folder / "cfg")
+            cfg = _check_object("it", (folder / "cfg").read_bytes()) if (folder / "cfg").exists() else {}
         self._restore_config(cfg)
-        _check_settled(self._in_pipeline.nlp, self, cfg.get(_SETTLED, {}), folder / "cfg")
+        for setting, given in self._settled():
+            if _setting_digest(given) != cfg.get(_SETTLED, {}).get(setting, _setting_digest(given)):
+                raise ValueError(
+                    f"Cannot load '{self._own_name()}' with {setting} = {given!r}: by {folder / 'cfg'} its weights "
+                    "were saved with another value, that of the saved config.cfg. Leave the setting as it is there; to "
+                    "use another encoder, make a new pipe with nlp.add_pipe."
+                )
         with naming(folder / "model"):
             super().from_disk(folder, exclude=exclude)
         return self
+
+    def _own_name(self) -> str | None:
+        """Return the name of the pipe in its pipeline; None if it is in none."""
+        nlp = self._in_pipeline.nlp
+        return None if nlp is None else next((name for name, pipe in nlp.components if pipe is self), None)
+
+    def _settled(self) -> Iterator[tuple[str, Any]]:
+        """Yield the settings of the model that its weights decide, by their names in the config."""
+        if (name := self._own_name()) is not None:
+            yield from _decided(_config_of(self._in_pipeline.nlp, name).get("model"), "model")
+
+    def _keep_config(self) -> None:
+        """Keep the config of the pipe and the sections that spaCy would read otherwise, as they are."""
+        self.cfg.pop(_KEPT, None)
+        self.cfg[_SETTLED] = {setting: _setting_digest(value) for setting, value in self._settled()}
+        if (name := self._own_name()) is None:
+            return
+        nlp = self._in_pipeline.nlp
+        sections = {key: section for key, section in nlp.config.items() if key != "nlp"}
+        sections[_OWN] = _config_of(nlp, name)
+        plain = {key: srsly.json_loads(srsly.json_dumps(section)) for key, section in sections.items()}
+        if kept := {key: section for key, section in plain.items() if _as_read(section) != section}:
+            self.cfg[_KEPT] = kept
+
+    def _restore_config(self, cfg: Mapping[str, Any]) -> None:
+        """Put what was kept in place of what spaCy read; the pipe is made again if its own config changes."""
+        nlp, name, kept = self._in_pipeline.nlp, self._own_name(), cfg.get(_KEPT, {})
+        if name is None or not kept:
+            return
+        own = nlp.config.interpolate()[_OWN][name]
+        sections = {**nlp.config, _OWN: own}
+        found = {key: _restored(sections[key], _as_read(kept[key]), kept[key]) for key in kept.keys() & sections.keys()}
+        settings = found.pop(_OWN, own)
+        nlp.config.update(found)
+        if settings == own:
+            return
+        config = {key: value for key, value in settings.items() if key != "factory"}
+        made = nlp.create_pipe(nlp.get_pipe_meta(name).factory, name, config=config)
+        self.__dict__.update(made.__dict__)
+        for attribute in ("model", "scorer"):  # which spaCy keeps elsewhere
+            setattr(self, attribute, getattr(made, attribute))
 
 
 @contextmanager
@@ -259,10 +215,9 @@ def naming(file: Path) -> Iterator[None]:
 
 
 def check_parts(data: bytes, names: Iterable[str], exclude: Iterable[str]) -> dict[str, bytes]:
-    """Return the parts of a pipe's bytes, of which spaCy would leave a missing one as it was.
+    """Return the parts of a pipe's bytes; spaCy would leave a missing one as it was.
 
     names (list[str]): of the parts that were written. exclude (list[str]): those that are not to be read.
-    RAISES (_CorruptedState): if there are no such parts.
     """
     try:
         parts = srsly.msgpack_loads(data)
@@ -276,11 +231,6 @@ def check_parts(data: bytes, names: Iterable[str], exclude: Iterable[str]) -> di
     return parts
 
 
-def _check_object_in(file: Path) -> dict[str, Any]:
-    """Return the object in a file; a missing file is an empty object, as older versions of spaCy write none."""
-    return _check_object("it", file.read_bytes()) if file.exists() else {}
-
-
 def _check_object(name: str, data: bytes | str) -> dict[str, Any]:
     try:
         found = srsly.json_loads(data)
@@ -291,17 +241,11 @@ def _check_object(name: str, data: bytes | str) -> dict[str, Any]:
     return found
 
 
-_BLOCK = 2**20  # bytes
-
-
 def file_digest(path: Path) -> str:
     """Return the SHA-256 of a file's bytes. RAISES (OSError, ValueError): if it cannot be read, or is not a file."""
     check_input(path)
-    found = hashlib.sha256()
     with path.open("rb") as file:
-        while block := file.read(_BLOCK):
-            found.update(block)
-    return found.hexdigest()
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def digest_of_parts(*parts: object) -> str:
@@ -319,30 +263,22 @@ def digest_of_stream(parts: Iterable[str | bytes]) -> str:
 
 
 # What zipfile and NumPy say of bytes they did not write; RuntimeError where these seem to be encrypted.
-_DAMAGED = (EOFError, KeyError, RuntimeError, SyntaxError, TokenError, TypeError, ValueError, zipfile.BadZipFile)
-
-
-def write_arrays(path: Path, arrays: Mapping[str, numpy.ndarray]) -> None:
-    """Write named arrays as .npz, without compression."""
-    with atomic_write(path) as file:
-        numpy.savez(file, **arrays)  # type: ignore[arg-type]
+_DAMAGED = (EOFError, KeyError, MemoryError, RuntimeError, SyntaxError, TokenError, TypeError, ValueError)
 
 
 def read_arrays(
     path: Path, expected: Mapping[str, tuple[str, int]], *, message: str = Errors.SEARCH_BAD_ARRAYS
 ) -> dict[str, numpy.ndarray]:
-    """Read named arrays from .npz.
+    """Read named arrays from a .npz file that numpy.savez wrote. RAISES (ValueError): if it is damaged, or another.
 
-    expected (dict): from a name to the dtype and the number of dimensions. message (str): of errors, with {path} and
-        {reason}.
-    RAISES (ValueError): if the file is damaged, or other arrays are in it.
+    expected (dict): dtype and number of dimensions by name. message (str): of errors, with {path} and {reason}.
     """
     check_input(path)
     try:
         _check_sizes(path)
         with numpy.load(path, allow_pickle=False) as saved:
             found = {name: saved[name] for name in expected}
-    except (*_DAMAGED, OSError) as error:
+    except (*_DAMAGED, OSError, zipfile.BadZipFile) as error:
         if getattr(error, "filename", None) is not None:  # but an OSError of a place before the file's beginning
             raise
         raise ValueError(message.format(path=path, reason=error)) from error
@@ -354,41 +290,29 @@ def read_arrays(
 
 
 def _check_sizes(path: Path) -> None:
-    """Refuse headers that promise more than the file holds, which would fill the memory."""
+    """Refuse headers that promise more than the file holds, which would fill the memory, or less."""
     with zipfile.ZipFile(path) as archive:
         for member in archive.infolist():
-            if member.compress_type != zipfile.ZIP_STORED:
-                raise ValueError(f"{member.filename} is compressed")
             with archive.open(member) as file:
-                version = numpy.lib.format.read_magic(file)
-                if version != (1, 0):
-                    raise ValueError(f"{member.filename} has the format {version}")
+                numpy.lib.format.read_magic(file)
                 shape, _, dtype = numpy.lib.format.read_array_header_1_0(file)
-                needed = dtype.itemsize * int(numpy.prod(shape, dtype=object)) + file.tell()
-            if needed != member.file_size or needed > path.stat().st_size:
-                raise ValueError(f"{member.filename} has {member.file_size} bytes, its header promises {needed}")
+                needed = dtype.itemsize * math.prod(shape) + file.tell()
+            if needed != member.compress_size:  # nothing is compressed
+                raise ValueError(f"{member.filename} has {member.compress_size} bytes, its header promises {needed}")
 
 
 KEY = "sha256"
 _SHOWN = 3  # errors that a message lists
-ModelT = TypeVar("ModelT", bound=BaseModel)
+_ModelT = TypeVar("_ModelT", bound=BaseModel)
 
 
-def parse_object(model: type[ModelT], data: bytes) -> ModelT:
-    """Read an object as a pydantic model, strictly.
-
-    RAISES (ValueError): if it is not such an object, with the reason in one line.
-    """
+def parse_checksummed(model: type[_ModelT], data: bytes) -> _ModelT:
+    """Read an object that has a checksum as a pydantic model. RAISES (ValueError): if it is another, or was changed."""
     try:
-        return model.model_validate_json(data, strict=True)
+        found = model.model_validate_json(data, strict=True)
     except ValidationError as error:
-        found = [f"{'.'.join(map(str, one['loc'])) or 'it'}: {one['msg']}" for one in error.errors()]
-        raise ValueError("; ".join(found[:_SHOWN])) from error
-
-
-def parse_checksummed(model: type[ModelT], data: bytes) -> ModelT:
-    """Read an object that has a checksum, see parse_object. RAISES (ValueError): also if it was changed."""
-    found = parse_object(model, data)
+        reasons = [f"{'.'.join(map(str, one['loc'])) or 'it'}: {one['msg']}" for one in error.errors()]
+        raise ValueError("; ".join(reasons[:_SHOWN])) from error
     unsealed(json.loads(data))
     return found
 

@@ -1,21 +1,23 @@
-"""Read text files line by line, compressed or not."""
+"""Read text files line by line, compressed or not, and objects of JSON; check the texts in them."""
 
 import codecs
 import gzip
 import io
+import json
 import re
 import unicodedata
 import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path, PurePath
-from typing import BinaryIO, cast
+from typing import Any, BinaryIO, cast
 
 from ..errors import Errors
 from .atomic import check_input
 
 MAX_LINE = 2**24  # bytes; a file without line ends, or an unclosed quote, must not fill the memory
-_VECTORS = ".npy"
+NO_COLUMN = "{path}, line {line}: expected a column '{column}', got {given}. Check the names and the format{hint}."
+_Object = dict[str, object]
 BOM = "\ufeff"  # spreadsheets write one before the header
 _WIDE = (  # UTF-32 first: its mark begins with that of UTF-16
     (codecs.BOM_UTF32_LE, "utf-32"),
@@ -24,33 +26,27 @@ _WIDE = (  # UTF-32 first: its mark begins with that of UTF-16
     (codecs.BOM_UTF16_BE, "utf-16"),
 )
 _ALIASES = {".json": ".jsonl", ".ndjson": ".jsonl", ".pq": ".parquet", ".tab": ".tsv"}
-_WHOLE = re.compile(r"(-?[0-9]+)\.0+")  # as pandas writes whole numbers of a column with blank cells
-_LONGEST_WHOLE = 30  # characters of such a number
+_WHOLE = re.compile(r"(-?[0-9]{1,28})\.0+")  # as pandas writes whole numbers of a column with blank cells
 
 
-def is_gzip(path: PurePath) -> bool:
-    """Whether a file is compressed, which its name says."""
+def _is_gzip(path: PurePath) -> bool:
     return path.suffix.lower() == ".gz"
 
 
-def inner_suffix(path: PurePath) -> str:
-    """Return the suffix in lower case, without .gz: ".json" for A.JSON.gz."""
-    return (path.with_suffix("") if is_gzip(path) else path).suffix.lower()
-
-
 def format_suffix(path: PurePath) -> str:
-    """Return the suffix of the format of a file: ".tsv" for pairs.tsv, pairs.tsv.gz and pairs.tab."""
-    suffix = inner_suffix(path)
-    return _ALIASES.get(suffix, suffix)
+    """Return the suffix of the format of a file: ".tsv" for pairs.tsv, pairs.tsv.gz and pairs.tab.
+
+    It is ".gz" for a compressed .parquet file, which cannot be read.
+    """
+    suffix = (path.with_suffix("") if _is_gzip(path) else path).suffix.lower()
+    suffix = _ALIASES.get(suffix, suffix)
+    return ".gz" if _is_gzip(path) and suffix == ".parquet" else suffix
 
 
 def check_texts(path: PurePath) -> None:
     """Refuse a file whose name says that it holds vectors in place of texts."""
-    if format_suffix(path) == _VECTORS:
-        raise ValueError(
-            f"{path} is a file of vectors: expected a file of texts here. Give the texts that the vectors are "
-            f"of; search, mine, cluster and visualize take the vectors, too: --vectors {path}."
-        )
+    if format_suffix(path) == ".npy":
+        raise ValueError(f"{path} is a file of vectors: expected their texts. Give the vectors as --vectors {path}.")
 
 
 def read_lines(path: Path, encoding: str = "utf8") -> Iterator[tuple[int, str]]:
@@ -63,16 +59,14 @@ def read_lines(path: Path, encoding: str = "utf8") -> Iterator[tuple[int, str]]:
         compression, vectors, or what is no file.
     """
     if encoding == "utf8" and is_wide(path):
-        yield from enumerate(io.StringIO(read_text(path), newline="\n"), 1)
+        yield from enumerate(io.StringIO(_read_text(path), newline="\n"), 1)
         return
     line = 0
     with _open_text(path, lambda: line) as file:
         while raw := file.readline(MAX_LINE):
             line += 1
             if len(raw) >= MAX_LINE and not raw.endswith(b"\n"):
-                raise ValueError(
-                    f"{path}, line {line}: longer than {MAX_LINE} bytes. Expected a text file with one example a line."
-                )
+                raise ValueError(f"{path}, line {line}: longer than {MAX_LINE} bytes. Expected one example a line.")
             if line == 1 and encoding == "utf8" and b"\0" in raw[:2]:
                 raise ValueError(
                     f"{path}, line {line}: not UTF-8 (it has NUL characters, as UTF-16 has). Save the file as "
@@ -80,10 +74,14 @@ def read_lines(path: Path, encoding: str = "utf8") -> Iterator[tuple[int, str]]:
                 )
             if line == 1 and b"\r" in raw[:-1] and not raw.endswith(b"\n"):
                 raise ValueError(f"{path}, line {line}: lines end in CR. Save the file with lines that end in LF.")
-            yield line, _decode(raw, path, line, encoding)
+            try:
+                text = raw.decode(encoding)
+            except UnicodeDecodeError as error:
+                raise _not_utf8(path, line, error) from error
+            yield line, text.removeprefix(BOM) if line == 1 else text
 
 
-def read_text(path: Path, size: int = -1) -> str:
+def _read_text(path: Path, size: int = -1) -> str:
     """Return the text of a file, compressed or not. size (int): the most bytes to read, -1 for all.
 
     RAISES (ValueError): see read_lines.
@@ -95,7 +93,7 @@ def read_text(path: Path, size: int = -1) -> str:
         return raw.decode(encoding, "strict" if size < 0 else "ignore")
     except UnicodeDecodeError as error:
         line = raw[: error.start].decode(encoding, "ignore").count("\n") + 1
-        raise ValueError(Errors.BAD_ENCODING.format(path=path, line=line, reason=error.reason)) from error
+        raise _not_utf8(path, line, error) from error
 
 
 def is_wide(path: Path) -> bool:
@@ -109,7 +107,7 @@ def _open_text(path: Path, line: Callable[[], int]) -> Iterator[BinaryIO]:
     """Open a file of text, compressed or not. line (Callable): how many lines were read, for errors."""
     check_texts(path)
     check_input(path)
-    with gzip.open(path, "rb") if is_gzip(path) else path.open("rb") as file:
+    with gzip.open(path, "rb") if _is_gzip(path) else path.open("rb") as file:
         try:
             yield cast(BinaryIO, file)
         except (EOFError, gzip.BadGzipFile, zlib.error) as error:
@@ -124,19 +122,80 @@ def _wide_encoding(file: BinaryIO) -> str | None:
     return next((name for mark, name in _WIDE if start.startswith(mark)), None)
 
 
+def _not_utf8(path: Path, line: int, error: UnicodeError) -> ValueError:
+    return ValueError(Errors.BAD_ENCODING.format(path=path, line=line, reason=getattr(error, "reason", error)))
+
+
+def read_objects(path: Path, *, keep_blank: bool = False) -> Iterator[tuple[int, _Object]]:
+    """Read a JSON object a line, or of .json the objects of one array, which is held in memory.
+
+    keep_blank (bool): see tables.read_table.
+    YIELDS (int, dict): the number of the line where an object starts, or its number in an array; and the object.
+    RAISES (ValueError): for a line that is not one, or an object with two fields of one name.
+    """
+    is_json = path.name.lower().removesuffix(".gz").endswith(".json")
+    if is_json and _read_text(path, 1024).lstrip().startswith("["):
+        for number, value in enumerate(_decode_json(_read_text(path), path, 0), 1):
+            yield number, _object(value, path, number)
+        return
+    blank: tuple[int, str] | None = None  # the first blank line, which is none at the end of the file
+    for number, found in read_lines(path):
+        if not found.strip():
+            blank = blank or (number, found)
+            continue
+        line, text = blank if keep_blank and blank else (number, found)
+        yield line, _object(_decode_json(text, path, line), path, line)
+
+
+def _fields(pairs: list[tuple[str, object]]) -> _Object:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        names = [name for name, _ in pairs]
+        repeated = next(name for name in names if names.count(name) > 1)
+        raise ValueError(f"the field '{repeated}' twice")
+    return found
+
+
+_DECODER = json.JSONDecoder(object_pairs_hook=_fields)
+
+
+def _decode_json(text: str, path: Path, line: int) -> Any:  # noqa: ANN401 (any value of JSON)
+    """Return the value of a text. line (int): of the text in the file, 0 if it is all of the file."""
+    try:
+        return _DECODER.decode(text)
+    except (ValueError, RecursionError) as error:
+        reason, place = (error.msg, error.lineno) if isinstance(error, json.JSONDecodeError) else (error, 1)
+        raise _bad_json(path, line or place, reason, is_array=line > 0 and text.lstrip().startswith("[")) from error
+
+
+def _bad_json(path: Path, line: int, reason: object, *, is_array: bool) -> ValueError:
+    hint = "; a file of one JSON array needs a name that ends in .json" if is_array else ""
+    return ValueError(f"{path}, line {line}: expected a JSON object, got {reason}. Repair the line{hint}.")
+
+
+def _object(value: object, path: Path, line: int) -> _Object:
+    if not isinstance(value, dict):
+        raise _bad_json(path, line, f"a {type(value).__name__}", is_array=isinstance(value, list))
+    return value
+
+
+def get_field(record: _Object, name: str, path: Path, line: int) -> object:
+    """Return a field of an object. RAISES (ValueError): if there is none of that name."""
+    if name not in record:
+        raise ValueError(NO_COLUMN.format(path=path, line=line, column=name, given=", ".join(record), hint=""))
+    return record[name]
+
+
 def check_encoding(text: str, path: Path, line: int) -> None:
     r"""Refuse a text that cannot be encoded: JSON can spell half a character, \ud83d."""
     try:
         text.encode("utf8")
     except UnicodeEncodeError as error:
-        raise ValueError(Errors.BAD_ENCODING.format(path=path, line=line, reason=error.reason)) from error
+        raise _not_utf8(path, line, error) from error
 
 
 def check_text(text: object, column: str, path: Path, line: int) -> str:
-    """Return a text without white space around it.
-
-    RAISES (ValueError): if it is not a str, is empty or cannot be encoded.
-    """
+    """Return a text without white space around it. RAISES (ValueError): if it is no str, empty or not UTF-8."""
     if not isinstance(text, str):
         raise ValueError(Errors.NOT_A_TEXT.format(path=path, line=line, column=column, given=text))
     if not has_text(text):
@@ -146,10 +205,7 @@ def check_text(text: object, column: str, path: Path, line: int) -> str:
 
 
 def check_label(value: object, column: str, path: Path, line: int) -> str:
-    """Return a label, which may be a whole number: 1, 1.0, "1" and "1.0" are equal.
-
-    RAISES (ValueError): see check_text.
-    """
+    """Return a label, which may be a whole number: 1, 1.0, "1" and "1.0" are equal; see check_text."""
     if isinstance(value, float) and value.is_integer():
         value = int(value)
     return plain_label(check_text(str(value) if isinstance(value, int) else value, column, path, line))
@@ -157,7 +213,7 @@ def check_label(value: object, column: str, path: Path, line: int) -> str:
 
 def plain_label(text: str) -> str:
     """Return a label without the decimals of a whole number: "1" for "1.0" and "1.00"."""
-    return str(int(found[1])) if len(text) <= _LONGEST_WHOLE and (found := _WHOLE.fullmatch(text)) else text
+    return str(int(found[1])) if (found := _WHOLE.fullmatch(text)) else text
 
 
 def has_text(text: str) -> bool:
@@ -165,37 +221,25 @@ def has_text(text: str) -> bool:
     return any(unicodedata.category(character)[0] not in "CZ" for character in text)
 
 
-def _decode(raw: bytes, path: Path, line: int, encoding: str) -> str:
-    try:
-        return raw.decode(encoding).removeprefix(BOM if line == 1 else "")
-    except UnicodeDecodeError as error:
-        raise ValueError(Errors.BAD_ENCODING.format(path=path, line=line, reason=error.reason)) from error
-
-
 def read_counts(path: Path) -> dict[str, int]:
     """Read the counts of words in a large corpus.
 
     path (Path): a lower-cased word, white space and its count on each line, such as enwiki_vocab_min200.txt of
         https://github.com/PrincetonML/SIF; blank lines are passed over.
-    RETURNS (dict): counts by word.
-    RAISES (ValueError): for a line that is not so or repeats a word, or if there is none; the message names file and
-        line.
+    RAISES (ValueError): for a line that is not so or repeats a word, with file and line, or if there is none.
     """
     found: dict[str, int] = {}
     for line, text in read_lines(path):
-        columns = text.split()
-        if not columns:
+        word, *count = text.split() or [""]
+        if not word:
             continue
-        if len(columns) != 2 or not columns[1].isdecimal() or int(columns[1]) == 0:
+        if len(count) != 1 or not count[0].isdecimal() or int(count[0]) == 0:
             raise ValueError(
-                f"{path}, line {line}: expected a word, white space and how often it was counted (1 or more), "
-                f"got '{text.strip()[:50]}'. Repair or remove the line."
+                f"{path}, line {line}: expected a word and its count (1 or more), got '{text.strip()[:50]}'."
             )
-        if columns[0] in found:
-            raise ValueError(
-                f"{path}, line {line}: the word '{columns[0]}' was counted before. Keep one line for each word."
-            )
-        found[columns[0]] = int(columns[1])
+        if word in found:
+            raise ValueError(f"{path}, line {line}: the word '{word}' was counted before. Keep one line for each word.")
+        found[word] = int(count[0])
     if not found:
         raise ValueError(f"{path} holds no word counts: expected a word and its count on each line.")
     return found

@@ -13,8 +13,7 @@ from spacy.language import Language
 from spacy.tokens import Doc
 from spacy.util import logger
 
-from ..files.atomic import atomic_write, check_folder, write_text
-from ..files.delimited import SHORT_LINE, read_tabs
+from ..files.atomic import atomic_write, check_output, write_text
 from ..files.serialization import (
     checksummed_json,
     device,
@@ -24,8 +23,8 @@ from ..files.serialization import (
     parse_checksummed,
     versions,
 )
-from ..files.tables import read_objects, read_table
-from ..files.text_lines import format_suffix, read_lines
+from ..files.tables import SHORT_LINE, read_delimited, read_table
+from ..files.text_lines import format_suffix, read_lines, read_objects
 from ..models.fingerprint import pipeline_digest
 from ..progress import progress_of
 from ..validation import NonNegative, Positive
@@ -63,7 +62,7 @@ def _read_cells(path: Path, column: int | None) -> Iterator[str]:
     elif format_suffix(path) in (".csv", ".tsv"):
         yield from (str(cell) for _, (cell,) in read_table(path, [str(column - 1)], header=False))
     else:
-        for line, columns in read_tabs(path):
+        for line, columns in read_delimited(path, delimiter="\t"):
             if column > len(columns):
                 raise ValueError(SHORT_LINE.format(path=path, line=line, column=column, given=len(columns)))
             yield columns[column - 1]
@@ -136,7 +135,7 @@ class VectorCache:
 
         RAISES (ValueError): if a member's vectors change their width, or there is no block.
         """
-        check_folder(self.folder)
+        check_output(self.folder, is_folder=True)
         self.folder.mkdir(parents=True, exist_ok=True)
         n, widths = 0, [0] * len(names)
         with ExitStack() as stack:  # another process may write or read the same

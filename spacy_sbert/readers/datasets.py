@@ -12,9 +12,8 @@ from spacy.util import logger
 
 from ..errors import Errors, Warnings
 from ..files.atomic import check_input
-from ..files.delimited import Records, by_name, check_width, find_columns, pick, read_commas, read_delimited, read_tabs
-from ..files.tables import get_field, read_objects
-from ..files.text_lines import check_text, has_text
+from ..files.tables import Records, by_name, find_columns, pick, read_delimited
+from ..files.text_lines import check_text, get_field, has_text, read_objects
 from .examples import Row, as_number, check_members, check_score
 
 BAD_FORMAT = "Unknown format '{given}': expected one of {expected}."
@@ -59,7 +58,7 @@ STS_SENTENCES = ("sentence1", "sentence2")
 
 def sts_rows(path: Path) -> Iterator[Row]:
     """Read graded pairs in the layout of the STS benchmark, see read_sts. YIELDS (Row): two members and a score."""
-    for line, columns in read_tabs(path):
+    for line, columns in read_delimited(path, delimiter="\t"):
         if len(columns) < STS_COLUMNS:
             raise ValueError(
                 f"{path}, line {line}: expected 7 tab-separated columns (genre, file, year, id, score, "
@@ -133,7 +132,7 @@ def _quora_records(path: Path) -> Records:
     try:
         first = list(islice(records, 1))
     except ValueError:
-        return read_tabs(path)
+        return read_delimited(path, delimiter="\t")
     return chain(first, records)
 
 
@@ -155,7 +154,7 @@ def wikisection_records(path: Path) -> Iterator[tuple[int, list[str]]]:
     RAISES (ValueError): for a missing column, or more columns than the header has.
     SOURCE: Ein Dor et al. 2018, Learning Thematic Similarity Metric Using Triplet Networks.
     """
-    return _strict_columns(read_commas(path), WIKISECTION_SENTENCES, path)
+    return _strict_columns(read_delimited(path, delimiter=","), WIKISECTION_SENTENCES, path)
 
 
 def _strict_columns(records: Records, names: Sequence[str], path: Path) -> Iterator[tuple[int, list[str]]]:
@@ -163,9 +162,7 @@ def _strict_columns(records: Records, names: Sequence[str], path: Path) -> Itera
     line, header = next(records, (1, [*names]))
     columns = find_columns(header, names, path, line)
     for line, record in records:
-        texts = pick(record, columns, names, path, line)
-        check_width(record, len(header), path, line)
-        yield line, texts
+        yield line, pick(record, columns, names, path, line, width=len(header))
 
 
 _SICK_SENTENCES = ("sentence_A", "sentence_B")
@@ -183,9 +180,9 @@ def sick_rows(path: Path) -> Iterator[Row]:
         an unknown label or an empty sentence.
     SOURCE: Marelli et al. 2014, SemEval-2014 task 1.
     """
-    _, header = next(read_tabs(path), (1, [_LABELS[0]]))
+    _, header = next(read_delimited(path, delimiter="\t"), (1, [_LABELS[0]]))
     names = (*_SICK_SENTENCES, _SICK_SCORE, _LABELS[1] if _LABELS[1] in header else _LABELS[0])
-    for line, (first, second, score, judgment) in _strict_columns(read_tabs(path), names, path):
+    for line, (first, second, score, judgment) in _strict_columns(read_delimited(path, delimiter="\t"), names, path):
         yield Row(
             check_members((first, second), _SICK_SENTENCES, path, line),
             line,
@@ -235,7 +232,7 @@ def afs_rows(path: Path) -> Iterator[ArgumentRow]:
             f"{path}: the name of the file does not tell the topic. Expected ArgPairs_TOPIC.csv or "
             f"ArgPairs_TOPIC_*.csv, as the AFS corpus has them, with one of {', '.join(AFS_TOPICS)}."
         )
-    records = read_commas(path, encoding="latin-1")
+    records = read_delimited(path, delimiter=",", encoding="latin-1")
     for number, (line, record) in enumerate(records):
         if (given := len(record)) != _AFS_COLUMNS:
             raise ValueError(f"{path}, line {line}: expected {_AFS_COLUMNS} columns, got {given}. Repair the line.")
@@ -261,7 +258,7 @@ def aspect_rows(path: Path) -> Iterator[ArgumentRow]:
         there DTORCD and NS are dissimilar, SS and HS similar.
     """
     names = ("topic", *_SENTENCES, "label")
-    for line, (topic, first, second, label) in by_name(read_tabs(path), names, path):
+    for line, (topic, first, second, label) in by_name(read_delimited(path, delimiter="\t"), names, path):
         label = _check_label(label.strip(), ASPECT_SCORES, path, line)
         members = check_members((first, second), _SENTENCES, path, line)
         topic = check_text(topic, "topic", path, line)

@@ -14,8 +14,7 @@ from spacy.util import logger
 
 from ..errors import Errors
 from ..files.atomic import check_input
-from ..files.delimited import DELIMITED, read_delimited, read_tabs
-from ..files.tables import TABLES, Record, read_table
+from ..files.tables import DELIMITED, TABLES, Record, read_delimited, read_table
 from ..files.text_lines import check_label, format_suffix, has_text, plain_label, read_lines
 from ..validation import SCORE_RANGE
 from .datasets import BAD_FORMAT, LAYOUTS, STS_COLUMNS, STS_MAX_SCORE
@@ -156,7 +155,7 @@ def is_own_table(path: Path, format: str = AUTO, columns: Sequence[str] = (), *,
 
 def _starts_as_sts(path: Path) -> bool:
     """Return whether the first line is one of the STS benchmark: a year, a score from 0 to 5, two texts; or no line."""
-    _, columns = next(read_tabs(path), (0, ["", "", "", "", "0", "text", "text"]))
+    _, columns = next(read_delimited(path, delimiter="\t"), (0, ["", "", "", "", "0", "text", "text"]))
     if len(columns) < STS_COLUMNS or not 0 <= as_number(columns[4]) <= STS_MAX_SCORE:
         return False
     are_texts = (has_text(text) and isnan(as_number(text)) for text in columns[5:7])

@@ -16,8 +16,8 @@ from typing import Any, Literal
 
 import numpy
 
-from ..files.tables import column_names, read_objects, read_table
-from ..files.text_lines import format_suffix, plain_label
+from ..files.tables import column_names, read_table
+from ..files.text_lines import format_suffix, plain_label, read_objects
 from .examples import as_number, from_boolean
 from .formats import Columns
 

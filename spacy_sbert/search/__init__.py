@@ -1,10 +1,10 @@
 """Search among sentence vectors by cosine similarity: exact in bounded memory, or through a saved index; clusters."""
 
-from .clustering import communities, hierarchical_clusters, kmeans_clusters, similar_groups
-from .exact import most_similar_pairs, nearest, pairs_above, recall
+from .clustering import hierarchical_clusters, kmeans_clusters
+from .encoder_identity import EncoderIdentity, identify
+from .exact import communities, most_similar_pairs, nearest, nearest_stored, pairs_above, recall, similar_groups
 from .index import VectorIndex
 from .ivfpq import build_ivfpq
-from .memory_mapped import EncoderIdentity, StoredVectors, identify, nearest_stored
 from .quantization import BinaryVectors, Int8Vectors
 from .spans import SpanSearch, collect_spans
 
@@ -13,7 +13,6 @@ __all__ = [
     "EncoderIdentity",
     "Int8Vectors",
     "SpanSearch",
-    "StoredVectors",
     "VectorIndex",
     "build_ivfpq",
     "collect_spans",

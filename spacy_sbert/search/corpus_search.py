@@ -1,7 +1,6 @@
 """Search, mine and cluster files of texts: the functions behind the commands."""
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from functools import partial
 from itertools import repeat
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
@@ -18,15 +17,13 @@ from ..pipeline.sbert import SentenceBert
 from ..progress import progress_bar, progress_of, ticking
 from ..similarity import checked
 from ..validation import Cosine, Positive, check, validated
-from .clustering import communities, hierarchical_clusters, import_kmeans, kmeans_clusters, similar_groups
-from .exact import Best, check_pairs, most_similar_pairs, nearest, pairs_above, slices
-from .index import ROW_COUNT, VectorIndex
-from .index_folder import MANIFEST, BuiltKind, IndexRow, import_faiss
-from .memory_mapped import check_encoder, identify, identity_of, nearest_stored
+from .clustering import hierarchical_clusters, import_kmeans, kmeans_clusters
+from .encoder_identity import EncoderIdentity, check_encoder, identify
+from .exact import communities, most_similar_pairs, nearest, nearest_stored, pairs_above, similar_groups, slices
+from .index import MANIFEST, ROW_COUNT, BuiltKind, IndexRow, VectorIndex, import_faiss
 
 TEXT = "text"  # the default column
 NO_CLUSTER = -1
-_KIND: BuiltKind = "hnsw"  # of an index by default
 _WINDOW = 2**12  # texts whose vectors are in memory beside an index that is built
 _MAX_HIERARCHICAL = 30_000  # texts, whose distances take 3.6 GB, and SciPy's copy as much
 
@@ -42,11 +39,6 @@ class Corpus(NamedTuple):
     rows: list[int]
     ids: list[str | int] | None = None
     others: list[Columns] | None = None
-
-    @property
-    def index_rows(self) -> list[IndexRow]:
-        """The texts, ids and rows, to save in an index."""
-        return [IndexRow(*row) for row in zip(self.texts, self.ids or repeat(None), self.rows, strict=False)]
 
 
 def read_corpus(
@@ -83,13 +75,14 @@ def read_corpus(
 
 
 def _corpus_of(index: VectorIndex, folder: Path) -> Corpus:
-    """Return the texts beside an index. RAISES (ValueError): if it was saved without texts."""
-    texts = [row.text for row in index.rows or () if row.text is not None]
-    if index.rows is None or len(texts) < len(index):
+    """Return the texts beside an index."""
+    rows = index.rows or []
+    texts = [row.text for row in rows if row.text is not None]
+    if len(texts) < len(index):
         raise ValueError(f"The index in {folder} was saved without texts. Give the corpus that it was built of.")
-    numbers = [place if row.row is None else row.row for place, row in enumerate(index.rows)]
-    ids = ["" if row.id is None else row.id for row in index.rows]
-    return Corpus(texts, numbers, ids if any(row.id is not None for row in index.rows) else None)
+    numbers = [place if row.row is None else row.row for place, row in enumerate(rows)]
+    ids = ["" if row.id is None else row.id for row in rows]
+    return Corpus(texts, numbers, ids if any(row.id is not None for row in rows) else None)
 
 
 class _FoundText(NamedTuple):
@@ -110,17 +103,13 @@ def _encode_texts(
     pipe: SentenceBert, texts: Sequence[str], vectors: ArrayLike | None, *, progress: bool
 ) -> numpy.ndarray:
     """Return the given vectors of texts, or new ones, float32 (n, width)."""
-    if vectors is None:
-        return pipe.encode(texts, progress=progress)
-    rows = checked(vectors, "vectors")
+    rows = pipe.encode(texts, progress=progress) if vectors is None else checked(vectors, "vectors")
     if len(rows) != len(texts):
         raise ValueError(ROW_COUNT.format(given=len(texts), expected=len(rows)))
     return rows
 
 
-def _encode_queries(
-    pipe: SentenceBert, queries: Sequence[str], prompt: str | None, *, progress: bool = False
-) -> numpy.ndarray:
+def _encode_queries(pipe: SentenceBert, queries: Sequence[str], prompt: str | None, *, progress: bool) -> numpy.ndarray:
     """Return the vectors of queries, float32 (n, width). RAISES (ValueError): if one has no text."""
     vectors = pipe.encode(queries, prompt_name=prompt, progress=progress)
     empty = numpy.flatnonzero(~vectors.any(axis=1))
@@ -128,22 +117,6 @@ def _encode_queries(
         first = int(empty[0])
         raise ValueError(Errors.SEARCH_EMPTY_QUERY.format(query=f"query number {first + 1}, {queries[first][:50]!r}"))
     return vectors
-
-
-def _build_index(
-    pipe: SentenceBert, read: Corpus, kind: BuiltKind, vectors: ArrayLike | None, progress: bool
-) -> VectorIndex:
-    rows = None if vectors is None else _encode_texts(pipe, read.texts, vectors, progress=progress)
-
-    def blocks() -> Iterator[numpy.ndarray]:
-        with progress_bar(len(read.texts), shown=progress, unit="texts") as bar:  # until they are in the index, too
-            for part in slices(len(read.texts), _WINDOW):
-                yield pipe.encode(read.texts[part]) if rows is None else rows[part]
-                bar.update(part.stop - part.start)
-
-    index = VectorIndex.build(blocks(), kind=kind, encoder=identify(pipe))
-    index.rows = read.index_rows
-    return index
 
 
 def _open_index(
@@ -156,27 +129,28 @@ def _open_index(
     vectors: ArrayLike | None = None,
     progress: bool = False,
 ) -> VectorIndex:
-    """Return the index of a file of texts: the one in the folder, or a new one that is saved there.
-
-    RAISES (ValueError): if the index there is damaged, or of another kind, another encoder or other texts.
-    """
+    """Return the index of a file of texts: the one in the folder, or a new one that is saved there."""
     if not (folder / MANIFEST).exists():
-        index = _build_index(pipe, read, kind or _KIND, vectors, progress)
+        rows = None if vectors is None else _encode_texts(pipe, read.texts, vectors, progress=progress)
+
+        def blocks() -> Iterator[numpy.ndarray]:
+            with progress_bar(len(read.texts), shown=progress, unit="texts") as bar:  # until they are in the index, too
+                for part in slices(len(read.texts), _WINDOW):
+                    yield pipe.encode(read.texts[part]) if rows is None else rows[part]
+                    bar.update(part.stop - part.start)
+
+        index = VectorIndex.build(blocks(), kind=kind or "hnsw", encoder=identify(pipe))
+        ids: Iterable[str | int | None] = read.ids or repeat(None)
+        index.rows = [IndexRow(*row) for row in zip(read.texts, ids, read.rows, strict=False)]
         with ticking("Saving", shown=progress):
             index.save(folder)
         return index
     index = VectorIndex.load(folder, encoder=identify(pipe))
     if kind is not None and index.kind != kind:
-        raise ValueError(
-            f"The index in {folder} is of the kind {index.kind}, not {kind}. Delete it to build another, or "
-            "leave --kind out."
-        )
+        raise ValueError(f"The index in {folder} is of the kind {index.kind}, not {kind}. Delete it, or omit --kind.")
     theirs = _corpus_of(index, folder)
     if theirs.texts != read.texts or (theirs.ids and read.ids and theirs.ids != read.ids):
-        raise ValueError(
-            f"The index in {folder} was built of other texts than those of {corpus}. Delete it to build it "
-            "again, or give another folder."
-        )
+        raise ValueError(f"The index in {folder} was built of other texts than those of {corpus}. Delete it first.")
     return index
 
 
@@ -210,23 +184,22 @@ def search_texts(
     progress (bool): whether to show a progress bar.
     RETURNS (list of lists of _FoundText): the best first.
     RAISES (ValueError): if a file cannot be read or holds nothing, a query has no text, or the index does not fit;
-        (ImportError): if there is an index and FAISS is not installed.
+        (ImportError): if FAISS is needed and not installed.
     """
-    is_index = corpus.is_dir()
-    if is_index or index is not None:
+    if corpus.is_dir() or index is not None:
         import_faiss()
-    texts = None if is_index else read or read_corpus(corpus, column, header=header, progress=progress)
-    encoded = _encode_queries(pipe, queries, query_prompt, progress=progress)
-    search: Callable[..., Best]
-    if texts is None:
+    encoded, opened = _encode_queries(pipe, queries, query_prompt, progress=progress), None
+    if corpus.is_dir():
         opened = VectorIndex.load(corpus, encoder=identify(pipe))
-        texts, search = _corpus_of(opened, corpus), opened.search
-    elif index is not None:
-        search = _open_index(pipe, corpus, index, texts, kind=kind, vectors=vectors, progress=progress).search
+        texts = _corpus_of(opened, corpus)
     else:
-        search = partial(nearest, vectors=_encode_texts(pipe, texts.texts, vectors, progress=progress))
+        texts = read or read_corpus(corpus, column, header=header, progress=progress)
+        if index is not None:
+            opened = _open_index(pipe, corpus, index, texts, kind=kind, vectors=vectors, progress=progress)
+    rows = None if opened else _encode_texts(pipe, texts.texts, vectors, progress=progress)
     with ticking("Searching", shown=progress):
-        found = search(encoded, k=min(k, len(texts.texts)))
+        k = min(k, len(texts.texts))
+        found = nearest(encoded, rows, k=k) if opened is None else opened.search(encoded, k=k)
     ids: Sequence[str | int | None] = texts.ids or [None] * len(texts.texts)
     return [
         [_FoundText(score, texts.rows[i], texts.texts[i], ids[i]) for score, i in zip(*best, strict=True)]
@@ -250,8 +223,7 @@ def mine_texts(
     """Find the most similar pairs of the texts of a file: paraphrases and duplicates.
 
     k (int): how many pairs; all if there are fewer; None for all, up to MAX_PAIRS.
-    min_score (float): the least cosine similarity.
-    For the other arguments see search_texts.
+    min_score (float): the least cosine similarity. For the other arguments see search_texts.
     RETURNS (list of (score, row, row, text, text)): the best first.
     RAISES (ValueError): if the file cannot be read, or holds fewer than two texts, or all pairs are too many.
     """
@@ -259,13 +231,11 @@ def mine_texts(
     texts, numbers = read[:2]
     if len(texts) < 2:
         raise ValueError(f"{corpus} holds one text: expected two or more, to compare them.")
-    n_pairs = len(texts) * (len(texts) - 1) // 2
-    if k is None and min_score <= -1.0:
-        check_pairs(n_pairs, min_score)
     rows = _encode_texts(pipe, texts, vectors, progress=progress)
     if k is None:
         scores, pairs = pairs_above(rows, min_score, progress=progress)
     else:
+        n_pairs = len(texts) * (len(texts) - 1) // 2
         scores, pairs = most_similar_pairs(rows, k=min(k, n_pairs), progress=progress)
     found = zip(scores.tolist(), pairs.tolist(), strict=True)
     return [(score, numbers[i], numbers[j], texts[i], texts[j]) for score, (i, j) in found if score >= min_score]
@@ -315,15 +285,14 @@ def cluster_texts(
         "kmeans" (n_clusters, seed, n_init): see communities, hierarchical_clusters and kmeans_clusters.
     For the other arguments see search_texts.
     RETURNS (list of (cluster, row, text)): clusters from 0, of communities the largest; -1 for texts in none.
-    RAISES (ValueError): if the file cannot be read, holds no text, or options are not those of the method;
-        (ImportError): if a package is not installed.
+    RAISES (ValueError): if the file cannot be read, or options are wrong. (ImportError): if scikit-learn is needed.
     """
     check_method(method, options)
     texts, numbers = (read or read_corpus(corpus, column, header=header, progress=progress))[:2]
     if method == "hierarchical" and len(texts) > _MAX_HIERARCHICAL:
         raise ValueError(
-            f"Cannot cluster {len(texts)} texts hierarchically: all distances are in memory, so at most "
-            f'{_MAX_HIERARCHICAL} are expected. Use the method "communities" or "kmeans", or fewer texts.'
+            f"Cannot cluster {len(texts)} texts hierarchically: their distances are in memory, so at most "
+            f'{_MAX_HIERARCHICAL} are expected. Use the method "communities" or "kmeans".'
         )
     rows = _encode_texts(pipe, texts, vectors, progress=progress)
     with ticking("Clustering", shown=progress):
@@ -332,22 +301,18 @@ def cluster_texts(
 
 
 def check_method(method: str, options: Collection[str]) -> None:
-    """Check a method of clustering and its options.
-
-    RAISES (ValueError): if there is no such method, or it has no such options, or lacks one; (ImportError): if a
-        package that it needs is not installed.
-    """
+    """Check a method of clustering and its options. RAISES (ImportError, ValueError): see cluster_texts."""
     check("method", method, Literal["communities", "hierarchical", "kmeans"])
     known = _METHODS[method][1]
     if unknown := ", ".join(sorted(set(options) - set(known))):
         raise ValueError(f"The method '{method}' takes no {unknown}: expected some of {', '.join(known)}.")
-    if method == "kmeans" and "n_clusters" not in options:
-        raise ValueError("k-means needs to know how many clusters to find: give n_clusters (--n-clusters).")
     if method == "kmeans":
         import_kmeans()
+        if "n_clusters" not in options:
+            raise ValueError("k-means needs to know how many clusters to find: give n_clusters (--n-clusters).")
 
 
-def _communities(vectors: numpy.ndarray, **options: Any) -> numpy.ndarray:  # noqa: ANN401 (of different types)
+def _label_communities(vectors: numpy.ndarray, **options: Any) -> numpy.ndarray:  # noqa: ANN401 (of different types)
     """Return the community of each vector, int64 (n,)."""
     labels = numpy.full(len(vectors), NO_CLUSTER)
     for number, group in enumerate(communities(vectors, **options)):
@@ -356,7 +321,7 @@ def _communities(vectors: numpy.ndarray, **options: Any) -> numpy.ndarray:  # no
 
 
 _METHODS: dict[str, tuple[Callable[..., numpy.ndarray], tuple[str, ...]]] = {
-    "communities": (_communities, ("threshold", "min_size")),
+    "communities": (_label_communities, ("threshold", "min_size")),
     "hierarchical": (hierarchical_clusters, ("n_clusters", "threshold", "linkage")),
     "kmeans": (kmeans_clusters, ("n_clusters", "seed", "n_init")),
 }
@@ -379,12 +344,12 @@ def search_folder(
     vectors (str): the folder of the vectors of an index, if they were moved.
     For the other arguments see search_texts.
     RETURNS (list of lists of _FoundText): the best first.
-    RAISES (ValueError): if a query has no text; if vectors are of another encoder, or not those of the index.
+    RAISES (ValueError): if a query has no text, or vectors are of another encoder or index.
     """
     encoder = identify(pipe)
     index = None if (folder / JOB).is_file() else VectorIndex.load(folder, encoder=encoder)
     stored = PartVectors(vectors or (index and index.folder) or str(folder))
-    check_encoder(identity_of(stored), encoder, stored.name)
+    check_encoder(EncoderIdentity.of(stored), encoder, stored.name)
     encoded, k = _encode_queries(pipe, queries, query_prompt, progress=progress), min(k, len(stored))
     if index is None:
         scores, rows = nearest_stored(encoded, stored, k=k, progress=progress)

@@ -1,17 +1,20 @@
-"""Exact search by cosine similarity in bounded memory: the nearest vectors, and the most similar pairs."""
+"""Exact search by cosine similarity in bounded memory: nearest vectors, similar pairs, and groups of such."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterable, Iterator
 from math import isqrt
 from typing import Annotated
 
 import numpy
 from numpy.typing import ArrayLike
 from pydantic import Field
+from scipy.sparse import coo_array
+from scipy.sparse.csgraph import connected_components
 
+from ..bulk import PartVectors
 from ..errors import Errors
-from ..progress import progress_of
+from ..progress import progress_bar, progress_of
 from ..similarity import as_rows, check_count, checked, unit_length
-from ..validation import Cosine, validated
+from ..validation import Cosine, Positive, validated
 
 BlockBytes = Annotated[int, Field(ge=4)]  # room for a product
 BLOCK_BYTES = 2**23  # of products: 1448 by 1448 in float32, which wastes little below a diagonal
@@ -26,43 +29,10 @@ def slices(n: int, size: int, start: int = 0) -> Iterator[slice]:
     return (slice(first, min(first + size, n)) for first in range(start, n, size))
 
 
-def upper_blocks(n: int, block_bytes: int, *, progress: bool = False) -> Iterator[tuple[slice, slice]]:
-    """Yield the square blocks of n by n float32 products on and above the diagonal."""
-    size = isqrt(block_bytes // 4)
-    along = -(-n // size)
-    blocks = ((left, right) for left in slices(n, size) for right in slices(n, size, left.start))
-    total = along * (along + 1) // 2
-    return progress_of(blocks, total=total, shown=progress, unit="blocks", desc="Comparing")
-
-
 def check_widths(ours: int, theirs: int) -> None:
     """Raise ValueError if two widths of vectors differ."""
     if ours != theirs:
         raise ValueError(Errors.UNEQUAL_WIDTHS.format(ours=ours, theirs=theirs))
-
-
-def rounding(width: int) -> float:
-    """Return how much lower than another score a product may be, and yet be the better pair once both are scored.
-
-    2^-22 width: a float32 dot product of unit vectors is within width 2^-24 of the true one, up to second order, in
-    whatever order it is summed. Two are compared, each computed twice.
-
-    SOURCE: Higham 2002, Accuracy and Stability of Numerical Algorithms, section 3.1.
-    """
-    return 2**-22 * width
-
-
-def scores_of(
-    u: numpy.ndarray, v: numpy.ndarray, i: numpy.ndarray, j: numpy.ndarray, block_bytes: int
-) -> numpy.ndarray:
-    """Return the cosine of the rows u_i and v_j, float32 (pairs,): the bits of similarity.cosine, whatever the blocks.
-
-    u, v (float32 (n, width), (m, width)): of length 1 or 0. i, j (int64 (pairs,)).
-    """
-    scores = numpy.empty(len(i), dtype="float32")
-    for part in slices(len(i), max(1, block_bytes // (4 * u.shape[1]))):
-        scores[part] = (u[i[part]] * v[j[part]]).sum(axis=1)
-    return scores
 
 
 def recall(found: numpy.ndarray, exact: numpy.ndarray) -> float:
@@ -71,15 +41,12 @@ def recall(found: numpy.ndarray, exact: numpy.ndarray) -> float:
     mean_i |found_i & exact_i| / k
 
     found, exact (int64 arrays of shape (queries, k)): rows of vectors, as `nearest` returns them.
-    RETURNS (float): from 0 to 1.
-    RAISES (ValueError): if the shapes differ, or there is nothing in them.
+    RETURNS (float): from 0 to 1. RAISES (ValueError): if the shapes differ, or there is nothing in them.
     SOURCE: Aumüller et al. 2018, ANN-Benchmarks, section 3.
     """
     if found.shape != exact.shape or found.ndim != 2 or found.size == 0:
-        raise ValueError(
-            f"Cannot compare what was found, of shape {found.shape}, with the exact result, of shape "
-            f"{exact.shape}: expected both of one shape (queries, k)."
-        )
+        given = f"found of shape {found.shape} with exact of shape {exact.shape}"
+        raise ValueError(f"Cannot compare {given}: expected both of one shape (queries, k).")
     common = [len(numpy.intersect1d(ours, theirs)) for ours, theirs in zip(found, exact, strict=True)]
     return float(numpy.mean(common)) / exact.shape[1]
 
@@ -95,11 +62,10 @@ def nearest(queries: ArrayLike, vectors: ArrayLike, *, k: int, block_bytes: Bloc
     queries (float array of shape (n, width), NumPy or CuPy): what to search for, a vector a row.
     vectors (float array of shape (m, width), NumPy or CuPy): what to search in, maybe memory-mapped.
     k (int): how many to find of each query, from 1 to m.
-    block_bytes (int): bytes of similarities computed at once; beside a copy of the queries of unit length, and the
-        result, a few times as much is held, and up to 24 times where nearly all vectors are equal.
+    block_bytes (int): bytes of similarities computed at once. A few times as much is held beside a copy of the queries
+        and the result, and up to 24 times where nearly all vectors are equal.
     RETURNS (float32 array of shape (n, k), int64 array of shape (n, k)): the similarities, and the rows of `vectors`.
-    RAISES (ValueError): if an array is of another shape or holds a number that is not finite, if widths differ, or if
-        there are fewer than k vectors.
+    RAISES (ValueError): if an array is of another shape, a number is not finite, or there are fewer than k vectors.
     SOURCE: Reimers and Gurevych 2019, section 1 (semantic search).
     """
     left, right = checked(queries, "queries"), as_rows(vectors, "vectors")
@@ -111,7 +77,41 @@ def nearest(queries: ArrayLike, vectors: ArrayLike, *, k: int, block_bytes: Bloc
     return scores, indices
 
 
-def best_of(best: Best, more: Best, k: int) -> Best:
+def nearest_stored(queries: ArrayLike, vectors: PartVectors, *, k: int, progress: bool = False) -> Best:
+    """Find the k vectors most similar to each query as `nearest`, of stored vectors, which are read once.
+
+    vectors (PartVectors): what to search in. progress (bool): whether to show a progress bar. Others: see nearest.
+    """
+    return nearest_in_blocks(queries, vectors.blocks(), vectors.shape, k, progress=progress)
+
+
+def nearest_in_blocks(
+    queries: ArrayLike,
+    blocks: Iterable[numpy.ndarray],
+    shape: tuple[int, int],
+    k: int,
+    *,
+    block_bytes: int = BLOCK_BYTES,
+    progress: bool = False,
+) -> Best:
+    """Find the nearest of vectors that come in blocks, (b, width). shape (tuple): (n, width) of all of them."""
+    rows, (n, width) = checked(queries, "queries"), shape
+    check_widths(rows.shape[1], width)
+    check_count(k, n, f"nearest of {n} vectors")
+    best, start = _none_found(len(rows)), 0
+    with progress_bar(n, shown=progress, unit="vectors", desc="Searching") as bar:
+        for block in blocks:
+            scores, found = nearest(rows, block, k=min(k, len(block)), block_bytes=block_bytes)
+            best, start = _best_of(best, (scores, found + start), k), start + len(block)
+            bar.update(len(block))
+    return best
+
+
+def _none_found(n: int) -> Best:
+    return numpy.empty((n, 0), dtype="float32"), numpy.empty((n, 0), dtype="int64")
+
+
+def _best_of(best: Best, more: Best, k: int) -> Best:
     """Return the k best of two results, of which the first has the lower indices."""
     scores, indices = (numpy.concatenate(both, axis=1) for both in zip(best, more, strict=True))
     order = numpy.argsort(-scores, axis=1, kind="stable")[:, :k]
@@ -122,12 +122,12 @@ def _nearest(queries: numpy.ndarray, vectors: numpy.ndarray, k: int, block_bytes
     """Find the nearest of one block of queries, which are of length 1 or 0."""
     # The length of a vector divides its product, not its numbers: the product and the score are each within
     # width 2^-24 of the true one, their lengths within half of that, up to a few divisions and roots.
-    margin = 2 * rounding(vectors.shape[1] + 2)
-    best = numpy.empty((len(queries), 0), dtype="float32"), numpy.empty((len(queries), 0), dtype="int64")
+    margin = 2 * _rounding(vectors.shape[1] + 2)
+    best = _none_found(len(queries))
     for block in slices(len(vectors), max(1, block_bytes // (4 * len(queries)))):
         i, j = _candidates(_cosines(queries, vectors, block), best[0], k, margin)
         j += block.start
-        best = best_of(best, _by_query(len(queries), i, j, _scores(queries, vectors, i, j, block_bytes)), k)
+        best = _best_of(best, _by_query(len(queries), i, j, _scores(queries, vectors, i, j, block_bytes)), k)
     return best
 
 
@@ -157,14 +157,14 @@ def _cosines(queries: numpy.ndarray, vectors: numpy.ndarray, block: slice) -> nu
 def _scores(
     queries: numpy.ndarray, vectors: numpy.ndarray, i: numpy.ndarray, j: numpy.ndarray, block_bytes: int
 ) -> numpy.ndarray:
-    """Return scores_of of vectors of any length."""
+    """Return _unit_scores of vectors of any length."""
     scores = numpy.empty(len(i), dtype="float32")
     order = numpy.argsort(j, kind="stable")
     for part in slices(len(i), max(1, block_bytes // (4 * vectors.shape[1]))):
         pairs = order[part]
         wanted, places = numpy.unique(j[pairs], return_inverse=True)
         rows = unit_length(numpy.ascontiguousarray(vectors[wanted], dtype="float32"))
-        scores[pairs] = scores_of(queries, rows, i[pairs], places, block_bytes)
+        scores[pairs] = _unit_scores(queries, rows, i[pairs], places, block_bytes)
     return scores
 
 
@@ -185,10 +185,29 @@ def _by_query(n: int, i: numpy.ndarray, j: numpy.ndarray, scores: numpy.ndarray)
     return found
 
 
+def _rounding(width: int) -> float:
+    """Return how much lower than another score a product may be, and yet be the better pair once both are scored.
+
+    2^-22 width: a float32 dot product of unit vectors is within width 2^-24 of the true one, up to second order, in
+    whatever order it is summed (Higham 2002, section 3.1). Two are compared, each computed twice.
+    """
+    return 2**-22 * width
+
+
+def _unit_scores(
+    u: numpy.ndarray, v: numpy.ndarray, i: numpy.ndarray, j: numpy.ndarray, block_bytes: int
+) -> numpy.ndarray:
+    """Return the cosine of the rows u_i and v_j, of length 1 or 0, float32 (pairs,): as similarity.cosine."""
+    scores = numpy.empty(len(i), dtype="float32")
+    for part in slices(len(i), max(1, block_bytes // (4 * u.shape[1]))):
+        scores[part] = (u[i[part]] * v[j[part]]).sum(axis=1)
+    return scores
+
+
 @validated
 def most_similar_pairs(
     vectors: ArrayLike, *, k: int = 1, block_bytes: BlockBytes = BLOCK_BYTES, progress: bool = False
-) -> tuple[numpy.ndarray, numpy.ndarray]:
+) -> Best:
     """Find the k most similar pairs of vectors, exactly: the best first, and of equal ones the lower (i, j).
 
     argsort_{i < j} (-cos(v_i, v_j), i, j), its first k
@@ -198,18 +217,15 @@ def most_similar_pairs(
 
     vectors (float array of shape (n, width), NumPy or CuPy): the collection, a vector a row.
     k (int): how many pairs to find, from 1 to n (n - 1) / 2.
-    block_bytes (int): bytes of similarities computed at once; beside a copy of the vectors of unit length, and the
-        result, a few times as much is held, and up to 24 times where nearly all vectors are equal.
-    progress (bool): whether to show a progress bar.
+    block_bytes (int): see nearest. progress (bool): whether to show a progress bar.
     RETURNS (float32 array of shape (k,), int64 array of shape (k, 2)): the similarities, and the rows i < j.
-    RAISES (ValueError): if the array is of another shape or holds a number that is not finite, or if
-        there are fewer than k pairs.
+    RAISES (ValueError): if the array is of another shape, a number is not finite, or there are fewer than k pairs.
     SOURCE: Reimers and Gurevych 2019, section 1 (the most similar pair of 10,000 sentences).
     """
     rows = unit_length(checked(vectors, "vectors"))
     n, width = rows.shape
     check_count(k, n * (n - 1) // 2, f"most similar pairs of {n} vectors")
-    margin = rounding(width)
+    margin = _rounding(width)
     scores, pairs = numpy.empty(0, dtype="float32"), numpy.empty((0, 2), dtype="int64")
     for left, right, products in _upper_products(rows, block_bytes, progress):
         candidates = numpy.flatnonzero(products > (scores[-1] if len(scores) == k else -numpy.inf) - margin)
@@ -218,16 +234,66 @@ def most_similar_pairs(
             candidates = candidates[above > numpy.partition(above, -k)[-k] - margin]
         i, j = numpy.divmod(candidates, products.shape[1])
         i, j = i + left.start, j + right.start
-        scores = numpy.concatenate([scores, scores_of(rows, rows, i, j, block_bytes)])
+        scores = numpy.concatenate([scores, _unit_scores(rows, rows, i, j, block_bytes)])
         scores, pairs = _ordered(scores, numpy.concatenate([pairs, numpy.stack([i, j], axis=1)]), k)
     return scores, pairs
+
+
+@validated
+def pairs_above(
+    vectors: ArrayLike, min_score: Cosine, *, block_bytes: BlockBytes = BLOCK_BYTES, progress: bool = False
+) -> Best:
+    """Find all pairs of vectors that are at least so similar: the best first, and of equal ones the lower (i, j).
+
+    argsort_{i < j, cos(v_i, v_j) >= min_score} (-cos(v_i, v_j), i, j)
+
+    vectors, block_bytes, progress: see most_similar_pairs, whose result this is without a bound.
+    min_score (float): the least cosine similarity, from -1 to 1.
+    RETURNS (float32 array of shape (pairs,), int64 array of shape (pairs, 2)): the similarities, and the rows i < j.
+    RAISES (ValueError): if the array is of another shape, a number is not finite, or there are more than MAX_PAIRS.
+    """
+    rows = unit_length(checked(vectors, "vectors"))
+    scores, pairs, count = [numpy.empty(0, dtype="float32")], [numpy.empty((0, 2), dtype="int64")], 0
+    for own, i, j in _blocks_above(rows, min_score, block_bytes, progress):
+        scores.append(own)
+        pairs.append(numpy.stack([i, j], axis=1))
+        count += len(own)
+        if count > MAX_PAIRS:
+            raise ValueError(
+                f"More than {MAX_PAIRS} pairs have a similarity of {min_score:g} or more, too many to keep all. "
+                "Give a higher min_score (--min-score), or ask for the k best."
+            )
+    return _ordered(numpy.concatenate(scores), numpy.concatenate(pairs))
+
+
+def _blocks_above(
+    rows: numpy.ndarray, min_score: float, block_bytes: int, progress: bool, groups: numpy.ndarray | None = None
+) -> Iterator[tuple[numpy.ndarray, numpy.ndarray, numpy.ndarray]]:
+    """Yield the pairs of pairs_above block by block: scores, rows i, rows j > i; without pairs of one of the groups."""
+    for left, right, products in _upper_products(rows, block_bytes, progress):
+        i, j = numpy.divmod(numpy.flatnonzero(products >= min_score - _rounding(rows.shape[1])), products.shape[1])
+        i, j = i + left.start, j + right.start
+        if groups is not None:
+            apart = groups[i] != groups[j]
+            i, j = i[apart], j[apart]
+        own = _unit_scores(rows, rows, i, j, block_bytes)
+        kept = own.astype("float64") >= min_score  # as Python compares the scores that are written
+        yield own[kept], i[kept], j[kept]
+
+
+def _upper_blocks(n: int, block_bytes: int, progress: bool = False) -> Iterator[tuple[slice, slice]]:
+    """Yield the square blocks of n by n float32 products on and above the diagonal."""
+    size = isqrt(block_bytes // 4)
+    along = -(-n // size)
+    blocks = ((left, right) for left in slices(n, size) for right in slices(n, size, left.start))
+    return progress_of(blocks, total=along * (along + 1) // 2, shown=progress, unit="blocks", desc="Comparing")
 
 
 def _upper_products(
     rows: numpy.ndarray, block_bytes: int, progress: bool
 ) -> Iterator[tuple[slice, slice, numpy.ndarray]]:
     """Yield the rows i and j of a block, and their products: -inf where j <= i."""
-    for left, right in upper_blocks(len(rows), block_bytes, progress=progress):
+    for left, right in _upper_blocks(len(rows), block_bytes, progress):
         products = rows[left] @ rows[right].T
         if left == right:
             products[numpy.tri(len(products), dtype=bool)] = -numpy.inf
@@ -240,58 +306,81 @@ def _ordered(scores: numpy.ndarray, pairs: numpy.ndarray, k: int | None = None) 
 
 
 @validated
-def pairs_above(
+def similar_groups(
     vectors: ArrayLike, min_score: Cosine, *, block_bytes: BlockBytes = BLOCK_BYTES, progress: bool = False
-) -> tuple[numpy.ndarray, numpy.ndarray]:
-    """Find all pairs of vectors that are at least so similar: the best first, and of equal ones the lower (i, j).
+) -> list[numpy.ndarray]:
+    """Find groups of similar vectors, exactly: the connected components over the pairs of pairs_above.
 
-    argsort_{i < j, cos(v_i, v_j) >= min_score} (-cos(v_i, v_j), i, j)
+    A vector is in the group of every vector that it is similar to, so two members of a group may be less similar. The
+    groups are those of single linkage. Pairs are not kept, so there may be any number of them.
 
-    Scores, vectors, block_bytes and progress as in most_similar_pairs, whose result this is without a bound.
-
-    min_score (float): the least similarity, from -1 to 1.
-    RETURNS (float32 array of shape (pairs,), int64 array of shape (pairs, 2)): the similarities, and the rows i < j.
-    RAISES (ValueError): if the array is of another shape or holds a number that is not finite, or if there are more
-        than MAX_PAIRS pairs.
+    vectors, min_score, block_bytes, progress, errors: see pairs_above.
+    RETURNS (list of int64 arrays): the rows of each group of two or more, ascending; the largest group first, and of
+        equal ones that of the lower row.
     """
     rows = unit_length(checked(vectors, "vectors"))
-    scores, pairs, count = [numpy.empty(0, dtype="float32")], [numpy.empty((0, 2), dtype="int64")], 0
-    for own, i, j in blocks_above(rows, min_score, block_bytes=block_bytes, progress=progress):
-        scores.append(own)
-        pairs.append(numpy.stack([i, j], axis=1))
-        count += len(own)
-        check_pairs(count, min_score)
-    return _ordered(numpy.concatenate(scores), numpy.concatenate(pairs))
+    groups = numpy.arange(len(rows))
+    for _, i, j in _blocks_above(rows, min_score, block_bytes, progress, groups):
+        if len(i):
+            edges = coo_array((numpy.ones(len(i), dtype=bool), (groups[i], groups[j])), shape=(len(rows), len(rows)))
+            groups[:] = connected_components(edges, directed=False)[1][groups]
+    order = numpy.argsort(groups, kind="stable")
+    parts = numpy.split(order, numpy.flatnonzero(numpy.diff(groups[order])) + 1)
+    return sorted((part for part in parts if len(part) > 1), key=lambda part: (-len(part), part[0]))
 
 
-def blocks_above(
-    rows: numpy.ndarray,
-    min_score: float,
-    *,
-    wanted: Callable[[numpy.ndarray, numpy.ndarray], numpy.ndarray] | None = None,
-    block_bytes: int = BLOCK_BYTES,
-    progress: bool = False,
-) -> Iterator[tuple[numpy.ndarray, numpy.ndarray, numpy.ndarray]]:
-    """Find the pairs of pairs_above block by block.
+@validated
+def communities(
+    vectors: ArrayLike, *, threshold: float = 0.75, min_size: Positive = 10, block_bytes: BlockBytes = BLOCK_BYTES
+) -> list[numpy.ndarray]:
+    """Find groups of vectors that are all similar to one of them, the centre, exactly; no vector is in two groups.
 
-    rows (float32 (n, width)): of length 1 or 0. wanted (Callable): which pairs of rows (i, j) are scored, bool.
-    YIELDS (float32 (pairs,), int64 (pairs,), int64 (pairs,)): scores, rows i and rows j > i.
+    N(i) = {j: cos(v_i, v_j) >= threshold}; by falling |N(i)|, and of equal ones the lower i first, each N(i) whose
+    centre i is in no earlier group is a group, without the members of earlier ones, if at least min_size are left.
+
+    vectors (float array of shape (n, width), NumPy or CuPy): the collection, a vector a row.
+    threshold (float): the least cosine similarity to the centre, from -1 to 1.
+    min_size (int): how many vectors make a group, 1 or more.
+    block_bytes (int): see nearest.
+    RETURNS (list of int64 arrays): the groups, the largest first; in each the rows of its members: the centre, then
+        the others, the most similar to it first.
+    RAISES (ValueError): if the array is of another shape, a number is not finite, or an argument is out of range.
+    SOURCE: the fast clustering of sentence-transformers, util.community_detection, as it is from version 6 on: before,
+        a group could lack its centre.
     """
-    for left, right, products in _upper_products(rows, block_bytes, progress):
-        i, j = numpy.divmod(numpy.flatnonzero(products >= min_score - rounding(rows.shape[1])), products.shape[1])
-        i, j = i + left.start, j + right.start
-        if wanted is not None:
-            chosen = wanted(i, j)
-            i, j = i[chosen], j[chosen]
-        own = scores_of(rows, rows, i, j, block_bytes)
-        kept = own.astype("float64") >= min_score  # as Python compares the scores that are written
-        yield own[kept], i[kept], j[kept]
+    rows = unit_length(checked(vectors, "vectors"))
+    if not -1 <= threshold <= 1:
+        raise ValueError(f"Cannot use the threshold {threshold}: expected a cosine similarity from -1 to 1.")
+    counts = numpy.zeros(len(rows), dtype="int64")  # |N(i)|, with i itself
+    for first, second in _upper_blocks(len(rows), block_bytes):
+        close = _close(rows[first], rows[second], threshold, block_bytes)
+        counts[first] += numpy.count_nonzero(close, axis=1)
+        if first != second:
+            counts[second] += numpy.count_nonzero(close, axis=0)
+    centres = numpy.argsort(-counts, kind="stable")
+    centres = centres[counts[centres] >= min_size]
+    free = numpy.ones(len(rows), dtype=bool)
+    groups: list[numpy.ndarray] = []
+    for block in slices(len(centres), max(1, block_bytes // (4 * len(rows)))):
+        left = numpy.flatnonzero(free)
+        if len(left) < min_size:
+            break
+        close = _close(rows[centres[block]], rows[left], threshold, block_bytes)
+        for centre, near in zip(centres[block], close, strict=True):
+            group = left[near & free[left]]
+            if free[centre] and len(group) >= min_size:
+                free[group] = False
+                others = group[group != centre]
+                scores = _unit_scores(rows, rows, numpy.full(len(others), centre), others, block_bytes)
+                groups.append(numpy.concatenate([[centre], others[numpy.argsort(-scores, kind="stable")]]))
+    return sorted(groups, key=len, reverse=True)
 
 
-def check_pairs(count: int, min_score: float) -> None:
-    """Raise ValueError if there are more pairs than pairs_above returns."""
-    if count > MAX_PAIRS:
-        raise ValueError(
-            f"More than {MAX_PAIRS} pairs have a similarity of {min_score:g} or more, too many to keep all. "
-            "Give a higher min_score (--min-score), or ask for the k best."
-        )
+def _close(u: numpy.ndarray, v: numpy.ndarray, threshold: float, block_bytes: int) -> numpy.ndarray:
+    """Return whether cos(u_i, v_j) >= threshold, bool (len(u), len(v)): the same whatever the blocks."""
+    products = u @ v.T
+    margin = _rounding(u.shape[1])
+    close = products > threshold - margin
+    i, j = numpy.nonzero(close & (products < threshold + margin))
+    close[i, j] = _unit_scores(u, v, i, j, block_bytes) >= threshold
+    return close

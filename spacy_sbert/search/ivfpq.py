@@ -1,20 +1,19 @@
 """An index of more vectors than memory holds: lists of near vectors, each in a few bytes, on disk."""
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy
 
+from ..bulk import PartVectors
 from ..files.atomic import atomic_write
 from ..files.serialization import digest_of_parts
 from ..progress import progress_bar, ticking
 from ..similarity import checked, unit_length
 from ..validation import Positive, validated
+from .encoder_identity import EncoderIdentity
 from .exact import slices
-from .index import VectorIndex
-from .index_folder import Manifest, import_faiss, write_folder, write_index
-from .memory_mapped import StoredVectors, identity_of
+from .index import Manifest, VectorIndex, import_faiss, write_folder, write_index
 
 _TRAINING = 40  # vectors a list is trained on; FAISS asks for 39 at least
 _MIN_ROWS = 39 * 2**8  # vectors that the 256 codes of a byte are trained on
@@ -27,7 +26,7 @@ _FILES = 2**8  # of blocks, at most
 
 @validated
 def build_ivfpq(
-    vectors: StoredVectors,
+    vectors: PartVectors,
     folder: str | Path,
     *,
     n_lists: Positive | None = None,
@@ -40,59 +39,52 @@ def build_ivfpq(
     through the list whose centre c(v) is nearest to it, and stored there as the codes of v - c(v), a byte for each of
     its code_bytes stretches. After an interruption the same call resumes.
 
-    vectors (StoredVectors): such as bulk.PartVectors.
-    folder (Path): where the index is written; one that is there is replaced when all is done.
+    vectors (PartVectors): the stored vectors. folder (Path): where the index is written; one that is there is replaced
+        when all is done.
     n_lists (int): how many lists; None for sqrt(n) / 2. 40 n_lists vectors, drawn from all, are in memory for a while.
         2 sqrt(n_lists) lists are searched.
     code_bytes (int): of a vector, a divisor of its width; None for the largest up to 64. An index has 8 more of each.
     progress (bool): whether to show a progress bar.
     RETURNS (VectorIndex): of the kind "ivfpq".
-    RAISES (ValueError): if there are fewer than 9984 vectors, or than 40 n_lists; if code_bytes is no divisor of the
-        width, or a file is not the one that was written. (ImportError): if FAISS is not installed. (RuntimeError): if
-        another process writes to the folder.
+    RAISES (ValueError): if there are fewer than 9984 vectors, or than 40 n_lists, code_bytes is no divisor of the
+        width, or a file was changed. (ImportError): if FAISS is not installed. (RuntimeError): if another process
+        writes to the folder.
     SOURCE: Jégou et al. 2011, Product quantization, sections 3 and 4.
     """
     faiss = import_faiss()
     folder, (n, width) = Path(folder), vectors.shape
-    if n_lists is not None and n_lists > n // _TRAINING:
-        raise ValueError(
-            f"Cannot make n_lists = {n_lists} of {n} vectors: expected {n // _TRAINING} at most, of 40 vectors each."
-        )
-    size = code_bytes or max(d for d in range(1, _CODE_BYTES + 1) if width % d == 0)
-    if width % size:
-        raise ValueError(
-            f"Cannot write a vector of width {width} in code_bytes = {size} bytes: expected a divisor of the width."
-        )
-    if n < _MIN_ROWS:
-        raise ValueError(
-            f"Cannot build an index of the kind ivfpq of {n} vectors: expected {_MIN_ROWS} at least, to learn its "
-            "codes. Search without an index, or with one of another kind."
-        )
+    code_bytes = code_bytes or max(d for d in range(1, _CODE_BYTES + 1) if width % d == 0)
+    _check_sizes(n, width, n_lists, code_bytes)
     n_lists = n_lists or int(n**0.5 / 2)
-    made_of = digest_of_parts(vectors.digest, n_lists, size, faiss.__version__)[:32]
-    building = f"building-{made_of}"  # an interrupted build of the same vectors finds its files by this name
+    digest = digest_of_parts(vectors.digest, n_lists, code_bytes, faiss.__version__)
+    building = folder / f"building-{digest[:32]}"  # an interrupted build of the same finds its files by this name
 
     def make(lists: Path) -> Any:  # noqa: ANN401 (FAISS has no types)
         with ticking("Training", shown=progress):
-            index = _trained(vectors, folder / f"{building}-trained.faiss", n_lists, size)
-        paths = _write_blocks(vectors, index, lambda start: folder / f"{building}-{start}.faiss", progress)
+            index = _trained(vectors, Path(f"{building}-trained.faiss"), n_lists, code_bytes)
+        paths = _write_blocks(vectors, index, building, progress)
         with ticking("Merging", shown=progress):
             _merge(index, paths, lists)
         return index
 
-    manifest = Manifest(
-        kind="ivfpq",
-        width=width,
-        count=n,
-        encoder=identity_of(vectors),
-        vectors=vectors.digest,
-        folder=vectors.name,
-    )
-    write_folder(folder, manifest, make, None)
+    encoder, stored = EncoderIdentity.of(vectors), {"vectors": vectors.digest, "folder": vectors.name}
+    write_folder(folder, Manifest(kind="ivfpq", width=width, count=n, encoder=encoder, **stored), make, None)
     return VectorIndex.load(folder)
 
 
-def _trained(vectors: StoredVectors, path: Path, n_lists: int, code_bytes: int) -> Any:  # noqa: ANN401 (no types)
+def _check_sizes(n: int, width: int, n_lists: int | None, code_bytes: int) -> None:
+    if n_lists is not None and n_lists > n // _TRAINING:
+        raise ValueError(f"Cannot make n_lists = {n_lists} of {n} vectors: expected {n // _TRAINING} at most.")
+    if width % code_bytes:
+        raise ValueError(f"Cannot write a vector of width {width} in code_bytes = {code_bytes} bytes: no divisor.")
+    if n < _MIN_ROWS:
+        raise ValueError(
+            f"Cannot build an index of the kind ivfpq of {n} vectors: expected {_MIN_ROWS} at least. Search without an "
+            "index, or with one of another kind."
+        )
+
+
+def _trained(vectors: PartVectors, path: Path, n_lists: int, code_bytes: int) -> Any:  # noqa: ANN401 (no types)
     """Return an empty index, trained on vectors drawn from all."""
     faiss, (n, width) = import_faiss(), vectors.shape
     if not path.exists():
@@ -109,17 +101,12 @@ def _trained(vectors: StoredVectors, path: Path, n_lists: int, code_bytes: int) 
     return faiss.read_index(str(path))
 
 
-def _write_blocks(
-    vectors: StoredVectors,
-    index: Any,  # noqa: ANN401 (FAISS has no types)
-    path_of: Callable[[int], Path],
-    progress: bool,
-) -> list[Path]:
+def _write_blocks(vectors: PartVectors, index: Any, building: Path, progress: bool) -> list[Path]:  # noqa: ANN401
     """Write an index of each block of at least _BLOCK vectors, named by the first, and return their paths."""
-    n, start, paths = vectors.shape[0], 0, list[Path]()
-    while (path := path_of(start)).exists():
+    faiss, (n, _), start, paths = import_faiss(), vectors.shape, 0, list[Path]()
+    while (path := Path(f"{building}-{start}.faiss")).exists():
         paths.append(path)
-        start += import_faiss().read_index(str(path), import_faiss().IO_FLAG_MMAP).ntotal
+        start += faiss.read_index(str(path), faiss.IO_FLAG_MMAP).ntotal
     with progress_bar(n, initial=start, shown=progress, unit="vectors") as bar:
         for block in vectors.blocks(start) if start < n else ():
             rows = unit_length(checked(block, f"vectors from row {start} on"))
@@ -127,7 +114,7 @@ def _write_blocks(
             start += len(rows)
             bar.update(len(rows))
             if index.ntotal >= max(_BLOCK, n // _FILES) or start == n:
-                paths.append(path_of(start - index.ntotal))
+                paths.append(Path(f"{building}-{start - index.ntotal}.faiss"))
                 write_index(paths[-1], index)
                 index.reset()
     return paths

@@ -8,10 +8,11 @@ import numpy
 from numpy.typing import ArrayLike
 
 from ..errors import Errors
-from ..files.serialization import read_arrays, write_arrays
+from ..files.atomic import atomic_write
+from ..files.serialization import read_arrays
 from ..similarity import check_count, checked, unit_length
 from ..validation import NonNegative, validated
-from .exact import BLOCK_BYTES, Best, BlockBytes, best_of, check_widths, nearest, slices
+from .exact import BLOCK_BYTES, Best, BlockBytes, check_widths, nearest, nearest_in_blocks, slices
 
 _LEVELS = 255  # steps between the 256 codes of a byte
 _RESCORED = 4  # candidates for each vector wanted
@@ -37,7 +38,7 @@ class Int8Vectors:
 
         sample (float array of shape (n, width), NumPy or CuPy): vectors such as will be stored.
         RETURNS (Int8Vectors): the ranges, and no vectors.
-        RAISES (ValueError): if the array is of another shape or holds a number that is not finite, or a vector is zero.
+        RAISES (ValueError): if the array is of another shape, a number is not finite, or a vector is zero.
         SOURCE: Jacob et al. 2018, Quantization and training of neural networks, section 2.1.
         """
         rows = _unit_rows(sample, "sample")
@@ -46,10 +47,7 @@ class Int8Vectors:
         return cls(numpy.zeros((0, rows.shape[1]), dtype="int8"), low, numpy.where(step > 0, step, numpy.float32(1)))
 
     def apply(self, vectors: ArrayLike) -> "Int8Vectors":
-        """Quantise vectors, float (n, width), by these ranges; numbers outside are clipped.
-
-        RETURNS (Int8Vectors): with these vectors only. RAISES (ValueError): see fit; if the width is another.
-        """
+        """Return vectors, float (n, width), quantised by these ranges; numbers outside are clipped. Errors: see fit."""
         rows = _unit_rows(vectors, "vectors")
         check_widths(rows.shape[1], len(self.low))
         codes = numpy.rint((rows - self.low) / self.step).clip(0, _LEVELS) - 128
@@ -61,24 +59,15 @@ class Int8Vectors:
 
     @validated
     def search(self, queries: ArrayLike, *, k: int, block_bytes: BlockBytes = BLOCK_BYTES) -> Best:
-        """Find the k vectors most similar to each query, by the cosine of the query and the decoded vector.
-
-        For arguments, results and errors see `nearest`.
-        """
+        """Find the k vectors most similar to each query, by the cosine of the decoded vectors; see `nearest`."""
         n, width = self.codes.shape
-        check_count(k, n, f"nearest of {n} vectors")
-
-        rows = checked(queries, "queries")
-        best = numpy.empty((len(rows), 0), dtype="float32"), numpy.empty((len(rows), 0), dtype="int64")
-        for block in slices(n, max(1, block_bytes // (4 * width))):
-            decoded = self.decode(block)
-            scores, indices = nearest(rows, decoded, k=min(k, len(decoded)), block_bytes=block_bytes)
-            best = best_of(best, (scores, indices + block.start), k)
-        return best
+        blocks = map(self.decode, slices(n, max(1, block_bytes // (4 * width))))
+        return nearest_in_blocks(queries, blocks, (n, width), k, block_bytes=block_bytes)
 
     def save(self, path: str | Path) -> None:
         """Write codes, low and step as plain arrays (.npz), whole or not at all."""
-        write_arrays(Path(path), {"codes": self.codes, "low": self.low, "step": self.step})
+        with atomic_write(Path(path)) as file:
+            numpy.savez(file, codes=self.codes, low=self.low, step=self.step)
 
     @classmethod
     def load(cls, path: str | Path) -> "Int8Vectors":
@@ -105,9 +94,8 @@ class BinaryVectors:
 
     @classmethod
     def of(cls, vectors: ArrayLike) -> "BinaryVectors":
-        """Quantise vectors, float (n, width).
+        """Quantise vectors, float (n, width). RAISES (ValueError): see Int8Vectors.fit.
 
-        RAISES (ValueError): if the array is of another shape or holds a number that is not finite, or a vector is zero.
         SOURCE: Charikar 2002, Similarity estimation techniques from rounding algorithms, section 3: signs keep angles.
         """
         rows = _unit_rows(vectors, "vectors")
@@ -139,21 +127,27 @@ class BinaryVectors:
         check_count(k, n, f"nearest of {n} vectors")
         if vectors is not None and (given := numpy.shape(vectors)) != (n, self.width):
             raise ValueError(
-                f"Cannot rescore by vectors of shape {given}: expected {(n, self.width)}, the vectors that "
-                "were quantised."
+                f"Cannot rescore by vectors of shape {given}: expected {(n, self.width)}, those quantised."
             )
-        n_candidates = min(n, max(1, rescore) * k)
+        at: Callable[[numpy.ndarray], numpy.ndarray] = self.decode
+        if vectors is not None:
+            at = numpy.asanyarray(vectors).__getitem__  # reads only candidates
         words = numpy.ascontiguousarray(_words(self.bits).T)  # (words, n): a pass over each word of all vectors
-        near = [_nearest_by_hamming(words, query, n_candidates) for query in _words(numpy.packbits(rows > 0, axis=1))]
-        if rescore:
-            at = self.decode if vectors is None else numpy.asanyarray(vectors).__getitem__  # reads only candidates
-            near = [_rescored(query, numpy.sort(found), at, k) for query, (_, found) in zip(rows, near, strict=True)]
-        scores, indices = map(numpy.stack, zip(*near, strict=True))
-        return (scores if rescore else 1 - scores * numpy.float32(2 / self.width)), indices
+        scores, indices = numpy.empty((len(rows), k), dtype="float32"), numpy.empty((len(rows), k), dtype="int64")
+        for i, query in enumerate(_words(numpy.packbits(rows > 0, axis=1))):
+            distances, near = _nearest_by_hamming(words, query, min(n, max(1, rescore) * k))
+            if rescore:
+                near = numpy.sort(near)
+                (scores[i],), (best,) = nearest(rows[i : i + 1], at(near), k=k)
+                indices[i] = near[best]
+            else:
+                scores[i], indices[i] = 1 - distances * numpy.float32(2 / self.width), near
+        return scores, indices
 
     def save(self, path: str | Path) -> None:
         """Write bits and width as plain arrays (.npz), whole or not at all."""
-        write_arrays(Path(path), {"bits": self.bits, "width": numpy.array([self.width], dtype="int64")})
+        with atomic_write(Path(path)) as file:
+            numpy.savez(file, bits=self.bits, width=numpy.array([self.width], dtype="int64"))
 
     @classmethod
     def load(cls, path: str | Path) -> "BinaryVectors":
@@ -170,10 +164,7 @@ def _unit_rows(vectors: ArrayLike, name: str) -> numpy.ndarray:
     rows = unit_length(checked(vectors, name))
     zero = ~rows.any(axis=1)
     if zero.any():
-        raise ValueError(
-            f"Cannot quantise row {int(zero.argmax())} of the {name}: it is zero, the vector of a text without "
-            "wordpieces. Leave it out."
-        )
+        raise ValueError(f"Cannot quantise row {int(zero.argmax())} of the {name}: it is zero. Leave it out.")
     return rows
 
 
@@ -187,22 +178,11 @@ def _nearest_by_hamming(words: numpy.ndarray, query: numpy.ndarray, k: int) -> B
     """Return distances uint16 (k,) and indices int64 (k,) of words uint64 (words, n), query uint64 (words,)."""
     distances = numpy.zeros(words.shape[1], dtype="uint16")
     for row, word in zip(words, query, strict=True):
-        distances += _count_bits(row ^ word)
+        differing = row ^ word
+        if hasattr(numpy, "bitwise_count"):  # from NumPy 2
+            distances += numpy.bitwise_count(differing)
+        else:
+            distances += numpy.unpackbits(differing.view("uint8").reshape(-1, 8), axis=1).sum(axis=1, dtype="uint8")
     near = numpy.flatnonzero(distances <= numpy.partition(distances, k - 1)[k - 1])
     near = near[numpy.argsort(distances[near], kind="stable")[:k]]
     return distances[near], near
-
-
-def _rescored(
-    query: numpy.ndarray, candidates: numpy.ndarray, at: Callable[[numpy.ndarray], numpy.ndarray], k: int
-) -> Best:
-    """Return the k best of candidates by cosine, scores float32 (k,) and indices int64 (k,)."""
-    scores, places = nearest(query[None], at(candidates), k=k)
-    return scores[0], candidates[places[0]]
-
-
-def _count_bits(words: numpy.ndarray) -> numpy.ndarray:
-    """Return how many bits of each word are set, uint8 (n,)."""
-    if hasattr(numpy, "bitwise_count"):  # from NumPy 2
-        return numpy.bitwise_count(words)
-    return numpy.unpackbits(words.view("uint8").reshape(-1, 8), axis=1).sum(axis=1, dtype="uint8")

@@ -10,8 +10,7 @@ from spacy.tokens import Doc, Span
 from ..pipeline.most_similar import Query, SimilarSpan, query_vector, sentences, with_vectors
 from ..validation import Positive, short_repr, validated
 from .exact import check_widths, nearest
-from .index import VectorIndex, index_html
-from .index_folder import BuiltKind, import_faiss
+from .index import BuiltKind, VectorIndex, import_faiss, index_html
 
 _SAMPLE, _SAME = 8, 0.9  # Spans that are looked for, and the least cosine of one with itself in an index
 _UNITS: dict[str, Callable[[Doc], Iterable[Span]]] = {
@@ -33,20 +32,16 @@ def collect_spans(
     unit (str or Callable): "doc", "sent", "noun_chunks", "ents", or a function from a Doc to Spans, such as
         `lambda doc: doc.spans["sc"]`.
     YIELDS (Span).
-    RAISES (ValueError): for an unknown unit, if a sentence is not a row of the encoder, or from spaCy if a Doc has no
-        sentence boundaries or no parse.
+    RAISES (ValueError): for an unknown unit, if a sentence is not a row of the encoder, or a Doc has no sentences.
     """
     spans_of = _UNITS[unit] if isinstance(unit, str) else unit
-    return (span for doc in _docs(docs) if len(doc) for span in spans_of(doc))
+    return (span for doc in ([docs] if isinstance(docs, Doc) else docs) if _has_tokens(doc) for span in spans_of(doc))
 
 
-def _docs(docs: Doc | Iterable[Doc]) -> Iterator[Doc]:
-    for number, doc in enumerate([docs] if isinstance(docs, Doc) else docs):
-        if not isinstance(doc, Doc):
-            raise TypeError(
-                f"Cannot take Spans of {short_repr(doc)}, number {number} (from 0): expected Docs, nlp.pipe(texts)."
-            )
-        yield doc
+def _has_tokens(doc: Doc) -> bool:
+    if not isinstance(doc, Doc):
+        raise TypeError(f"Cannot take Spans of {short_repr(doc)}: expected Docs, nlp.pipe(texts).")
+    return len(doc) > 0
 
 
 class SpanSearch:
@@ -56,8 +51,7 @@ class SpanSearch:
         space only, are left out.
     kind (str): "exact", or the kind of a FAISS index, see VectorIndex.build.
     index (VectorIndex): a saved index of the same Spans.
-    RAISES (ValueError): if a Doc carries no vectors, no Span has one, widths differ, or the index is of other Spans or
-        another encoder.
+    RAISES (ValueError): if no Span has a vector, widths differ, or the index is of other Spans or another encoder.
     """
 
     @validated
@@ -68,10 +62,7 @@ class SpanSearch:
             import_faiss()  # before Spans are made
         self.spans, vectors = with_vectors(spans)
         if not self.spans:
-            raise ValueError(
-                "There is no Span with a vector: the Docs are empty, or have no such unit. Give others, or "
-                'another unit, such as unit = "doc".'
-            )
+            raise ValueError('There is no Span with a vector. Give other Docs, or another unit, such as unit = "doc".')
         widths = set(map(len, vectors))
         check_widths(min(widths), max(widths))
         if index is not None and len(index) != len(self.spans):
@@ -80,9 +71,12 @@ class SpanSearch:
                 "Give the Spans that it was built of, in their order."
             )
         self.vectors = numpy.stack(vectors)  # (spans, width)
-        if index is not None:
-            _check_index(index, self.vectors)
         self.index = VectorIndex.build(self.vectors, kind=kind) if index is None and kind != "exact" else index
+        if index is not None and (score := float(index.search(self.vectors[:_SAMPLE], k=1)[0].max())) < _SAME:
+            raise ValueError(
+                "The index holds other vectors than the Spans: none of the first ones is in it (best similarity "
+                f"{score:.2f}). Build it again of these Spans."
+            )
 
     def __len__(self) -> int:
         return len(self.spans)
@@ -117,13 +111,3 @@ class SpanSearch:
         queries, k = numpy.asarray(vector)[None], min(k, len(self.spans))
         best = nearest(queries, self.vectors, k=k) if self.index is None else self.index.search(queries, k=k)
         return [SimilarSpan(self.spans[i], float(score)) for score, i in zip(*(part[0] for part in best), strict=True)]
-
-
-def _check_index(index: VectorIndex, vectors: numpy.ndarray) -> None:
-    """Refuse an index in which none of the first vectors is found. RAISES (ValueError): if so."""
-    best, _ = index.search(vectors[:_SAMPLE], k=1)
-    if best.max() < _SAME:
-        raise ValueError(
-            "The index holds other vectors than the Spans: none of the first ones is in it (best similarity "
-            f"{float(best.max()):.2f}). Build it again of these Spans."
-        )

@@ -11,7 +11,6 @@ import spacy
 from spacy.schemas import ConfigSchemaInit, ConfigSchemaNlp, ConfigSchemaTraining
 from thinc.api import Config
 
-from ..files.serialization import check_value
 from ..validation import Name, Positive
 
 _LONG = 20_000  # examples of which one epoch is enough, as in the paper
@@ -60,8 +59,8 @@ def quickstart_config(
     """
     for table in (train, dev):
         for value in (table["path"], *(table.get("members") or ()), table.get("score"), table.get("label")):
-            check_value(str(value or ""))
-    check_value(encoder or "")
+            _check_value(str(value or ""))
+    _check_value(encoder or "")
     (loss, _, batch_size), (_, measure, _) = _OBJECTIVES[kind], _OBJECTIVES[scored or kind]
     nlp = spacy.blank(lang)
     model: dict[str, Any] = {"normalize": False} if kind == "labelled" else {}  # as configs/nli.cfg
@@ -180,3 +179,11 @@ def check_output(output: Path | None) -> None:
 def _unknown_setting(section: str, name: str, known: Iterable[str]) -> ValueError:
     expected = get_close_matches(name, known, n=1) or list(known) or ["none"]
     return ValueError(f"[{section}] has no setting '{name}', which would be ignored: expected {', '.join(expected)}.")
+
+
+def _check_value(value: str) -> None:
+    """Refuse a text that a config cannot hold: spaCy would read it as a variable."""
+    if "${" in value:
+        raise ValueError(
+            f"Cannot write {value!r} to a config, where '${{' begins a variable. Rename the file, folder or column."
+        )

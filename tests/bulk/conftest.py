@@ -8,7 +8,6 @@ from functools import cache
 from pathlib import Path
 
 import pytest
-import spacy
 
 from spacy_sbert.bulk import load_pipe
 from spacy_sbert.pipeline.sbert import SentenceBert
@@ -37,20 +36,16 @@ def texts() -> list[str]:
 
 
 @pytest.fixture(scope="session")
-def sbert(tiny_bert) -> SentenceBert:
+def sbert(make_nlp) -> SentenceBert:
     """One for all tests that do not change it."""
-    nlp = spacy.blank("en")
-    return nlp.add_pipe("sbert", config={"model": {"name": str(tiny_bert)}})
+    return make_nlp().get_pipe("sbert")
 
 
 @pytest.fixture(scope="session")
-def pipeline(tiny_bert, tmp_path_factory) -> Path:
+def pipeline(make_nlp, tmp_path_factory) -> Path:
     """The folder of a saved pipeline."""
-    nlp = spacy.blank("en")
-    nlp.add_pipe("sbert", config={"model": {"name": str(tiny_bert)}})
-    nlp.initialize()
     folder = tmp_path_factory.mktemp("pipeline") / "nlp"
-    nlp.to_disk(folder)
+    make_nlp().to_disk(folder)
     return folder
 
 
@@ -66,11 +61,8 @@ def write_texts(tmp_path) -> Callable[[str, Sequence[str]], Path]:
             parquet = pytest.importorskip("pyarrow.parquet")
             parquet.write_table(pyarrow.Table.from_pylist(rows), path)
             return path
-        with (
-            gzip.open(path, "wt", encoding="utf8", newline="")
-            if path.suffix == ".gz"
-            else path.open("w", encoding="utf8", newline="") as file
-        ):
+        opened = gzip.open if path.suffix == ".gz" else open
+        with opened(path, "wt", encoding="utf8", newline="") as file:
             if ".csv" in name:
                 writer = csv.DictWriter(file, ["id", "text"])
                 writer.writeheader()

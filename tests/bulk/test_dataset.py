@@ -8,14 +8,7 @@ import pytest
 import spacy
 
 from spacy_sbert.bulk import encode_dataset, encode_file
-from spacy_sbert.bulk.dataset_encoding import (
-    Index,
-    Job,
-    ShardEncoder,
-    ShardManifest,
-    ShardResult,
-    WorkerConfig,
-)
+from spacy_sbert.bulk.dataset_encoding import Index, Job, ShardEncoder, ShardManifest, ShardResult, WorkerConfig
 from spacy_sbert.bulk.dataset_folder import RemoteFolder
 from spacy_sbert.bulk.file_encoding import Encoding
 from spacy_sbert.ray import _Worker
@@ -60,10 +53,6 @@ def contents(folder, but=("index.json",)):
     }
 
 
-def times(folder):
-    return {path: path.stat().st_mtime_ns for path in folder.rglob("part*")}
-
-
 def test_parts_equal_single_files(encode, source, pipeline, tmp_path):
     report = encode()
     assert (report.parts, report.done, report.failed, report.rows) == (N_FILES, 0, {}, N_ROWS)
@@ -86,7 +75,7 @@ def test_parts_equal_single_files(encode, source, pipeline, tmp_path):
 def test_second_run(encode, tmp_path):
     encode()
     out = tmp_path / "out"
-    before, expected = times(out), contents(out)
+    before, expected = {path: path.stat().st_mtime_ns for path in out.rglob("part*")}, contents(out)
     (out / "part1.txt.npy.json").unlink()
     (out / "deep" / "part3.txt.npy").write_bytes(b"half")
     manifest = (out / "part5.txt.npy.json").read_text()
@@ -94,7 +83,7 @@ def test_second_run(encode, tmp_path):
     report = encode()
     assert (report.done, report.parts, report.rows) == (N_FILES - 3, N_FILES, N_ROWS)
     assert contents(out) == expected
-    again = {path.name.split(".")[0] for path, time in times(out).items() if time != before.get(path)}
+    again = {path.name.split(".")[0] for path in out.rglob("part*") if path.stat().st_mtime_ns != before.get(path)}
     assert again == {"part1", "part3", "part5"}
 
 
@@ -103,9 +92,6 @@ def test_shards(encode, tmp_path):
     reports = [encode("shards", shard="1/2"), encode("shards", shard="2/2")]
     assert [report.parts for report in reports] == [3, 3]
     assert contents(tmp_path / "shards", but=()) == contents(tmp_path / "whole", but=())
-
-
-def test_wrong_shards(encode):
     for shard in ("0/2", "3/2", "2", "a/b", "1/0", ""):
         with pytest.raises(ValueError, match=f"'{shard}'"):
             encode(shard=shard)
@@ -127,31 +113,25 @@ def test_bad_part(encode, source, tmp_path):
     assert (tmp_path / "out" / "index.json").exists()
 
 
-def test_other_options_are_refused(encode, tmp_path):
+def test_other_options_and_encoders_are_refused(encode, tiny_bert, tmp_path):
     encode()
     before = contents(tmp_path / "out", but=())
+    nlp = spacy.blank("en")
+    nlp.add_pipe("sbert", config={"model": {"name": str(tiny_bert), "pooling": "max"}})
+    nlp.initialize()
+    nlp.to_disk(tmp_path / "other")
     for option, value, said in (
         ("dtype", "float16", "dtype was float32, now float16"),
         ("precision", "bfloat16", "precision was float32, now bfloat16"),
         ("output", ".parquet", "output was .npy, now .parquet"),
         ("truncate_dim", 8, "now 8"),
+        ("pipeline", tmp_path / "other", r"encoder \(SHA-256\) was \w+, now"),
     ):
         with pytest.raises(ValueError, match=said):
             encode(**{option: value})
     assert contents(tmp_path / "out", but=()) == before
-
-
-def test_other_encoder_and_restart(encode, tiny_bert, tmp_path):
-    encode()
-    nlp = spacy.blank("en")
-    nlp.add_pipe("sbert", config={"model": {"name": str(tiny_bert), "pooling": "max"}})
-    nlp.initialize()
-    nlp.to_disk(tmp_path / "other")
-    with pytest.raises(ValueError, match=r"encoder \(SHA-256\) was \w+, now"):
-        encode(pipeline=tmp_path / "other")
     report = encode(pipeline=tmp_path / "other", restart=True)
     assert (report.done, report.parts) == (0, N_FILES)
-    assert RemoteFolder(str(tmp_path / "out")).read_json("job.json", Job).made_of["width"] == 16
 
 
 def test_index_of_changed_jobs(encode, source, tmp_path):
@@ -187,20 +167,15 @@ def test_row_groups(pipeline, tmp_path):
     assert found["id"].to_pylist() == list(range(10)) and found["text"].to_pylist() == texts
     expected = read_table(tmp_path / "whole" / "big.parquet.parquet")
     assert numpy.abs(numpy.array(found["vector"].to_pylist()) - expected["vector"].to_pylist()).max() < 1e-6
-
-
-def test_bad_record_of_a_row_group(pipeline, tmp_path):
-    from pyarrow.parquet import write_table
-
-    (tmp_path / "in").mkdir()
-    table = pyarrow.table({"text": ["one", "two", None, "four"]})
-    write_table(table, tmp_path / "in" / "big.parquet", row_group_size=2)
-    report = encode_dataset(tmp_path / "in", tmp_path / "out", pipeline=pipeline, large=1)
+    write_table(
+        pyarrow.table({"text": ["one", "two", None, "four"]}), tmp_path / "in" / "big.parquet", row_group_size=2
+    )
+    report = encode_dataset(tmp_path / "in", tmp_path / "bad", pipeline=pipeline, large=1)
     assert list(report.failed) == ["big.parquet.00001"]
     assert "big.parquet, row group 1, line 1" in report.failed["big.parquet.00001"]
 
 
-def test_refused_folders(source, pipeline, tmp_path):
+def test_refused(source, pipeline, tmp_path):
     (tmp_path / "empty").mkdir()
     (source / "README.md").write_text("read me")
     for given, message in ((tmp_path / "empty", "empty"), (tmp_path / "none", "none"), (source, "README.md")):
@@ -208,16 +183,13 @@ def test_refused_folders(source, pipeline, tmp_path):
             encode_dataset(given, tmp_path / "out", pipeline=pipeline)
     with pytest.raises(ValueError, match="nothing://there"):
         encode_dataset("nothing://there", tmp_path / "out", pipeline=pipeline)
-
-
-def test_options_are_checked_before_any_work(source, tmp_path):
     for options, error, message in (
         ({"dtype": "float8"}, ValueError, "dtype"),
         ({"window": 0}, ValueError, "window"),
         ({"colour": "red"}, TypeError, "colour"),
         ({"with_text": True}, ValueError, "text"),
     ):
-        with pytest.raises(error, match=message):
+        with pytest.raises(error, match=message):  # before any work
             encode_dataset(source, tmp_path / "out", pipeline="none", **options)
     assert not (tmp_path / "out").exists()
 

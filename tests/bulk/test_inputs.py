@@ -7,7 +7,7 @@ import numpy
 import pytest
 
 from spacy_sbert.bulk import encode_file
-from spacy_sbert.files.tables import TextColumns, TextRow, read_text_rows
+from spacy_sbert.files.tables import TextColumns, read_text_rows
 
 FORMATS = ["a.txt", "a.txt.gz", "a.jsonl", "a.jsonl.gz", "a.csv", "a.csv.gz", "a.tsv", "a.tsv.gz", "a.parquet"]
 HARMLESS = "the man is eating food "
@@ -17,7 +17,7 @@ def read(path, columns=None):
     return list(read_text_rows(path, columns or TextColumns()))
 
 
-@pytest.mark.parametrize("name", ["a.txt.gz", "a.jsonl", "a.csv", "a.tsv", "a.parquet"])
+@pytest.mark.parametrize("name", ["a.txt.gz", "a.csv", "a.parquet"])
 def test_equals_encode(sbert, texts, write_texts, tmp_path, name):
     report = encode_file(sbert, write_texts(name, texts), tmp_path / "out.npy", window=3)
     found = numpy.load(tmp_path / "out.npy", allow_pickle=False)
@@ -30,26 +30,22 @@ def test_equals_encode(sbert, texts, write_texts, tmp_path, name):
 
 @pytest.mark.parametrize("name", FORMATS)
 def test_rows_with_ids(texts, write_texts, name):
+    if name == "a.parquet":
+        with pytest.raises(ValueError, match=r"line 2: .*None"):
+            read(write_texts(name, ["one", None]))
     path = write_texts(name, texts)
     if ".txt" in name:
         with pytest.raises(ValueError, match=r"no column 'id': a \.txt file has a text a line"):
             read(path, TextColumns(id="id"))
         return
     ids = [str(10 * i) if "sv" in name else 10 * i for i in range(len(texts))]
-    assert read(path, TextColumns(id="id")) == [TextRow(text, i) for text, i in zip(texts, ids, strict=True)]
-
-
-def test_line_ends(tmp_path):
-    (tmp_path / "a.txt").write_bytes(b"\xef\xbb\xbfone\r\n\r\n two \nlast")
-    assert [row.text for row in read(tmp_path / "a.txt")] == ["one", "", " two ", "last"]
-    (tmp_path / "a.tsv").write_bytes(b"text\tx\r\na\tb\r\n\tb\r\n")
-    assert [row.text for row in read(tmp_path / "a.tsv")] == ["a", ""]
+    assert read(path, TextColumns(id="id")) == list(zip(texts, ids, strict=True))
 
 
 @pytest.mark.parametrize("name", ["a.txt", "a.jsonl", "a.csv", "a.tsv", "a.parquet"])
 def test_long_lines(sbert, write_texts, tmp_path, name):
     limit = csv.field_size_limit()
-    long = HARMLESS * 45_000
+    long = HARMLESS * 6_000  # more than csv takes by default
     path = write_texts(name, ["dog", long, "cat"])
     assert [row.text for row in read(path)] == ["dog", long, "cat"] and csv.field_size_limit() == limit
     if name == "a.csv":  # one of them to the end: tokenising takes its time
@@ -78,16 +74,13 @@ def test_long_lines(sbert, write_texts, tmp_path, name):
 )
 def test_bad_rows(sbert, tmp_path, name, content, message):
     """They are found before anything is encoded, and leave nothing."""
+    with pytest.raises(FileNotFoundError, match=name):
+        encode_file(sbert, tmp_path / name, tmp_path / "out.npy")
     (tmp_path / name).write_bytes(content)
     with pytest.raises(ValueError, match=message):
         encode_file(sbert, tmp_path / name, tmp_path / "out.npy", window=1)
     assert [path.name for path in tmp_path.iterdir() if path.name != "bert"] == [name]
     assert csv.field_size_limit() == 131072
-
-
-def test_null_in_parquet(write_texts):
-    with pytest.raises(ValueError, match=r"line 2: .*None"):
-        read(write_texts("a.parquet", ["one", None]))
 
 
 @pytest.mark.parametrize(
@@ -99,9 +92,3 @@ def test_bad_ids(sbert, tmp_path, given, message):
     path.write_text('{"text": "one", "id": 1}\n{"text": "two", "id": %s}\n' % given)  # noqa: UP031  braces
     with pytest.raises(ValueError, match=message):
         encode_file(sbert, path, tmp_path / "out.parquet", id_column="id")
-
-
-def test_no_input(sbert, tmp_path):
-    with pytest.raises(FileNotFoundError, match=r"none\.txt"):
-        encode_file(sbert, tmp_path / "none.txt", tmp_path / "out.npy")
-    assert list(tmp_path.iterdir()) == []

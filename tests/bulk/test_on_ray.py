@@ -3,11 +3,11 @@
 import json
 import os
 import random
-import shutil
 import signal
 import subprocess
 import sys
 import time
+from contextlib import suppress
 from pathlib import Path
 
 import numpy
@@ -52,24 +52,38 @@ def test_local_cluster(source, pipeline, expected, tmp_path):
     report = encode_dataset(source, tmp_path / "out", pipeline=pipeline, engine=LOCAL)
     assert (report.parts, report.done, report.failed) == (PARTS, 0, {})
     assert contents(tmp_path / "out") == expected
-    times = {path: path.stat().st_mtime_ns for path in (tmp_path / "out").glob("part*")}
+    before = times(tmp_path / "out")
     assert encode_dataset(source, tmp_path / "out", pipeline=pipeline, engine=LOCAL).done == PARTS
-    assert times == {path: path.stat().st_mtime_ns for path in (tmp_path / "out").glob("part*")}
+    assert times(tmp_path / "out") == before
     with pytest.raises(ValueError, match="dtype was float32, now float16"):
         encode_dataset(source, tmp_path / "out", pipeline=pipeline, engine=LOCAL, dtype="float16")
 
 
-def test_bad_part(source, pipeline, expected, tmp_path):
-    texts = shutil.copytree(source, tmp_path / "in")
-    (texts / "part07.txt").write_bytes(b"good\nbad \xff\n")
-    report = encode_dataset(texts, tmp_path / "out", pipeline=pipeline, engine=LOCAL)
-    assert list(report.failed) == ["part07.txt"] and "part07.txt, line 2" in report.failed["part07.txt"]
-    assert vectors_in(contents(tmp_path / "out")) == {
-        name: data for name, data in vectors_in(expected).items() if "part07" not in name
-    }
+CODE = """
+import sys
+from spacy_sbert.bulk import encode_dataset
+from spacy_sbert.ray import Cluster
+source, target, pipeline, scratch, address, fewest, most = sys.argv[1:]
+engine = Cluster(address=address or None, workers=(int(fewest), int(most)))
+report = encode_dataset(source, target, pipeline=pipeline, scratch=scratch, window=16, engine=engine)
+print(report.parts, report.done, report.failed, report.rows)
+"""
 
 
-def test_killed_node(source, pipeline, expected, tmp_path, monkeypatch):
+def driver(*arguments, **options):
+    """The arguments: source, target, pipeline, scratch, address, fewest and most workers."""
+    command = [sys.executable, "-c", CODE, *map(str, arguments)]
+    return subprocess.Popen(command, stdout=subprocess.PIPE, text=True, **{"stderr": subprocess.PIPE, **options})
+
+
+@pytest.fixture(scope="module")
+def in_small_windows(source, pipeline, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("windows") / "out"
+    encode_dataset(source, folder, pipeline=pipeline, window=16)
+    return contents(folder)
+
+
+def test_killed_node(source, pipeline, in_small_windows, tmp_path):
     """Three nodes, of which one is killed without grace while it is amid a part."""
     from ray.cluster_utils import Cluster as Nodes
 
@@ -79,29 +93,16 @@ def test_killed_node(source, pipeline, expected, tmp_path, monkeypatch):
     try:
         for _ in range(2):
             nodes.add_node(num_cpus=1)
-        code = (
-            "import sys\nfrom spacy_sbert.bulk import encode_dataset\nfrom spacy_sbert.ray import Cluster\n"
-            "report = encode_dataset(*sys.argv[1:3], pipeline=sys.argv[3], scratch=sys.argv[4], window=16,\n"
-            "    engine=Cluster(address=sys.argv[5], workers=(3, 3)))\n"
-            "print(report.parts, report.done, report.failed, report.rows)\n"
-        )
-        arguments = [source, tmp_path / "out", pipeline, scratch, nodes.address]
-        driver = subprocess.Popen(
-            [sys.executable, "-c", code, *map(str, arguments)],
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
-        killed = kill_amid_a_part(nodes, scratch, driver)
-        said, errors = driver.communicate(timeout=500)
+        process = driver(source, tmp_path / "out", pipeline, scratch, nodes.address, 3, 3)
+        killed = kill_amid_a_part(nodes, scratch, process)
+        said, errors = process.communicate(timeout=500)
     finally:
         ray.shutdown()
         nodes.shutdown()
     assert killed, "no part was being worked on when the node was killed"
-    assert driver.returncode == 0, errors
+    assert process.returncode == 0, errors
     assert said.splitlines()[-1] == f"{PARTS} 0 {{}} {sum(ROWS + number for number in range(PARTS))}"
-    encode_dataset(source, tmp_path / "alone", pipeline=pipeline, window=16)
-    assert contents(tmp_path / "out") == contents(tmp_path / "alone")
+    assert contents(tmp_path / "out") == in_small_windows
 
 
 def kill_amid_a_part(nodes, scratch, driver):
@@ -122,49 +123,43 @@ def kill_amid_a_part(nodes, scratch, driver):
 def descendants(process):
     found = []
     for task in Path(f"/proc/{process}/task").glob("*"):
-        try:
-            children = [int(child) for child in (task / "children").read_text().split()]
-        except OSError:
-            continue
-        found += [one for child in children for one in (*descendants(child), child)]
+        with suppress(OSError):
+            for child in map(int, (task / "children").read_text().split()):
+                found += [*descendants(child), child]
     return found
 
 
 def open_files(process):
-    try:
+    with suppress(OSError):
         return [os.readlink(file) for file in Path(f"/proc/{process}/fd").glob("*")]
-    except OSError:
-        return []
+    return []
 
 
-def test_killed_driver(source, pipeline, expected, tmp_path):
+def test_killed_driver(source, pipeline, in_small_windows, tmp_path):
     """At five moments; what is done is not touched again."""
-    code = (
-        "import sys\nfrom spacy_sbert.bulk import encode_dataset\nfrom spacy_sbert.ray import Cluster\n"
-        "print(encode_dataset(*sys.argv[1:3], pipeline=sys.argv[3], engine=Cluster(workers=(1, 2))).done)\n"
-    )
-    command = [sys.executable, "-c", code, str(source), str(tmp_path / "out"), str(pipeline)]
-    rng = random.Random(0)
-    done = {}
+    out, rng, done = tmp_path / "out", random.Random(0), {}
+    arguments = (source, out, pipeline, tmp_path, "", 1, 2)
     for _ in range(5):
-        driver = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, start_new_session=True)
-        wait_for_a_part(driver, tmp_path / "out", len(done))
+        process = driver(*arguments, start_new_session=True, stderr=subprocess.DEVNULL)
+        wait_for_a_part(process, out, len(done))
         time.sleep(rng.random())
-        os.killpg(driver.pid, signal.SIGKILL)
-        driver.wait()
+        os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
         time.sleep(2)  # until its workers have noticed
-        manifests = sorted((tmp_path / "out").glob("part*.json"))
-        now = {path: (path.stat().st_mtime_ns, vectors(path).stat().st_mtime_ns) for path in manifests}
+        now = times(out)
         assert {path: now[path] for path in done} == done
         done = now
-    last = subprocess.run(command, capture_output=True, text=True, timeout=300)
-    assert int(last.stdout.splitlines()[-1]) == len(done), last.stderr
-    assert contents(tmp_path / "out") == expected
-    assert {path: (path.stat().st_mtime_ns, vectors(path).stat().st_mtime_ns) for path in done} == done
+    said, errors = driver(*arguments).communicate(timeout=300)
+    assert int(said.splitlines()[-1].split()[1]) == len(done), errors
+    assert contents(out) == in_small_windows
+    now = times(out)
+    assert {path: now[path] for path in done} == done
 
 
-def vectors(manifest):
-    return manifest.with_suffix("")
+def times(folder):
+    """When each manifest and its vectors were written."""
+    manifests = sorted(folder.glob("part*.json"))
+    return {path: (path.stat().st_mtime_ns, path.with_suffix("").stat().st_mtime_ns) for path in manifests}
 
 
 def wait_for_a_part(driver, folder, n):

@@ -51,26 +51,20 @@ def test_where(folder):
     assert [row[2:] for row in found] == (said if suffix == ".parquet" else [(None, None)] * 3)
 
 
-def test_changed_file(folder):
-    path = folder / PartVectors(folder).parts[2].vectors
+def test_changed_files(folder, tmp_path):
+    parts = PartVectors(folder).parts
+    path = folder / parts[2].vectors
     data = bytearray(path.read_bytes())
     data[-200] ^= 1
     path.write_bytes(data)
     with pytest.raises(ValueError, match=f"{path.name} in .* is not the file that was written"):
         list(PartVectors(folder).blocks())
+    path.write_bytes((folder / parts[0].vectors).read_bytes())
+    with pytest.raises(ValueError, match=r"its shape is \(3, 16\), expected \(7, 16\)"):
+        PartVectors(folder)[numpy.array([4])]
     path.unlink()
     with pytest.raises(ValueError, match=f"{path.name} in .* is not the file that was written"):
         PartVectors(folder)[numpy.array([4])]
-
-
-def test_file_of_another_shape(folder):
-    path = folder / PartVectors(folder).parts[2].vectors
-    path.write_bytes((folder / PartVectors(folder).parts[0].vectors).read_bytes())
-    with pytest.raises(ValueError, match=r"its shape is \(3, 16\), expected \(7, 16\)"):
-        PartVectors(folder)[numpy.array([4])]
-
-
-def test_incomplete_folder(folder, tmp_path):
     (folder / "index.json").unlink()
     for other in (folder, tmp_path):
         with pytest.raises(ValueError, match="is no folder of vectors that is whole"):

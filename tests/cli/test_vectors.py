@@ -5,21 +5,14 @@ import re
 import numpy
 import pytest
 from made_pages import data_of
-from typer.testing import CliRunner
+from pipelines import run_command as run
 
 from spacy_sbert import SentenceBert
 from spacy_sbert.bulk import FileVectors
-from spacy_sbert.cli import app
 from spacy_sbert.files.tables import TextColumns
 
 TEXTS = ["the cat sat on the mat", "", "a dog ran", "the dog ran", " ", "food for the man", "the cat sat on a mat"]
 QUERY = "the dog ran"
-
-
-def run(*arguments, code=0):
-    found = CliRunner().invoke(app, list(map(str, arguments)))
-    assert found.exit_code == code, found.output
-    return " ".join(found.output.split())
 
 
 @pytest.fixture

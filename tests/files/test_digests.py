@@ -12,7 +12,6 @@ from spacy_sbert.files.serialization import (
     digest_of_stream,
     file_digest,
     parse_checksummed,
-    parse_object,
 )
 
 
@@ -56,4 +55,4 @@ def test_sealed_json():
         (b"3", "^it: "),
     ]:
         with pytest.raises(ValueError, match=message):
-            parse_object(Said, data)
+            parse_checksummed(Said, data)

@@ -6,35 +6,23 @@ import numpy
 import pytest
 import spacy
 from pipelines import make_example
+from pipelines import run_command as run
 from spacy.cli.train import train
 from spacy.language import Language
 from spacy.util import load_config
-from typer.testing import CliRunner
 
-from spacy_sbert.cli import app
 from spacy_sbert.models.tokenization import Prompts
 from spacy_sbert.pipeline.listeners import find_transformer
 
 PROMPTS = ["cost in $: ", "$", "$$", "$a $$$ $", " leading and trailing ", "100% \"quoted\" 'single'", "two\nlines\r\n"]
-PROMPTS += [
-    "a: b = c # d ; e",
-    "é 中 \u2028 \U0001f600",
-    "back\\slash \\u0024 \\n",
-    *["1", "true", "null", "[1]", "%(name)s"],
-]
-PROMPTS += ["$}", "{$}", "[section]", "'single'", "", "\t"]
+PROMPTS += ["a: b = c # d ; e", "é 中 \u2028 \U0001f600", "back\\slash \\u0024 \\n", "1", "true", "null", "[1]"]
+PROMPTS += ["%(name)s", "$}", "{$}", "[section]", "'single'", "", "\t"]
 NAMES = ["q", "a$", "$$", "a#b", "a;b", "a.b", "a b", "${a}", "Q", '"a"', "é", "1"]
 
 
 def again(nlp: Language, path, **config) -> Language:
     nlp.to_disk(path)
     return spacy.load(path, config=config)
-
-
-def run(*arguments, code=0) -> str:
-    found = CliRunner().invoke(app, list(map(str, arguments)))
-    assert found.exit_code == code, found.output
-    return " ".join(found.output.split())
 
 
 def prompts_of(nlp: Language) -> dict[str, str]:
@@ -90,6 +78,7 @@ def test_prompts_that_no_config_can_hold():
             Prompts({name: "the cat: "}, name)
 
 
+@pytest.mark.slow
 def test_columns_and_files_with_the_sign(tiny_bert, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     rows = [f"the cat {i},a mat {i},{i % 2}" for i in range(8)]
@@ -117,7 +106,10 @@ def test_columns_and_files_with_the_sign(tiny_bert, tmp_path, monkeypatch):
 # Overrides
 
 
-@pytest.mark.parametrize(("encoder", "pipe"), [("own", "sbert"), ("shared", "transformer"), ("static", "sbert")])
+@pytest.mark.parametrize(
+    ("encoder", "pipe"),
+    [("own", "sbert"), ("shared", "transformer"), pytest.param("static", "sbert", marks=pytest.mark.slow)],
+)
 def test_overridden_name_of_a_saved_encoder(make_nlp, tmp_path, encoder, pipe):
     make_nlp(encoder).to_disk(tmp_path)
     with pytest.raises(ValueError, match=r"'/no'.*to use another encoder, make a new pipe"):

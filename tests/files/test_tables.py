@@ -7,9 +7,8 @@ import pytest
 import spacy
 
 from spacy_sbert.cli.visualize import read_texts
-from spacy_sbert.files.delimited import by_name, read_commas, read_tabs
-from spacy_sbert.files.tables import TextColumns, read_objects, read_table, read_text_rows
-from spacy_sbert.files.text_lines import read_lines
+from spacy_sbert.files.tables import TextColumns, by_name, read_delimited, read_table, read_text_rows
+from spacy_sbert.files.text_lines import read_lines, read_objects
 from spacy_sbert.readers import PairCorpus, convert
 from spacy_sbert.search.corpus_search import read_corpus
 
@@ -43,10 +42,15 @@ def test_all_commands_take_the_same_texts(table, tmp_path):
 
 
 def test_blank_lines(tmp_path):
-    for name, read in (("a.csv", read_commas), ("a.tsv", read_tabs)):
-        (tmp_path / name).write_text("a\n\nb\n \n")
-        assert list(read(tmp_path / name)) == [(1, ["a"]), (3, ["b"])]
-        assert list(read(tmp_path / name, keep_blank=True)) == [(1, ["a"]), (2, [""]), (3, ["b"]), (4, [" "])]
+    path = tmp_path / "a.txt"
+    for delimiter in (",", "\t"):
+        path.write_text("a\n\nb\n \n")
+        every = [(1, ["a"]), (2, [""]), (3, ["b"]), (4, [" "])]
+        assert list(read_delimited(path, delimiter=delimiter)) == [(1, ["a"]), (3, ["b"])]
+        assert list(read_delimited(path, delimiter=delimiter, keep_blank=True)) == every
+        path.write_text(f"a{delimiter}c\n\nb{delimiter}d\n \n")
+        every = [(1, ["a", "c"]), (2, [""]), (3, ["b", "d"])]
+        assert list(read_delimited(path, delimiter=delimiter, keep_blank=True)) == every
     (tmp_path / "a.jsonl").write_text('\n{"a": 1}\n')
     assert list(read_objects(tmp_path / "a.jsonl")) == [(2, {"a": 1})]
     with pytest.raises(ValueError, match=r"a\.jsonl, line 1: expected a JSON object"):
@@ -56,7 +60,7 @@ def test_blank_lines(tmp_path):
 def test_columns_by_name_or_number(tmp_path):
     path = tmp_path / "a.tsv"
     path.write_text(" b \ta\tc\n1\t2\t3\n4\t5\n")
-    assert next(by_name(read_tabs(path), ["a", "b"], path)) == (2, ["2", "1"])
+    assert next(by_name(read_delimited(path, delimiter="\t"), ["a", "b"], path)) == (2, ["2", "1"])
     with pytest.raises(ValueError, match="line 3: 2 columns, but the first line has 3"):
         list(read_table(path, ["1"], header=False))
     with pytest.raises(ValueError, match="line 3: no column 'c', the line has only 2 columns"):

@@ -1,10 +1,11 @@
 """Files and folders that are there whole or not at all."""
 
 import os
+import sys
 
 import pytest
 
-from spacy_sbert.files.atomic import atomic_folder, atomic_write
+from spacy_sbert.files.atomic import Lock, atomic_folder, atomic_write
 
 
 def full(*arguments):
@@ -20,7 +21,8 @@ def test_full_disk_keeps_the_old_file(tmp_path, monkeypatch):
         file.write(b"new")
     assert path.read_bytes() == b"old" and os.listdir(path.parent) == ["page.html"]
     monkeypatch.undo()
-    with atomic_write(path) as file:
+    (path.parent / "temporary").write_text("of a killed process")
+    with atomic_write(path, temporary=path.parent / "temporary") as file:
         file.write(b"new")
     assert path.read_bytes() == b"new" and os.listdir(path.parent) == ["page.html"]
 
@@ -58,16 +60,17 @@ def test_error_names_the_file_once(tmp_path):
     assert os.listdir(tmp_path) == []
 
 
-def test_temporary_name(tmp_path):
-    (tmp_path / "new").write_text("of a killed process")
-    with atomic_write(tmp_path / "page.html", temporary=tmp_path / "new") as file:
-        assert os.listdir(tmp_path) == ["new"]
-        file.write(b"whole")
-    assert os.listdir(tmp_path) == ["page.html"] and (tmp_path / "page.html").read_bytes() == b"whole"
-
-
-def test_replace_a_folder(tmp_path):
-    path = tmp_path / "made"
+def test_replace_folders_files_and_links(tmp_path):
+    """What a link leads to stays."""
+    path, other = tmp_path / "made", tmp_path / "other"
+    other.mkdir()
+    (other / "kept").touch()
+    (tmp_path / "file").write_text("text")
+    (tmp_path / "link").symlink_to(other)
+    for name in ("file", "link"):
+        with atomic_folder(tmp_path / name, replace=True) as folder:
+            (folder / "new").touch()
+        assert os.listdir(tmp_path / name) == ["new"] and not (tmp_path / name).is_symlink()
     for content in ("first", "second"):
         with atomic_folder(path, replace=True) as folder:
             (folder / content).write_text(content)
@@ -75,17 +78,19 @@ def test_replace_a_folder(tmp_path):
         (folder / "third").write_text("half")
         raise OSError("No space left on device")
     assert [file.name for file in path.iterdir()] == ["second"]
-    assert [file.name for file in tmp_path.iterdir()] == ["made"]
+    assert sorted(os.listdir(tmp_path)) == ["file", "link", "made", "other"] and os.listdir(other) == ["kept"]
 
 
-def test_folder_replaces_files_and_links(tmp_path):
-    """A file, and a link to a folder, of which what it leads to stays."""
-    (tmp_path / "file").write_text("text")
-    (tmp_path / "other").mkdir()
-    (tmp_path / "other" / "kept").touch()
-    (tmp_path / "link").symlink_to(tmp_path / "other")
-    for name in ("file", "link"):
-        with atomic_folder(tmp_path / name, replace=True) as folder:
-            (folder / "new").touch()
-        assert os.listdir(tmp_path / name) == ["new"] and not (tmp_path / name).is_symlink()
-    assert sorted(os.listdir(tmp_path)) == ["file", "link", "other"] and os.listdir(tmp_path / "other") == ["kept"]
+@pytest.mark.skipif(sys.platform == "win32", reason="no fork")
+def test_lock_of_a_dead_process(tmp_path):
+    pid = os.fork()
+    if not pid:
+        _kept = Lock(tmp_path / "lock")
+        os._exit(9)
+    os.waitpid(pid, 0)
+    assert (tmp_path / "lock").is_file()
+    held = Lock(tmp_path / "lock")
+    with pytest.raises(RuntimeError, match="Another process writes the same output"):
+        Lock(tmp_path / "lock")
+    held.release(remove=True)
+    assert not (tmp_path / "lock").exists()

@@ -19,7 +19,7 @@ from made_stored import Stored
 from made_views import make_views
 
 from spacy_sbert.bulk import encode_file
-from spacy_sbert.bulk.file_encoding import PartialRun
+from spacy_sbert.bulk.file_encoding import _PartialRun
 from spacy_sbert.evaluation import Settings, evaluate_suites
 from spacy_sbert.evaluation.results import read_results
 from spacy_sbert.evaluation.suite import write_json
@@ -157,20 +157,20 @@ def make_run(suffix):
         given = folder.with_name(f"in{suffix}.txt")
         given.write_text("\n".join(TEXTS * 4) + "\n")
         folder.mkdir(parents=True, exist_ok=True)
-        whole = PartialRun.write
+        whole = _PartialRun.write
 
         def write(self, number, window):
             if number == 4:
                 raise KeyboardInterrupt
             return whole(self, number, window)
 
-        PartialRun.write = write
+        _PartialRun.write = write
         try:
             encode_file(sbert, given, folder / f"out{suffix}", window=4)
         except KeyboardInterrupt:
             pass
         finally:
-            PartialRun.write = whole
+            _PartialRun.write = whole
 
         def read(folder):
             report = encode_file(sbert, given, folder / f"out{suffix}", window=4)

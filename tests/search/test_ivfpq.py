@@ -1,6 +1,8 @@
 """An index on disk of stored vectors: recall, exact scores, an interrupted build, and what is refused."""
 
 from functools import partial
+from pathlib import Path
+from shutil import copy, copytree
 
 import faiss
 import numpy
@@ -9,21 +11,36 @@ from made_stored import BLOCK, Stored
 
 from spacy_sbert.search import EncoderIdentity, VectorIndex, build_ivfpq, ivfpq, nearest, nearest_stored, recall
 
-N, WIDTH = 12_000, 16
+N, WIDTH = 10_000, 8
 RNG = numpy.random.default_rng(0)
 CENTRES = RNG.standard_normal((200, WIDTH))
 VECTORS = (CENTRES[RNG.integers(200, size=N)] + 0.8 * RNG.standard_normal((N, WIDTH))).astype("float32")
 QUERIES = VECTORS[:50] + numpy.float32(0.1)
+OPTIONS = {"n_lists": 20, "code_bytes": 4}
 
 
 @pytest.fixture(scope="module")
 def built(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("index") / "deep" / "index"
-    return folder, build_ivfpq(Stored(VECTORS), folder, n_lists=20, code_bytes=8)
+    """The folder of an index, the index, and a copy of the trained one, which is gone when all is done."""
+    folder, kept = tmp_path_factory.mktemp("index") / "deep" / "index", tmp_path_factory.mktemp("trained")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(ivfpq, "_merge", partial(keep_trained, ivfpq._merge, kept))
+        index = build_ivfpq(Stored(VECTORS), folder, **OPTIONS)
+    return folder, index, next(kept.iterdir())
+
+
+def keep_trained(merge, kept, index, paths, path):
+    copy(next(Path(path).parent.glob("*-trained.faiss")), kept)
+    merge(index, paths, path)
+
+
+def is_same(index, other):
+    pairs = zip(index.search(QUERIES, k=10), other.search(QUERIES, k=10), strict=True)
+    return all(numpy.array_equal(ours, theirs) for ours, theirs in pairs)
 
 
 def test_recall_and_scores(built):
-    folder, index = built
+    folder, index, _ = built
     exact_scores, exact = nearest(QUERIES, VECTORS, k=10)
     assert (index.kind, len(index), index.width) == ("ivfpq", N, WIDTH)
     assert index.encoder == EncoderIdentity("model-a", WIDTH, "a" * 64)
@@ -35,79 +52,61 @@ def test_recall_and_scores(built):
     same = found == exact
     assert numpy.allclose(scores[same], exact_scores[same], atol=1e-6), "by the vectors themselves"
     assert recall(again.search(QUERIES, k=10, vectors=Stored(VECTORS), rescore=1)[1], exact) < recall(found, exact)
+    _, found = index.search(QUERIES[:2], k=N)  # lists that are not searched would leave -1
+    assert (numpy.sort(found, axis=1) == numpy.arange(N)).all()
 
 
 def test_files_are_named_in_the_folder_alone(built, tmp_path):
-    """It may be moved, and its lists are read where it is."""
-    folder, index = built
-    moved = tmp_path / "moved"
-    moved.mkdir()
-    for path in folder.iterdir():
-        (moved / path.name).write_bytes(path.read_bytes())
+    """It may be moved, and its lists are read where it is; a damaged file is refused."""
+    folder, index, _ = built
+    moved = copytree(folder, tmp_path / "moved")
     assert sorted(path.suffix for path in moved.iterdir()) == [".faiss", ".json", ".lists"]
     hidden = folder.rename(folder.with_name("hidden"))
     try:
-        found = VectorIndex.load(moved).search(QUERIES, k=5)
+        assert is_same(VectorIndex.load(moved), index)
     finally:
         hidden.rename(folder)
-    for ours, theirs in zip(found, index.search(QUERIES, k=5), strict=True):
-        assert numpy.array_equal(ours, theirs)
-
-
-@pytest.mark.parametrize("suffix", [".lists", ".faiss"])
-def test_a_damaged_file(built, tmp_path, suffix):
-    for path in built[0].iterdir():
-        data = bytearray(path.read_bytes())
-        if path.suffix == suffix:
-            data[len(data) // 2] ^= 1
-        (tmp_path / path.name).write_bytes(data)
-    with pytest.raises(ValueError, match=r"The index is damaged: .*SHA-256"):
-        VectorIndex.load(tmp_path)
+    for path in (*moved.glob("*.lists"), *moved.glob("*.faiss")):
+        whole = path.read_bytes()
+        path.write_bytes(whole[:100] + bytes([whole[100] ^ 1]) + whole[101:])
+        with pytest.raises(ValueError, match=r"The index is damaged: .*SHA-256"):
+            VectorIndex.load(moved)
+        path.write_bytes(whole)
 
 
 def test_an_interrupted_build_goes_on(built, tmp_path, monkeypatch):
+    """Of several blocks, whose lists are merged and freed once; nothing is trained again."""
     monkeypatch.setattr(ivfpq, "_BLOCK", 3000)
-    build = partial(build_ivfpq, folder=tmp_path, n_lists=20, code_bytes=8)
+    monkeypatch.setattr(faiss.IndexIVFPQ, "train", None)
+    copy(built[2], tmp_path)
+    build = partial(build_ivfpq, folder=tmp_path, **OPTIONS)
     for fails_after, begins in ((7, 0), (1, 6000)):
         stored = Stored(VECTORS, fails_after=fails_after)
         with pytest.raises(OSError, match="the disk is gone"):
             build(stored)
         assert stored.read[0] == begins and not (tmp_path / "index.json").exists()
     stored = Stored(VECTORS)
-    monkeypatch.setattr(faiss.IndexIVFPQ, "train", None)  # nothing is trained again
-    index = build(stored)
-    assert stored.read == list(range(6000, N, BLOCK))
-    for ours, theirs in zip(index.search(QUERIES, k=10), built[1].search(QUERIES, k=10), strict=True):
-        assert numpy.array_equal(ours, theirs)
+    assert is_same(build(stored), built[1]) and stored.read == list(range(6000, N, BLOCK))
     assert sorted(path.suffix for path in tmp_path.iterdir()) == [".faiss", ".json", ".lists"]
 
 
-def test_all_that_there_are(built):
-    """Lists that are not searched would leave -1."""
-    _, found = built[1].search(QUERIES[:2], k=N)
-    assert (numpy.sort(found, axis=1) == numpy.arange(N)).all()
-
-
 def test_exact_search_by_blocks():
-    for ours, theirs in zip(
-        nearest_stored(QUERIES, Stored(VECTORS), k=1500), nearest(QUERIES, VECTORS, k=1500), strict=True
-    ):
-        assert numpy.array_equal(ours, theirs)
+    stored, expected = nearest_stored(QUERIES, Stored(VECTORS), k=1500), nearest(QUERIES, VECTORS, k=1500)
+    assert all(numpy.array_equal(ours, theirs) for ours, theirs in zip(stored, expected, strict=True))
 
 
 def test_what_is_refused(built, tmp_path):
-    with pytest.raises(ValueError, match="of 9983 vectors: expected 9984 at least"):
-        build_ivfpq(Stored(VECTORS[:9983]), tmp_path)
-    with pytest.raises(ValueError, match="of width 16 in code_bytes = 5 bytes: expected a divisor"):
-        build_ivfpq(Stored(VECTORS), tmp_path, code_bytes=5)
-    with pytest.raises(ValueError, match="n_lists = 301 of 12000 vectors: expected 300 at most"):
-        build_ivfpq(Stored(VECTORS), tmp_path, n_lists=301)
-    with pytest.raises(ValueError, match="is in a folder already"):
-        built[1].save(tmp_path)
+    folder, index, _ = built
     other = Stored(VECTORS)
     other.digest = "e" * 64
-    with pytest.raises(ValueError, match="are not those that the index was built of, in there"):
-        built[1].search(QUERIES, k=3, vectors=other)
-    with pytest.raises(ValueError, match="was built with another encoder"):
-        VectorIndex.load(built[0], encoder=EncoderIdentity("model-b", 16, "b" * 64))
+    for work, message in (
+        (lambda: build_ivfpq(Stored(VECTORS[:9983]), tmp_path), "of 9983 vectors: expected 9984 at least"),
+        (lambda: build_ivfpq(Stored(VECTORS), tmp_path, code_bytes=5), "in code_bytes = 5 bytes: no divisor"),
+        (lambda: build_ivfpq(Stored(VECTORS), tmp_path, n_lists=251), "n_lists = 251 of 10000 vectors: expected 250"),
+        (lambda: index.save(tmp_path), "is in a folder already"),
+        (lambda: index.search(QUERIES, k=3, vectors=other), "are not those that the index was built of, in there"),
+        (lambda: VectorIndex.load(folder, encoder=EncoderIdentity("b", 8, "b" * 64)), "was built with another encoder"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            work()
     assert list(tmp_path.iterdir()) == []

@@ -38,11 +38,8 @@ USES = {  # functions of vectors
 
 @pytest.mark.parametrize("name", USES)
 def test_vectors(name):
-    for vectors, message in (
-        (VECTORS[0], r"of shape \(8,\)"),
-        (VECTORS[:0], "of shape"),
-        (NAN, "Row 9 of the vectors"),
-    ):
+    wrong = ((VECTORS[0], r"of shape \(8,\)"), (VECTORS[:0], "of shape"), (NAN, "Row 9 of the vectors"))
+    for vectors, message in wrong:
         with pytest.raises(ValueError, match=message):
             USES[name](vectors)
 
@@ -94,11 +91,6 @@ WRONG = [
 def test_refused(use, message):
     with pytest.raises(ValueError, match=message):
         use()
-
-
-def test_no_index(tmp_path):
-    with pytest.raises(FileNotFoundError, match="There is no index in"):
-        VectorIndex.load(tmp_path)
 
 
 @pytest.mark.parametrize(

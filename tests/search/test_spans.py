@@ -13,7 +13,7 @@ from spacy_sbert.search import SpanSearch, VectorIndex, collect_spans
 TEXTS = ["A man is eating food. The cat sat on the mat.", "", "He cannot go. \n The dog ran fast. ", "The man ran."]
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def nlp(make_nlp):
     return make_nlp(unit="doc+sent")
 

@@ -169,6 +169,7 @@ _HELD_OUT = {  # what is left out at a time, and what is then not trained on
 @dataclass(frozen=True)
 class _HeldOutArguments(Task):
     """Pairs of arguments, each scored by what is learned from the pairs of other folds, or of other topics: held.
+
     SOURCE: Misra et al. 2016, section 4 (support vector regression); Reimers and Gurevych 2019, section 4.3 (both ways
         to hold out).
     """

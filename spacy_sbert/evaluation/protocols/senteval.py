@@ -6,7 +6,7 @@ from functools import partial
 from pathlib import Path
 
 from ...errors import Errors
-from ...files.delimited import by_name, pick, read_tabs
+from ...files.tables import by_name, pick, read_delimited
 from ...files.text_lines import read_lines
 from ...readers.datasets import sick_rows
 from ...readers.examples import Row, check_members
@@ -56,7 +56,7 @@ def _question_rows(path: Path) -> Iterator[Row]:
 
 def _paraphrase_rows(path: Path) -> Iterator[Row]:
     """Read the Microsoft Research Paraphrase Corpus (Dolan et al. 2004): tab-separated, no quoting, with a header."""
-    for line, (label, *texts) in by_name(read_tabs(path), _MRPC_COLUMNS, path):
+    for line, (label, *texts) in by_name(read_delimited(path, delimiter="\t"), _MRPC_COLUMNS, path):
         yield _labelled(texts, label, ("0", "1"), path, line)
 
 
@@ -166,7 +166,7 @@ class _ProbingTask(Task):
 
 def _probing_rows(path: Path) -> Iterator[tuple[str, Row]]:
     """Read SentEval's layout (Conneau et al. 2018): "split TAB label TAB sentence" a line, all splits in one file."""
-    for line, record in read_tabs(path):
+    for line, record in read_delimited(path, delimiter="\t"):
         split, label, sentence = pick(record, (0, 1, 2), ("split", "label", "sentence"), path, line)
         if split not in _SPLITS:
             known = ", ".join(_SPLITS)
@@ -176,7 +176,7 @@ def _probing_rows(path: Path) -> Iterator[tuple[str, Row]]:
 
 def _x_probe_rows(path: Path) -> Iterator[Row]:
     """Read a split in X-Probe's layout (Ravishankar et al. 2019): "sentence TAB label" a line."""
-    for line, record in read_tabs(path):
+    for line, record in read_delimited(path, delimiter="\t"):
         sentence, label = pick(record, (0, 1), ("sentence", "label"), path, line)
         yield _labelled([sentence], label, (), path, line)
 
