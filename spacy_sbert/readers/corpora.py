@@ -21,7 +21,7 @@ from ..errors import reason_of
 from ..files.atomic import atomic_write
 from ..models.spans import SPANS_KEY
 from ..progress import progress_of, ticking
-from ..training.examples import OBJECTIVE, Counts, Reader, count_objectives, kind_of, reading_pipeline
+from ..training.examples import OBJECTIVE, Counts, Reader, count_objectives, kind_of
 from ..validation import Name, NonNegative, Positive, validated
 from .examples import Row, make_example, shuffle, text_example
 from .formats import (
@@ -131,7 +131,7 @@ class PairCorpus:
         if spans_key != self.spans_key:
             return Counter({None: self.count()})
         if any(has_objectives(path) for path, format in self.files if format == SPACY):
-            examples = self._read(reading_pipeline(), Random())
+            examples = self._read(spacy.blank("xx"), Random())
             return Counter(kind_of(example.reference, spans_key) for example in examples)
         return Counter({"": self.count()})
 
@@ -229,7 +229,7 @@ class MultiCorpus:
             found = [_named(counts, name) for name, counts in zip(self.corpora, found, strict=True)]
         if self.sampling == "round_robin":
             if any(len(counts) > 1 for counts in found):  # which of them come before the end, reading alone tells
-                examples = self._read(reading_pipeline(), Random())
+                examples = self._read(spacy.blank("xx"), Random())
                 return Counter(kind_of(example.reference, spans_key) for example in examples)
             shortest = min(counts.total() for counts in found)
             found = [Counter(dict.fromkeys(counts, shortest)) for counts in found]
