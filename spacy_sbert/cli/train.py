@@ -44,7 +44,6 @@ def _train_cli(
     from ..distributed.checkpoint import find_checkpoint, latest
     from ..distributed.torch_distributed import RankLost, launched
     from ..distributed.train_loop import train
-    from ..files.atomic import rewrite_os_errors
     from ..readers.infer_schema import check_missing_labels
     from ..training.quickstart_config import check_config
 
@@ -66,9 +65,6 @@ def _train_cli(
                     msg.info(
                         f"Resuming from {checkpoint}" if checkpoint else f"No checkpoint in {output}: training begins"
                     )
-                if output is not None:
-                    with rewrite_os_errors(output):
-                        output.mkdir(parents=True, exist_ok=True)
                 with show_validation_error(config):
                     settings = load_config(config, overrides, interpolate=False)
                     check_config(settings, load_config(config, interpolate=False))

@@ -14,9 +14,8 @@ import numpy
 import torch
 from spacy.language import Language
 from thinc.api import Model, Optimizer, get_current_ops, to_numpy
-from thinc.optimizers import KeyT
 
-from ..files.atomic import atomic_folder
+from ..files.atomic import atomic_folder, rewrite_os_errors
 from ..files.serialization import add_checksum, naming, verify_checksum
 from .torch_distributed import TorchDistributed, torch_shims
 
@@ -53,9 +52,12 @@ def latest(output: Path | None) -> Path | None:
 
 
 def find_checkpoint(output: Path | None, ranks: TorchDistributed, *, every: int, resume: bool) -> Path | None:
-    """Return the checkpoint from which a training resumes, the same on all ranks; None to begin."""
+    """Make the output folder, and return the checkpoint from which a training resumes; None to begin."""
     if output is None and (every or resume):
         raise ValueError("--checkpoint-every and --resume need a folder: give --output.")
+    if output is not None:
+        with rewrite_os_errors(output):
+            output.mkdir(parents=True, exist_ok=True)
     checkpoint = latest(output)
     if not ranks.agree([b"" if checkpoint is None else checkpoint.name.encode()]):
         raise ValueError(
@@ -166,7 +168,7 @@ def _models(nlp: Language) -> list[Model]:
     return [model for model in models if isinstance(model, Model)]
 
 
-def _keys(nlp: Language) -> list[KeyT]:
+def _keys(nlp: Language) -> list[tuple[int, str]]:
     """Return the optimizer's keys of all parameters, in the same order in every process; the ids in them differ."""
     models = _models(nlp)
     keys = [(shim.id, name) for shim, module, _ in torch_shims(models) for name, _ in module.named_parameters()]

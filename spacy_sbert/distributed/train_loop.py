@@ -5,7 +5,6 @@ import shutil
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing, nullcontext
-from functools import partial
 from pathlib import Path
 from time import perf_counter
 from typing import IO, Any
@@ -13,19 +12,9 @@ from zlib import crc32
 
 import numpy
 import torch
-from spacy.errors import Errors as SpacyErrors
 from spacy.language import Language
 from spacy.schemas import ConfigSchemaTraining
-from spacy.training import Example
-from spacy.training.loop import (
-    DIR_MODEL_BEST,
-    DIR_MODEL_LAST,
-    clean_output_dir,
-    create_before_to_disk_callback,
-    create_evaluation_callback,
-    subdivide_batch,
-    update_meta,
-)
+from spacy.training import Example, loop
 from spacy.util import registry, resolve_dot_names
 from thinc.api import Config, CupyOps, Model, constant, fix_random_seed, get_current_ops, set_gpu_allocator
 
@@ -70,23 +59,23 @@ def train(
     begun, written = state.step, output if ranks.is_first else None
     batches = _batches(nlp, train_corpus, training["batcher"], training["max_epochs"])
     with closing(_JointTraining(nlp, ranks)) as joint:
-        evaluate = partial(joint.evaluate, create_evaluation_callback(nlp, dev_corpus, weights))
+        evaluate = loop.create_evaluation_callback(nlp, dev_corpus, weights)
         with nlp.select_pipes(disable=frozen):
             log, finish = (training["logger"] if ranks.is_first else _no_logger)(nlp, sys.stdout, sys.stderr)
         if checkpoint is None:
-            clean_output_dir(written)
+            loop.clean_output_dir(written)
         try:
             if checkpoint is not None:
                 _skip(batches, state)
                 restore()
-            for info, is_best in _steps(nlp, training, batches, state, joint.update, evaluate):
+            for info, is_best in _steps(nlp, training, batches, state, joint.update, lambda: joint.evaluate(evaluate)):
                 if is_best is not None:
                     check_scored(weights, info["other_scores"])
                     with nlp.select_pipes(disable=frozen):
-                        update_meta(training, nlp, info)
+                        loop.update_meta(training, nlp, info)
                     if written is not None:
                         _save(nlp, written, training, is_best=is_best)
-                        info["output_path"] = str(written / DIR_MODEL_LAST)
+                        info["output_path"] = str(written / loop.DIR_MODEL_LAST)
                 log(info if is_best is not None else None)
                 if output is not None and checkpoint_every and not state.step % checkpoint_every:
                     save_checkpoint(output, nlp, optimizer, state, ranks)
@@ -114,7 +103,7 @@ def _batches(
     """
     held = list(corpus(nlp)) if max_epochs >= 0 else None
     if held == []:
-        raise ValueError(SpacyErrors.E986)
+        raise ValueError("The training corpus has no examples. Check [paths] and training.train_corpus.")
     order, epoch = random.Random(), 0
     order.setstate(random.getstate())
     while max_epochs < 1 or epoch < max_epochs:
@@ -186,7 +175,7 @@ def _steps(
         if training["before_update"]:
             training["before_update"](nlp, {"step": state.step, "epoch": epoch})
         settings = {"drop": next(dropouts), "exclude": frozen, "annotates": training["annotating_components"]}
-        for part in subdivide_batch(batch, training["accumulate_gradient"]):
+        for part in loop.subdivide_batch(batch, training["accumulate_gradient"]):
             update(part, losses=state.losses, sgd=False, **settings)
         for name, pipe in nlp.pipeline:
             has_model = getattr(pipe, "model", None) not in (True, False, None)
@@ -302,13 +291,13 @@ def _trained(nlp: Language, frozen: Sequence[str], size: int) -> tuple[list[Any]
 
 def _save(nlp: Language, output: Path, training: dict[str, Any], *, is_best: bool) -> None:
     """Save model-last, and a copy of it as model-best."""
-    before_to_disk = create_before_to_disk_callback(training["before_to_disk"])
+    before_to_disk = loop.create_before_to_disk_callback(training["before_to_disk"])
     averages = training["optimizer"].averages
-    with nlp.use_params(averages), atomic_folder(output / DIR_MODEL_LAST, replace=True) as folder:
+    with nlp.use_params(averages), atomic_folder(output / loop.DIR_MODEL_LAST, replace=True) as folder:
         before_to_disk(nlp).to_disk(folder)
     if is_best:
-        with atomic_folder(output / DIR_MODEL_BEST, replace=True) as folder:
-            shutil.copytree(output / DIR_MODEL_LAST, folder, dirs_exist_ok=True)
+        with atomic_folder(output / loop.DIR_MODEL_BEST, replace=True) as folder:
+            shutil.copytree(output / loop.DIR_MODEL_LAST, folder, dirs_exist_ok=True)
 
 
 def _begin(config: Config, ranks: TorchDistributed) -> dict[str, Any]:

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Mapping, Sequence, Sized
 from functools import partial
-from numbers import Real
 from typing import Any, Literal, TypeVar, cast
 
 import numpy
@@ -78,7 +77,7 @@ class LossLayer(ConfiguredModel[_InT, _OutT]):
 
     def check_outputs(self, members: Sequence[Any], value: object, gradients: Sequence[Any] | None) -> None:
         """Raise ValueError if a loss is not a number, or gradients do not have the shapes of the members."""
-        if not isinstance(value, Real):
+        if not isinstance(value, int | float | numpy.floating):
             kind = f"{type(value).__name__}{tuple(getattr(value, 'shape', ()))}"
             raise ValueError(
                 f"The forward function of the loss '{self.name}' returned {kind} as the loss of a batch. Expected a "

@@ -4,11 +4,8 @@ from collections.abc import Callable, Sequence
 from typing import Any, cast
 
 import numpy
-from thinc.api import Model
 
 from ._common import LossLayer
-
-_SMALL = 1e-4  # gradients up to this size are compared by the absolute difference
 
 
 def check_gradient(
@@ -52,10 +49,12 @@ def check_gradient(
         _compare(loss, f"member {number}, with the factor 2", numpy.asarray(gradient), expected, tolerance)
 
 
-def _compare(loss: Model, what: str, gradient: numpy.ndarray, expected: numpy.ndarray, tolerance: float) -> None:
+def _compare(loss: LossLayer, what: str, gradient: numpy.ndarray, expected: numpy.ndarray, tolerance: float) -> None:
     """Raise ValueError if a gradient is not the expected one, or not finite."""
     error = numpy.nan_to_num(numpy.abs(gradient - expected), nan=numpy.inf)
-    if (error <= tolerance * max(float(numpy.abs(expected).max(initial=0)), _SMALL)).all():
+    if (
+        error <= tolerance * max(float(numpy.abs(expected).max(initial=0)), 1e-4)
+    ).all():  # of small ones the difference
         return
     place = numpy.unravel_index(error.argmax(), error.shape)
     raise ValueError(

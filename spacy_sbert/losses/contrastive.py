@@ -3,12 +3,11 @@
 import math
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
-from types import ModuleType
 from typing import Any
 
 import numpy
 from spacy.util import registry
-from thinc.types import Floats1d, Floats2d, Ints1d, Ints2d
+from thinc.types import Floats1d, Floats2d, Ints1d
 from thinc.util import get_array_module
 
 from ..validation import SCORE_RANGE, NonNegativeFloat, validated
@@ -18,7 +17,6 @@ from ._common import (
     Distance,
     LossLayer,
     Members,
-    Paired,
     PairedFunction,
     mean_square,
     pair_loss,
@@ -59,7 +57,9 @@ def OnlineContrastiveLoss(distance: Distance = "cosine", margin: NonNegativeFloa
     return pair_loss("OnlineContrastiveLoss", DISTANCES[distance], loss, score_range=SCORE_RANGE, **kind)
 
 
-def _contrastive(model: LossLayer, distance: Floats1d, gold: Floats1d, *, margin: float, is_online: bool) -> Paired:
+def _contrastive(
+    model: LossLayer, distance: Floats1d, gold: Floats1d, *, margin: float, is_online: bool
+) -> tuple[float, Callable[[float], Floats1d]]:
     xp, alike = get_array_module(distance), gold == 1
     errors = xp.where(alike, distance, xp.where(gold == 0, -xp.maximum(margin - distance, 0), xp.nan))  # (n,)
     if is_online:
@@ -142,7 +142,7 @@ def _batch_hard(
     members, labels = inputs
     model.check_inputs(members, len(labels))
     X = members[0]
-    triplets = _hardest_triplets(_PAIRWISE[distance](X), label_encode([labels], numpy)[0])
+    triplets = _hardest_triplets(_PAIRWISE[distance](X), label_encode([labels])[0])
     return hinge_of_rows(X, triplets, measure=DISTANCES[distance], margin=margin)
 
 
@@ -182,11 +182,11 @@ def _hardest_triplets(distances: Floats2d, labels: Any) -> list[Ints1d]:  # noqa
     return [anchors, farthest[anchors], nearest[anchors]]
 
 
-def label_encode(rows: Iterable[Iterable[str]], xp: ModuleType) -> Ints2d:
-    """Return a number for each string of rows of one length, equal for equal strings, as an array of numpy or cupy."""
+def label_encode(rows: Iterable[Iterable[str]]) -> Any:  # noqa: ANN401 (int (rows, n) of NumPy)
+    """Return a number for each string of rows of one length, equal for equal strings."""
     numbers: dict[str, int] = {}
     encoded = [[numbers.setdefault(text, len(numbers)) for text in row] for row in rows]
-    return xp.asarray(numpy.array(encoded, dtype="i"))
+    return numpy.array(encoded, dtype="i")
 
 
 def _pairwise_euclidean(X: Floats2d) -> Floats2d:

@@ -69,7 +69,7 @@ def _rank(
     members, texts = inputs
     _check_pairs(model, members, texts)
     xp = get_array_module(members[0])
-    ids = label_encode(texts, xp)
+    ids = xp.asarray(label_encode(texts))
     # the similarity matrix is a product of matrices: the rows that are multiplied, and their backprop
     compared: list[Any] = [unit_rows(x, True) if similarity == "cosine" else (x, lambda d: d) for x in members]
     # each has the numbers of the query and of its answers
@@ -169,7 +169,7 @@ def _mega_batch(model: LossLayer, inputs: _Inputs, is_train: bool, *, margin: fl
     members, texts = inputs
     _check_pairs(model, members, texts)
     n, xp = len(members[0]), get_array_module(members[0])
-    rows, hardest = _hardest_negatives(members[0], members[1], label_encode(texts, numpy))
+    rows, hardest = _hardest_negatives(members[0], members[1], label_encode(texts))
     triplets = [rows, n + rows, n + hardest]
     value, backprop = hinge_of_rows(xp.concatenate(members), triplets, measure=DISTANCES["cosine"], margin=margin)
     return value * len(rows) / n, lambda d_loss=1.0: xp.split(backprop(d_loss * len(rows) / n)[0], 2)

@@ -41,8 +41,7 @@ def MatryoshkaLoss(loss: object, dims: Sequence[Width], weights: Sequence[NonNeg
     dims (list[int]): d, the widths; the encoder's own should be among them.
     weights (list[float]): w, 1 each by default.
     Input: as the inner loss takes it; gold vectors are cut with the members.
-    RAISES (ValueError): if loss is not a loss layer or has several objectives, dims are empty or repeated, weights are
-        not as many, or the members are narrower than one of dims.
+    RAISES (ValueError): if loss is no single loss, dims are empty, repeated or not as many as weights, or too wide.
     SOURCE: Kusupati et al. 2022, section 3.
     """
     name = "MatryoshkaLoss"
@@ -105,7 +104,7 @@ def MultiTaskLoss(
     Input: dict by name of the members and gold values that the loss takes, of the objectives that the batch has.
     Output: dict by name of w_k loss_k. Its backprop takes a factor on the loss and returns a dict by name of one
         derivative a member.
-    RAISES (ValueError): if there is no objective, one is no single loss, or weights or the input name an unknown one.
+    RAISES (ValueError): if there is no objective, one is no single loss, or weights name an unknown one.
     SOURCE: Caruana 1997.
     """
     name, names = "MultiTaskLoss", sorted(objectives)

@@ -5,7 +5,6 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 
-from spacy.tokens import Doc
 from spacy.training import Example
 from spacy.util import registry
 
@@ -73,9 +72,7 @@ def batch_in_turn(size: Positive, spans_key: Name = SPANS_KEY) -> Batcher:
     return Batcher(size, spans_key, _in_turn, _count_in_turn)
 
 
-def _filled(
-    examples: Iterable[Example], size: int, spans_key: str, *, kind: Callable[[Doc, str], str | None]
-) -> _Batches:
+def _filled(examples: Iterable[Example], size: int, spans_key: str, *, kind: Callable[..., str | None]) -> _Batches:
     """Yield batches of one kind each; a single example that is left over joins the batch before it."""
     held: dict[str | None, list[Example]] = {}  # of each kind up to two batches, in case one example is left over
     for example in examples:

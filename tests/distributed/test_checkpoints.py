@@ -145,7 +145,7 @@ KINDS = {
     "patience": ("sts", EPOCHS | {"training.max_epochs": 30, "training.patience": 9}, 4),
     "tokens": ("word_average", EPOCHS, 4),
 }
-SLOW = {"parts", "averages", "patience", "tokens"}  # which add the least
+SLOW = {"late", "parts", "averages", "patience", "tokens"}  # which add the least
 
 
 @pytest.mark.parametrize("kind", [pytest.param(kind, marks=[pytest.mark.slow] * (kind in SLOW)) for kind in KINDS])
