@@ -1,5 +1,6 @@
 """`python -m spacy sbert init-config`: from two tables to a config that trains on them."""
 
+from math import ceil
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -156,8 +157,6 @@ def _check_gold(train_path: Path, dev_path: Path, train: "OwnTable", dev: "OwnTa
 
 def _summarize(out: Path, config: "Config", train: "OwnTable", dev: "OwnTable") -> None:
     """Print what was found, what is learned from it and for how long, and the next command."""
-    from ..training.quickstart_config import count_steps
-
     (what, learned), columns = _KINDS[train.kind], train.columns
     names = ", ".join(filter(None, (*columns.members, columns.score or columns.label)))
     msg.good(f"Saved {out}: {train.count} {what} ({names}), scored on {dev.count}")
@@ -173,7 +172,7 @@ def _summarize(out: Path, config: "Config", train: "OwnTable", dev: "OwnTable") 
     settings = config["training"]
     measure = next(name for name, weight in settings["score_weights"].items() if weight)
     every, epochs = settings["eval_frequency"], settings["max_epochs"]
-    steps = count_steps(train.count, settings["batcher"]["size"], epochs)
+    steps = epochs * ceil(train.count / settings["batcher"]["size"])
     msg.info(f"At most {epochs} epoch{'s' if epochs > 1 else ''}, {steps} steps; {measure} every {every}")
     msg.text(f"Next: python -m spacy sbert train {out} --output training/mine")
     msg.text(f"To be able to go on after an interruption: --checkpoint-every {every}, and then --resume")

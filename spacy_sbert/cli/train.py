@@ -41,11 +41,11 @@ def _train_cli(
     from spacy.training.initialize import init_nlp
     from spacy.util import load_config, logger
 
-    from ..distributed.checkpoint import latest
+    from ..distributed.checkpoint import find_checkpoint, latest
     from ..distributed.torch_distributed import RankLost, launched
-    from ..distributed.train_loop import DIR_CHECKPOINT, find_checkpoint, train
+    from ..distributed.train_loop import train
     from ..readers.infer_schema import check_missing_labels
-    from ..training.quickstart_config import check_config, check_output, check_overrides
+    from ..training.quickstart_config import check_config
 
     options = [word.split("=")[0] for word in context.args if word.startswith("--")]
     if unknown := [option for option in options if "." not in option]:
@@ -65,19 +65,17 @@ def _train_cli(
                     msg.info(
                         f"Resuming from {checkpoint}" if checkpoint else f"No checkpoint in {output}: training begins"
                     )
-                check_output(output)
                 with show_validation_error(config):
-                    check_overrides(load_config(config, interpolate=False), overrides)
                     settings = load_config(config, overrides, interpolate=False)
-                    check_config(settings)
+                    check_config(settings, load_config(config, interpolate=False))
                     check_missing_labels(settings.interpolate().get("corpora", {}))
                     nlp = init_nlp(settings, use_gpu=ranks.gpu_id)
-                ended = train(nlp, output, ranks, checkpoint_every=every, resume=resume)
+                ended = train(nlp, output, ranks, checkpoint_every=every, checkpoint=checkpoint)
         except RankLost as error:
             fail(str(error))
         except KeyboardInterrupt:
             if ranks.is_first:
-                _warn_stopped(None if output is None else latest(output / DIR_CHECKPOINT))
+                _warn_stopped(latest(output))
             raise Exit(130) from None
         if ranks.is_first:
             msg.info(ended)

@@ -4,41 +4,36 @@ import random
 import shutil
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager, nullcontext
-from functools import partial
+from contextlib import closing, nullcontext
 from pathlib import Path
 from time import perf_counter
 from typing import IO, Any
+from zlib import crc32
 
 import numpy
 import torch
 from spacy.language import Language
 from spacy.schemas import ConfigSchemaTraining
-from spacy.training import Example
-from spacy.training.loop import (
-    DIR_MODEL_BEST,
-    DIR_MODEL_LAST,
-    clean_output_dir,
-    create_before_to_disk_callback,
-    create_evaluation_callback,
-    subdivide_batch,
-    update_meta,
-)
+from spacy.training import Example, loop
 from spacy.util import registry, resolve_dot_names
 from thinc.api import Config, CupyOps, Model, constant, fix_random_seed, get_current_ops, set_gpu_allocator
 
 from ..files.atomic import atomic_folder
 from ..models.spans import members
 from ..training.gold import check_dev_corpus, check_scored
-from .checkpoint import TrainingState, latest, load_checkpoint, remove_checkpoints, resumable_batches, save_checkpoint
-from .torch_distributed import TorchDistributed, broadcast_parameters, bytes_of, sum_gradients
+from .checkpoint import TrainingState, load_checkpoint, remove_checkpoints, save_checkpoint
+from .torch_distributed import TorchDistributed
 
-DIR_CHECKPOINT = "checkpoint"
-_PROGRESS_LOGGER = "spacy-sbert.ProgressLogger.v1"
+_Batches = Iterator[tuple[int, list[Example]]]
 
 
 def train(
-    nlp: Language, output: Path | None, ranks: TorchDistributed, *, checkpoint_every: int = 0, resume: bool = False
+    nlp: Language,
+    output: Path | None,
+    ranks: TorchDistributed,
+    *,
+    checkpoint_every: int = 0,
+    checkpoint: Path | None = None,
 ) -> str:
     """Train a pipeline with the other ranks, as `spacy train` does with one.
 
@@ -46,212 +41,231 @@ def train(
 
     nlp (Language): initialized by spacy.training.initialize.init_nlp, from the same config on all ranks.
     output (Path): the folder for model-best, model-last and checkpoints, which are removed at the end.
-    ranks (TorchDistributed): see launched.
-    checkpoint_every (int): the steps between two checkpoints, 0 for none. resume (bool): see find_checkpoint.
+    checkpoint_every (int): the steps between two checkpoints, 0 for none. checkpoint (Path): where to resume, see
+        find_checkpoint; None to begin.
     RETURNS (str): a sentence on how it ended, and with which score.
-    RAISES (ValueError): if the ranks cannot train it, see _JointTraining; for a checkpoint that cannot be resumed.
-        (RankLost): if one of them has ended.
+    RAISES (ValueError): if the ranks cannot train it, or the checkpoint cannot be resumed. (RankLost): if one of them
+        has ended.
     """
-    checkpoint = find_checkpoint(output, ranks, every=checkpoint_every, resume=resume)
     config = nlp.config.interpolate()
     training = _begin(config, ranks)
-    if config["training"]["logger"].get("@loggers") != _PROGRESS_LOGGER:  # which checks by itself
+    if config["training"]["logger"].get("@loggers") != "spacy-sbert.ProgressLogger.v1":  # which checks by itself
         check_dev_corpus(nlp)
     train_corpus, dev_corpus = resolve_dot_names(config, [training["train_corpus"], training["dev_corpus"]])
-    optimizer, frozen = training["optimizer"], training["frozen_components"]
+    optimizer, frozen, weights = training["optimizer"], training["frozen_components"], training["score_weights"]
     state = TrainingState()
-    restore: Callable[[], None] | None = None
     if checkpoint is not None:
         state, restore = load_checkpoint(checkpoint, nlp, optimizer, ranks)
     begun, written = state.step, output if ranks.is_first else None
-    batches = resumable_batches(nlp, train_corpus, training["batcher"], training["max_epochs"], state, restore)
-    save = partial(_save, nlp, written, training)
-    with _together(nlp, ranks) as joint:
-        evaluate = partial(joint.evaluate, create_evaluation_callback(nlp, dev_corpus, training["score_weights"]))
+    batches = _batches(nlp, train_corpus, training["batcher"], training["max_epochs"])
+    with closing(_JointTraining(nlp, ranks)) as joint:
+        evaluate = loop.create_evaluation_callback(nlp, dev_corpus, weights)
         with nlp.select_pipes(disable=frozen):
-            logger = training["logger"] if ranks.is_first else _no_logger
-            log, finish = logger(nlp, sys.stdout, sys.stderr)
+            log, finish = (training["logger"] if ranks.is_first else _no_logger)(nlp, sys.stdout, sys.stderr)
         if checkpoint is None:
-            clean_output_dir(written)
+            loop.clean_output_dir(written)
         try:
-            for info, is_best in _steps(nlp, training, batches, state, joint.update, evaluate):
+            if checkpoint is not None:
+                _skip(batches, state)
+                restore()
+            for info, is_best in _steps(nlp, training, batches, state, joint.update, lambda: joint.evaluate(evaluate)):
                 if is_best is not None:
-                    check_scored(training["score_weights"], info["other_scores"])
+                    check_scored(weights, info["other_scores"])
                     with nlp.select_pipes(disable=frozen):
-                        update_meta(training, nlp, info)
-                    save(is_best)
+                        loop.update_meta(training, nlp, info)
                     if written is not None:
-                        info["output_path"] = str(written / DIR_MODEL_LAST)
+                        _save(nlp, written, training, is_best=is_best)
+                        info["output_path"] = str(written / loop.DIR_MODEL_LAST)
                 log(info if is_best is not None else None)
                 if output is not None and checkpoint_every and not state.step % checkpoint_every:
-                    save_checkpoint(output / DIR_CHECKPOINT, nlp, optimizer, state, ranks)
+                    save_checkpoint(output, nlp, optimizer, state, ranks)
         finally:
             finish()
-            if checkpoint is None or state.step > begun:  # else model-last may be newer than the checkpoint
-                save(False)
+            if written is not None and (checkpoint is None or state.step > begun):  # else model-last may be newer
+                _save(nlp, written, training, is_best=False)
     if written is not None:
-        remove_checkpoints(written / DIR_CHECKPOINT)  # the training is over
-    patience = training["patience"]
-    is_patience_over = state.is_patience_over(patience, training["eval_frequency"])
-    why = f", as no score was better for {patience}" if is_patience_over else ""
+        remove_checkpoints(written)  # the training is over
+    why = f", as no score was better for {training['patience']}" if _is_patience_over(state, training) else ""
     score, minus_step = max((score, -step) for score, step in state.results)
-    ended = f"Training ended after step {state.step - 1}{why}"
-    return f"{ended}. The best score, {100 * score:.2f}, is that of step {-minus_step}."
+    best = f"The best score, {100 * score:.2f}, is that of step {-minus_step}."
+    return f"Training ended after step {state.step - 1}{why}. {best}"
+
+
+def _batches(
+    nlp: Language,
+    corpus: Callable[[Language], Iterable[Example]],
+    batcher: Callable[[Iterable[Example]], Iterable[list[Example]]],
+    max_epochs: int,
+) -> _Batches:
+    """Yield the number of the epoch, and a batch, as spacy.training.loop.create_train_batches does.
+
+    The order of a corpus in memory only depends on the seed, so that the batches before a checkpoint can be skipped.
+    """
+    held = list(corpus(nlp)) if max_epochs >= 0 else None
+    if held == []:
+        raise ValueError("The training corpus has no examples. Check [paths] and training.train_corpus.")
+    order, epoch = random.Random(), 0
+    order.setstate(random.getstate())
+    while max_epochs < 1 or epoch < max_epochs:
+        if held is not None:
+            order.shuffle(held)
+        for batch in batcher(corpus(nlp) if held is None else held):
+            yield epoch, batch
+        epoch += 1
+
+
+def _skip(batches: _Batches, state: TrainingState) -> None:
+    """Skip the batches before a checkpoint; raise ValueError if they are not those that it was made with."""
+    content = 0
+    for _ in range(state.step):
+        _, batch = next(batches, (0, []))
+        content = crc32(_content(batch), content)
+    if content != state.content:
+        raise ValueError(
+            f"Cannot resume: the training corpus does not make the {state.step} batches of the checkpoint. Give the "
+            "same files, or train in another folder."
+        )
+
+
+def _content(batch: Sequence[Example]) -> bytes:
+    """Return the texts, scores and labels of a batch."""
+    docs = [example.reference for example in batch]
+    attrs = [[group.attrs for group in doc.spans.values()] for doc in docs]
+    gold = [[(group.get("score"), group.get("label")) for group in of_doc] for of_doc in attrs]
+    return repr([[doc.text, doc.cats] for doc in docs] + gold).encode("utf8", "surrogatepass")
 
 
 def _steps(
     nlp: Language,
     training: dict[str, Any],
-    batches: Iterable[list[Example]],
+    batches: _Batches,
     state: TrainingState,
     update: Callable[..., dict[str, float]],
     evaluate: Callable[[], tuple[float, dict[str, Any]]],
 ) -> Iterator[tuple[dict[str, Any], bool | None]]:
     """Take steps until the scores stop improving, beginning at a state, which is updated.
 
-    training (dict): [training], resolved. batches: the remaining ones. update: as Language.update.
     YIELDS (dict, bool): the logger's info; whether the step's score is the best one, None if it was not scored. The
         last step is yielded once more, with its score, if eval_frequency does not divide its number.
     SOURCE: spacy.training.loop.train_while_improving, which always begins at step 0, and may not score the last step.
     """
-    optimizer, frequency = training["optimizer"], training["eval_frequency"]
+    optimizer, frequency, frozen = training["optimizer"], training["eval_frequency"], training["frozen_components"]
     dropouts: Any = constant(training["dropout"]) if isinstance(training["dropout"], float) else training["dropout"]
     for _ in range(state.step):
         next(dropouts)
     started = perf_counter() - state.seconds
 
-    def info_of(step: int, *, is_scored: bool) -> tuple[dict[str, Any], bool | None]:
+    def result(step: int, *, is_scored: bool) -> tuple[dict[str, Any], bool | None]:
         info: dict[str, Any] = {"epoch": state.epoch, "step": step, "score": None, "other_scores": None}
-        info |= {"losses": state.losses, "checkpoints": state.results}
-        is_best = None
+        info |= {"losses": state.losses, "checkpoints": state.results, "words": state.words}
         if is_scored:
             with nlp.use_params(optimizer.averages) if optimizer.averages else nullcontext():
                 info["score"], info["other_scores"] = evaluate()
             state.results.append((float(info["score"]), step))
             state.losses = {}
-            is_best = info["score"] == max(state.results)[0]
         state.seconds = perf_counter() - started
-        return info | {"seconds": int(state.seconds), "words": state.words}, is_best
+        is_best = info["score"] == max(state.results)[0] if is_scored else None
+        return info | {"seconds": int(state.seconds)}, is_best
 
-    for batch in batches:
-        if state.is_over(training["patience"], training["max_steps"], frequency):
+    for epoch, batch in batches:
+        is_last = bool(training["max_steps"]) and state.step > training["max_steps"]
+        if state.step and (is_last or _is_patience_over(state, training)):
             break
+        state.epoch, state.content = epoch, crc32(_content(batch), state.content)
         if training["before_update"]:
-            training["before_update"](nlp, {"step": state.step, "epoch": state.epoch})
-        drop = next(dropouts)
-        settings = {"exclude": training["frozen_components"], "annotates": training["annotating_components"]}
-        for part in subdivide_batch(batch, training["accumulate_gradient"]):
-            update(part, drop=drop, losses=state.losses, sgd=False, **settings)
+            training["before_update"](nlp, {"step": state.step, "epoch": epoch})
+        settings = {"drop": next(dropouts), "exclude": frozen, "annotates": training["annotating_components"]}
+        for part in loop.subdivide_batch(batch, training["accumulate_gradient"]):
+            update(part, losses=state.losses, sgd=False, **settings)
         for name, pipe in nlp.pipeline:
-            is_trained = getattr(pipe, "is_trainable", False) and name not in training["frozen_components"]
-            if is_trained and getattr(pipe, "model", None) not in (True, False, None):
+            has_model = getattr(pipe, "model", None) not in (True, False, None)
+            if has_model and name not in frozen and getattr(pipe, "is_trainable", False):
                 pipe.finish_update(optimizer)  # type: ignore[attr-defined]
         optimizer.step_schedules()
         state.words += sum(len(example) for example in batch)
-        info = info_of(state.step, is_scored=not state.step % frequency)
+        info = result(state.step, is_scored=not state.step % frequency)
         state.step += 1
         yield info
     if state.step and state.results[-1][1] != state.step - 1:
-        yield info_of(state.step - 1, is_scored=True)
+        yield result(state.step - 1, is_scored=True)
+
+
+def _is_patience_over(state: TrainingState, training: dict[str, Any]) -> bool:
+    """Return whether there were training.patience steps (0: never) after the best score of every eval_frequency."""
+    results = [(score, -step) for score, step in state.results if not step % training["eval_frequency"]]
+    return bool(training["patience"] and results) and state.step - 1 + max(results)[1] >= training["patience"]
 
 
 class _JointTraining:
     """Updates and evaluates a pipeline on all ranks; with one rank, as the pipeline itself does.
 
-    Each update takes a batch, learns from the rank's part of it, and sums the gradients of the encoders, which are then
-    those of the whole batch on all ranks. Heads have them already, because each rank computes the loss of the whole
-    batch. Rank 0 evaluates for all.
-
-    nlp (Language): initialized, from the same config, files and seed on all ranks.
-    RAISES (ValueError): if it has other components to train than `sbert` pipes and the transformers they listen to,
-        or other weights than on another rank.
+    Each update learns from the rank's part of a batch, and sums the gradients of the encoders. Heads have those of the
+    whole batch already, because each rank computes its loss. Rank 0 gives all its weights, and evaluates for all.
     """
 
     def __init__(self, nlp: Language, ranks: TorchDistributed):
-        self._nlp, self._ranks = nlp, ranks
+        self._nlp, self._ranks, self._step = nlp, ranks, 0
         self.pipes: list[Any] = []
-        self._step = 0
         if ranks.size == 1:
             return
         config = nlp.config["training"]
         self.pipes, upstream = _trained(nlp, config["frozen_components"], ranks.size)
         if config["accumulate_gradient"] != 1:
             raise ValueError(
-                f"training.accumulate_gradient is {config['accumulate_gradient']}, but {ranks.size} ranks need whole "
-                "batches: expected 1. For batches larger than memory take "
-                "spacy-sbert.CachedMultipleNegativesRankingLoss.v1."
+                f"training.accumulate_gradient is {config['accumulate_gradient']}, but {ranks.size} ranks need 1. For "
+                "batches larger than memory take spacy-sbert.CachedMultipleNegativesRankingLoss.v1."
             )
         self._encoders = [*upstream, *(pipe.model.get_ref("encoder") for pipe in self.pipes)]
         self._models = [*upstream, *(pipe.model for pipe in self.pipes)]
-        broadcast_parameters(self._models, ranks)
-        self._check_weights()
+        ranks.broadcast_parameters(self._models)
+        for pipe in self.pipes:
+            pipe.peers = ranks
+
+    def close(self) -> None:
+        """Let the pipes train alone again."""
+        for pipe in self.pipes:
+            pipe.peers = None
 
     def update(self, examples: Sequence[Example], **settings: Any) -> dict[str, float]:  # noqa: ANN401 (of spaCy)
-        """Learn from a batch, the same on all ranks; settings are those of Language.update.
-
-        RAISES (ValueError): if the batch has no example for some rank, or differs from that of another rank.
-        """
+        """Learn from a batch, which must be the same on all ranks; settings are those of Language.update."""
         if self._ranks.size == 1:
             return self._nlp.update(examples, **settings)
         batch, size = list(examples), self._ranks.size
-        if not self._ranks.agree(f"{eg.reference.text}\0".encode("utf8", "surrogatepass") for eg in batch):
-            seed = self._nlp.config["training"]["seed"]
+        if not self._ranks.agree([_content(batch)]):
             raise ValueError(
-                f"The ranks have different batches in step {self._step}. Check that training.seed is set (it is "
-                f"{seed}), that all ranks have the same files, and that a reader of your own shuffles with Python's "
-                "random or with a seed."
+                f"The ranks have different batches in step {self._step}. Set training.seed (it is "
+                f"{self._nlp.config['training']['seed']}), give all ranks the same files, and shuffle with a seed."
             )
         for pipe in self.pipes:
             learning = [bool(members(example.predicted, pipe.spans_key)) for example in batch]
-            for rank in range(size):
-                if not any(learning[rank::size]):
-                    raise ValueError(
-                        f"A batch of {len(batch)} examples leaves rank {rank} without an example for '{pipe.name}' to "
-                        f"learn from: expected one with members in doc.spans['{pipe.spans_key}'] for each of {size} "
-                        "ranks. Take larger batches (size in [training.batcher]) or fewer ranks."
-                    )
-        with self._ranks.sharing(batch) as part:
-            losses = self._nlp.update(part, **settings)
+            idle = [rank for rank in range(size) if not any(learning[rank::size])]
+            if idle:
+                raise ValueError(
+                    f"A batch of {len(batch)} examples leaves rank {idle[0]} without one for '{pipe.name}', with "
+                    f"members in doc.spans['{pipe.spans_key}']. Set a larger size in [training.batcher], or take fewer "
+                    f"ranks than {size}."
+                )
+        part = self._ranks.share(batch)
+        losses = self._nlp.update(part, **settings)
         for pipe in self.pipes:
             pipe.examples_seen += len(batch) - len(part)  # which it has counted itself
-        sum_gradients(self._encoders, self._ranks)
+        self._ranks.sum_gradients(self._encoders)
         self._step += 1
         return losses
 
     def evaluate(self, evaluate: Callable[[], Any]) -> Any:  # noqa: ANN401 (any object)
-        """Return the result of a function, which only rank 0 calls, on all ranks.
-
-        RAISES (ValueError): if the ranks have different weights.
-        """
+        """Return the result of a function, which only rank 0 calls, on all ranks."""
         if self._ranks.size == 1:
             return evaluate()
-        self._check_weights()
-        if not self._ranks.is_first:
-            return self._ranks.broadcast_object(None)
-        state = random.getstate()  # a reader that shuffles must not leave the other ranks behind
-        scores = evaluate()
-        random.setstate(state)
-        return self._ranks.broadcast_object(scores)
-
-    def _check_weights(self) -> None:
-        if not self._ranks.agree(bytes_of(self._models)):
+        if not self._ranks.agree_on_weights(self._models):
             raise ValueError(
                 f"The ranks have different weights after step {self._step}. Set system.seed and training.seed, and "
                 "give all ranks the same files, versions and kind of machine."
             )
-
-
-@contextmanager
-def _together(nlp: Language, ranks: TorchDistributed) -> Iterator[_JointTraining]:
-    """Let the `sbert` pipes of a pipeline compute the loss of the batches of all ranks; see _JointTraining."""
-    joint = _JointTraining(nlp, ranks)
-    for pipe in joint.pipes:
-        pipe.peers = ranks
-    try:
-        yield joint
-    finally:
-        for pipe in joint.pipes:
-            pipe.peers = None
+        state = random.getstate()  # a reader that shuffles must not leave the other ranks behind
+        scores = evaluate() if self._ranks.is_first else None
+        random.setstate(state)
+        return self._ranks.gather_objects(scores)[0]
 
 
 def _trained(nlp: Language, frozen: Sequence[str], size: int) -> tuple[list[Any], list[Model]]:
@@ -266,54 +280,24 @@ def _trained(nlp: Language, frozen: Sequence[str], size: int) -> tuple[list[Any]
         if listeners and all(other in pipes for other in listeners):
             upstream[name] = pipe.model
     others = trained.keys() - pipes.keys() - upstream.keys()
-    if others:
+    if others or not pipes:
         raise ValueError(
-            f"{size} ranks cannot train {', '.join(sorted(others))} together: expected no trainable components "
-            "but 'sbert' pipes and the transformers they listen to. Name the others in "
-            "training.frozen_components, or train them on one rank."
-        )
-    if not pipes:
-        raise ValueError(
-            f"{size} ranks have nothing to train: expected an 'sbert' pipe that is not frozen, the pipeline "
-            f"has {', '.join(nlp.pipe_names) or 'none'}."
+            f"{size} ranks cannot train {', '.join(sorted(others)) or 'nothing'} together: expected `sbert` pipes and "
+            f"the transformers they listen to, the pipeline has {', '.join(nlp.pipe_names) or 'none'}. Name other "
+            "trainable components in training.frozen_components, or train them on one rank."
         )
     return [*pipes.values()], [*upstream.values()]
 
 
-def find_checkpoint(output: Path | None, ranks: TorchDistributed, *, every: int, resume: bool) -> Path | None:
-    """Return the checkpoint from which a training resumes; None to begin.
-
-    RAISES (ValueError): if there is one that would be lost, no folder for one, or a different one for another rank.
-    """
-    if output is None:
-        if every or resume:
-            raise ValueError("--checkpoint-every and --resume need a folder: give --output.")
-        return None
-    checkpoint = latest(output / DIR_CHECKPOINT)
-    if not ranks.agree([b"" if checkpoint is None else checkpoint.name.encode()]):
-        raise ValueError(
-            f"The {ranks.size} processes find different checkpoints in {output / DIR_CHECKPOINT}. Give a folder that "
-            "all of them share."
-        )
-    if checkpoint is not None and not resume:
-        raise ValueError(
-            f"{output / DIR_CHECKPOINT} holds a checkpoint of an interrupted training. Resume it by --resume, or "
-            "remove it to start from the beginning."
-        )
-    return checkpoint
-
-
-def _save(nlp: Language, output: Path | None, training: dict[str, Any], is_best: bool) -> None:
+def _save(nlp: Language, output: Path, training: dict[str, Any], *, is_best: bool) -> None:
     """Save model-last, and a copy of it as model-best."""
-    if output is None:
-        return
-    before_to_disk = create_before_to_disk_callback(training["before_to_disk"])
+    before_to_disk = loop.create_before_to_disk_callback(training["before_to_disk"])
     averages = training["optimizer"].averages
-    with nlp.use_params(averages), atomic_folder(output / DIR_MODEL_LAST, replace=True) as folder:
+    with nlp.use_params(averages), atomic_folder(output / loop.DIR_MODEL_LAST, replace=True) as folder:
         before_to_disk(nlp).to_disk(folder)
     if is_best:
-        with atomic_folder(output / DIR_MODEL_BEST, replace=True) as folder:
-            shutil.copytree(output / DIR_MODEL_LAST, folder, dirs_exist_ok=True)
+        with atomic_folder(output / loop.DIR_MODEL_BEST, replace=True) as folder:
+            shutil.copytree(output / loop.DIR_MODEL_LAST, folder, dirs_exist_ok=True)
 
 
 def _begin(config: Config, ranks: TorchDistributed) -> dict[str, Any]:
@@ -331,5 +315,4 @@ def _begin(config: Config, ranks: TorchDistributed) -> dict[str, Any]:
 
 
 def _no_logger(nlp: Language, stdout: IO[str], stderr: IO[str]) -> tuple[Callable, Callable]:
-    """Log nothing: the logger of ranks other than the first."""
     return lambda info: None, lambda: None

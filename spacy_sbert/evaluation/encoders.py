@@ -14,7 +14,7 @@ from spacy.language import Language
 from thinc.util import to_numpy
 
 from ..errors import Errors
-from ..files.atomic import check_output
+from ..files.atomic import atomic_write, check_output
 from ..files.serialization import device, digest_of_parts, file_digest, read_arrays, versions
 from ..files.text_lines import read_counts
 from ..models.fingerprint import pipeline_digest

@@ -1,11 +1,8 @@
 """Training objectives, and what a loss of your own is made of: LossLayer, and check_gradient to test it."""
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ._common import LossLayer
-
-if TYPE_CHECKING:
-    from ._gradient_check import check_gradient
 
 __all__ = ["LossLayer", "check_gradient"]
 

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Mapping, Sequence, Sized
 from functools import partial
-from numbers import Real
 from typing import Any, Literal, TypeVar, cast
 
 import numpy
@@ -16,7 +15,8 @@ from ..validation import ConfiguredModel
 
 Members = list[Floats2d]
 Backprop = Callable[..., Members]  # takes d_loss, a factor on the loss, 1.0 by default
-Derivative = Callable[[Floats1d], list[Floats2d]]
+Derivative = Callable[[Floats1d], Members]
+Paired = tuple[float, Callable[[float], Floats1d]]  # a loss, and a function to its derivative by what was measured
 PairedFunction = Callable[[Floats2d, Floats2d], tuple[Floats1d, Derivative]]
 Distance = Literal["euclidean", "cosine", "manhattan"]
 _InT = TypeVar("_InT")
@@ -39,8 +39,6 @@ class LossLayer(ConfiguredModel[_InT, _OutT]):
     learn_rate_factor (float): how many times faster than the encoder its own parameters learn.
     mini_batch_size (int): how many rows the encoder runs at once, None for all.
     params and others (init, layers, dims, attrs): as in Model.
-
-    The layers of this package raise ValueError if members and gold values do not have the same number of rows.
     """
 
     def __init__(
@@ -67,6 +65,32 @@ class LossLayer(ConfiguredModel[_InT, _OutT]):
         self.learn_rate_factor = learn_rate_factor
         self.mini_batch_size = mini_batch_size
 
+    def check_inputs(self, members: Sequence[Sized], *gold_lengths: int) -> None:
+        """Raise ValueError for a wrong number of members, or if members and gold values differ in rows."""
+        if len(members) not in self.n_members:
+            expected = " or ".join(map(str, self.n_members))
+            raise ValueError(f"The loss '{self.name}' takes examples of {expected} members, got {len(members)}.")
+        lengths = [*map(len, members), *gold_lengths]
+        if len(set(lengths)) > 1:
+            counts = f"{', '.join(map(str, lengths[:-1]))} and {lengths[-1]}"
+            raise ValueError(f"The loss '{self.name}' takes as many rows of every member as gold values, got {counts}.")
+
+    def check_outputs(self, members: Sequence[Any], value: object, gradients: Sequence[Any] | None) -> None:
+        """Raise ValueError if a loss is not a number, or gradients do not have the shapes of the members."""
+        if not isinstance(value, int | float | numpy.floating):
+            kind = f"{type(value).__name__}{tuple(getattr(value, 'shape', ()))}"
+            raise ValueError(
+                f"The forward function of the loss '{self.name}' returned {kind} as the loss of a batch. Expected a "
+                "float, such as float(losses.mean())."
+            )
+        shapes = [getattr(gradient, "shape", None) for gradient in gradients or ()]
+        expected = [member.shape for member in members]
+        if shapes != expected:
+            raise ValueError(
+                f"The backprop of the loss '{self.name}' returned gradients of the shapes {shapes}. Expected a list "
+                f"with one array a member, of the shape of the member: {expected}."
+            )
+
 
 def objectives_of(loss: Model) -> dict[str, LossLayer]:
     """Return the objectives of a loss layer by name; the name of a single one is empty."""
@@ -75,43 +99,8 @@ def objectives_of(loss: Model) -> dict[str, LossLayer]:
     return cast(dict[str, LossLayer], layers)
 
 
-def check_inputs(model: LossLayer, members: Sequence[Sized], *gold_lengths: int) -> None:
-    """Raise ValueError for a wrong number of members, or if members and gold values differ in rows."""
-    if len(members) not in model.n_members:
-        expected = " or ".join(map(str, model.n_members))
-        raise ValueError(f"The loss '{model.name}' takes examples of {expected} members, got {len(members)}.")
-    lengths = [*map(len, members), *gold_lengths]
-    if len(set(lengths)) > 1:
-        counts = f"{', '.join(map(str, lengths[:-1]))} and {lengths[-1]}"
-        raise ValueError(
-            f"The loss '{model.name}' expects as many rows of every member as of gold values, got {counts}."
-        )
-
-
-def check_outputs(model: LossLayer, members: Sequence[Any], value: object, gradients: Sequence[Any] | None) -> None:
-    """Raise ValueError if a loss is not a number, or gradients do not have the shapes of the members."""
-    if not isinstance(value, Real):
-        kind = f"{type(value).__name__}{tuple(getattr(value, 'shape', ()))}"
-        raise ValueError(
-            f"The forward function of the loss '{model.name}' returned {kind} as the loss of a batch. "
-            "Expected a float, such as float(losses.mean())."
-        )
-    shapes = [getattr(gradient, "shape", None) for gradient in gradients or ()]
-    expected = [member.shape for member in members]
-    if shapes != expected:
-        raise ValueError(
-            f"The backprop of the loss '{model.name}' returned gradients of the shapes {shapes}. "
-            f"Expected a list with one array a member, of the shape of the member: {expected}."
-        )
-
-
 def pair_loss(name: str, measure: PairedFunction, loss: Callable, **settings: Any) -> LossLayer:  # noqa: ANN401 (of LossLayer)
-    """Return a loss of gold scores and a similarity or distance of the two members.
-
-    measure (Callable): the similarity or distance of paired rows.
-    loss (Callable): takes the layer, what was measured, float (n,), and the gold scores, float (n,). Returns the value,
-        and a function from d_loss to the derivative by what was measured, float (n,).
-    """
+    """Return a loss of two members. loss (Callable): takes the layer, what was measured, and the gold; see Paired."""
     forward = partial(_forward_pairs, measure=measure, loss=loss)
     return LossLayer(name, forward, n_members=[2], gold="score", **settings)
 
@@ -120,14 +109,10 @@ def _forward_pairs(
     model: LossLayer, inputs: tuple[Members, Floats1d], is_train: bool, *, measure: PairedFunction, loss: Callable
 ) -> tuple[float, Backprop]:
     members, gold = inputs
-    check_inputs(model, members, len(gold))
+    model.check_inputs(members, len(gold))
     measured, back_to_members = measure(*members)
     value, derivative = loss(model, measured, gold)
-
-    def backprop(d_loss: float = 1.0) -> Members:
-        return back_to_members(derivative(d_loss))
-
-    return value, backprop
+    return value, lambda d_loss=1.0: back_to_members(derivative(d_loss))
 
 
 def log_sum_exp(scores: Floats2d) -> Floats2d:
@@ -143,10 +128,9 @@ def softmax(scores: Floats2d) -> Floats2d:
 
 
 def cross_entropy(scores: Floats2d, targets: Ints1d) -> tuple[Floats1d, Floats2d]:
-    """Return -log softmax(s_i)[t_i] of each row, and its derivative by the scores.
+    """Return -log softmax(s_i)[t_i] of each row, (n,), and its derivative by the scores, softmax(s_i) - 1 at t_i.
 
-    scores (float (n, k)), targets (int (n,)): the index of the right column of each row.
-    RETURNS (float (n,), float (n, k)): the loss of each row, and softmax(s_i) less 1 at the target.
+    scores (float (n, k)), targets (int (n,)): t, the index of the right column of each row.
     """
     xp = get_array_module(scores)
     rows, norm = xp.arange(len(scores)), log_sum_exp(scores)
@@ -156,10 +140,7 @@ def cross_entropy(scores: Floats2d, targets: Ints1d) -> tuple[Floats1d, Floats2d
 
 
 def mean_square(errors: Floats1d | Floats2d, reduce: Literal["mean", "sum"] = "mean") -> float:
-    """Return 1/n sum_i e_i^2, or the sum: in the dtype of the errors, or in float64 if that overflows.
-
-    errors (float array, NumPy or CuPy): e, n numbers.
-    """
+    """Return 1/n sum_i e_i^2, or the sum: in the dtype of the errors, or in float64 if that overflows."""
     square = get_array_module(errors).square
     with numpy.errstate(over="ignore"):  # checked below
         value = float(getattr(square(errors), reduce)())
@@ -172,47 +153,35 @@ unit_rows = unit_length()  # has neither parameters nor state
 def paired_cosine(u: Floats2d, v: Floats2d) -> tuple[Floats1d, Derivative]:
     """Return cos(u_i, v_i), and du, dv: the cosine is the dot product of the rows at unit length."""
     (unit_u, back_u), (unit_v, back_v) = unit_rows(u, True), unit_rows(v, True)
-
-    def backprop(d_similarity: Floats1d) -> list[Floats2d]:
-        d = _column(d_similarity)
-        return [back_u(d * unit_v), back_v(d * unit_u)]
-
-    return cosine(u, v), backprop
+    return cosine(u, v), lambda d: [back_u(_column(d) * unit_v), back_v(_column(d) * unit_u)]
 
 
-def cosine_distance(u: Floats2d, v: Floats2d) -> tuple[Floats1d, Derivative]:
+def _cosine_distance(u: Floats2d, v: Floats2d) -> tuple[Floats1d, Derivative]:
     """Return 1 - cos(u_i, v_i), and du, dv."""
     similarity, backprop = paired_cosine(u, v)
-    return 1 - similarity, lambda d_distance: backprop(-d_distance)
+    return 1 - similarity, lambda d: backprop(-d)
 
 
 def _euclidean_distance(u: Floats2d, v: Floats2d) -> tuple[Floats1d, Derivative]:
     """Return ||u_i - v_i||, and du = (u - v) / ||u - v|| = -dv."""
-
-    def backprop(d_distance: Floats1d) -> list[Floats2d]:
-        direction, _ = unit_rows(u - v, True)
-        du = _column(d_distance) * direction
-        return [du, -du]
-
-    return euclidean(u, v), backprop
+    return euclidean(u, v), lambda d: _opposite(_column(d) * unit_rows(u - v, True)[0])
 
 
 def _manhattan_distance(u: Floats2d, v: Floats2d) -> tuple[Floats1d, Derivative]:
     """Return sum_k |u_ik - v_ik|, and du = sign(u - v) = -dv."""
-
-    def backprop(d_distance: Floats1d) -> list[Floats2d]:
-        du = _column(d_distance) * get_array_module(u).sign(u - v)
-        return [du, -du]
-
-    return manhattan(u, v), backprop
+    return manhattan(u, v), lambda d: _opposite(_column(d) * get_array_module(u).sign(u - v))
 
 
 def _column(d: Floats1d) -> Floats2d:
     return get_array_module(d).expand_dims(d, 1)
 
 
+def _opposite(du: Floats2d) -> Members:
+    return [du, -du]
+
+
 DISTANCES: Mapping[str, PairedFunction] = {
     "euclidean": _euclidean_distance,
-    "cosine": cosine_distance,
+    "cosine": _cosine_distance,
     "manhattan": _manhattan_distance,
 }

@@ -1,14 +1,13 @@
 """Objectives of distances: contrastive and triplet losses. Alike texts should be near, unlike ones a margin apart."""
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
-from types import ModuleType
 from typing import Any
 
 import numpy
 from spacy.util import registry
-from thinc.types import Floats1d, Floats2d, Ints1d, Ints2d
+from thinc.types import Floats1d, Floats2d, Ints1d
 from thinc.util import get_array_module
 
 from ..validation import SCORE_RANGE, NonNegativeFloat, validated
@@ -19,7 +18,6 @@ from ._common import (
     LossLayer,
     Members,
     PairedFunction,
-    check_inputs,
     mean_square,
     pair_loss,
     unit_rows,
@@ -36,20 +34,10 @@ def ContrastiveLoss(distance: Distance = "cosine", margin: NonNegativeFloat = 0.
     distance (str): d, "euclidean" | "cosine" (1 - cos) | "manhattan".
     margin (float): how far apart an unlike pair should be.
     Input: [u, v], each float (n, width), and y, float (n,), 1 for an alike pair and 0 for an unlike one.
-    RAISES (ValueError): if a gold value is neither 0 nor 1.
     SOURCE: Hadsell, Chopra and LeCun 2006, section 2.1.
     """
-    loss = partial(_contrastive, margin=margin)
+    loss = partial(_contrastive, margin=margin, is_online=False)
     return pair_loss("ContrastiveLoss", DISTANCES[distance], loss, score_range=SCORE_RANGE)
-
-
-def _contrastive(
-    model: LossLayer, distance: Floats1d, gold: Floats1d, *, margin: float
-) -> tuple[float, Callable[[float], Floats1d]]:
-    errors = _errors(distance, gold, margin)
-    value = mean_square(errors) / 2
-    _check_binary(model, gold, value)
-    return value, lambda d_loss: 2 * errors * (d_loss / (2 * len(gold)))
 
 
 @registry.layers("spacy-sbert.OnlineContrastiveLoss.v1")
@@ -65,49 +53,30 @@ def OnlineContrastiveLoss(distance: Distance = "cosine", margin: NonNegativeFloa
     distance, margin, input, errors: as of ContrastiveLoss.
     SOURCE: Hadsell, Chopra and LeCun 2006, section 2.1; the choice of hard pairs is that of sentence-transformers.
     """
-    loss, kind = partial(_online_contrastive, margin=margin), {"whole_batch": True, "is_sum": True}
+    loss, kind = partial(_contrastive, margin=margin, is_online=True), {"whole_batch": True, "is_sum": True}
     return pair_loss("OnlineContrastiveLoss", DISTANCES[distance], loss, score_range=SCORE_RANGE, **kind)
 
 
-def _online_contrastive(
-    model: LossLayer, distance: Floats1d, gold: Floats1d, *, margin: float
+def _contrastive(
+    model: LossLayer, distance: Floats1d, gold: Floats1d, *, margin: float, is_online: bool
 ) -> tuple[float, Callable[[float], Floats1d]]:
     xp, alike = get_array_module(distance), gold == 1
-    far = alike & (distance > _bound(distance, alike, xp.where(alike, xp.inf, distance).min()))
-    near = ~alike & (distance < _bound(distance, ~alike, xp.where(alike, distance, -xp.inf).max()))
-    errors = _errors(distance, gold, margin) * (far | near).astype(distance.dtype)
-    value = mean_square(errors, "sum")
-    _check_binary(model, gold, value)
-    return value, lambda d_loss: 2 * errors * d_loss
-
-
-def _errors(distance: Floats1d, gold: Floats1d, margin: float) -> Floats1d:
-    """Return d of alike pairs, -max(margin - d, 0) of unlike ones, NaN of pairs that are neither, (n,)."""
-    xp = get_array_module(distance)
-    return xp.where(gold == 1, distance, xp.where(gold == 0, -xp.maximum(margin - distance, 0), xp.nan))
-
-
-def _check_binary(model: LossLayer, gold: Floats1d, value: float) -> None:
-    """Raise ValueError if a gold value is neither 0 nor 1.
-
-    The gold is only looked at if the loss is not a number: the host would wait for the device.
-    """
-    if not math.isnan(value):
-        return
-    wrong = gold[(gold != 0) & (gold != 1)]
+    errors = xp.where(alike, distance, xp.where(gold == 0, -xp.maximum(margin - distance, 0), xp.nan))  # (n,)
+    if is_online:
+        far = alike & (distance > _bound(distance, alike, xp.where(alike, xp.inf, distance).min()))
+        near = ~alike & (distance < _bound(distance, ~alike, xp.where(alike, distance, -xp.inf).max()))
+        errors = errors * (far | near).astype(distance.dtype)
+    value = mean_square(errors, "sum") if is_online else mean_square(errors) / 2
+    # the gold is only looked at if the loss is not a number: the host would wait for the device
+    wrong = gold[(gold != 0) & (gold != 1)] if math.isnan(value) else ()
     if len(wrong):
-        raise ValueError(
-            f"The loss '{model.name}' expects gold scores of 0 (unlike) or 1 (alike), got {float(wrong[0])}."
-        )
+        raise ValueError(f"The loss '{model.name}' expects gold scores of 0 or 1 (alike), got {float(wrong[0])}.")
+    return value, lambda d_loss: 2 * errors * (d_loss if is_online else d_loss / (2 * len(gold)))
 
 
 def _bound(distance: Floats1d, kind: Floats1d, extreme: Floats1d) -> Floats1d:
-    """Return the distance beyond which pairs of a kind are hard, ().
-
-    It is the extreme of the other kind, or the mean of this kind if there are fewer than two pairs of the other. They
-    are counted on the device, for which the host does not wait.
-    """
-    xp = get_array_module(distance)
+    """Return the extreme distance of the other kind, or the mean of this kind if the other has fewer than two."""
+    xp = get_array_module(distance)  # they are counted on the device, for which the host does not wait
     mean = xp.where(kind, distance, 0).sum() / xp.maximum(xp.sum(kind), 1).astype(distance.dtype)
     return xp.where(xp.sum(~kind) > 1, extreme, mean)
 
@@ -119,8 +88,7 @@ def TripletLoss(distance: Distance = "euclidean", margin: NonNegativeFloat = 1.0
 
     loss = 1/n sum_i max(d(a_i, p_i) - d(a_i, n_i) + margin, 0)
 
-    distance (str): d, "euclidean" | "cosine" (1 - cos) | "manhattan".
-    margin (float): by how much the negative should be farther.
+    distance (str): d, as of ContrastiveLoss. margin (float): by how much the negative should be farther.
     Input: [a, p, n], each float (n, width): anchors, positives, negatives; and None.
     SOURCE: Reimers and Gurevych 2019, section 3 (Triplet Objective Function).
     """
@@ -130,11 +98,11 @@ def TripletLoss(distance: Distance = "euclidean", margin: NonNegativeFloat = 1.0
 def _triplets(
     model: LossLayer, inputs: tuple[Members, None], is_train: bool, *, distance: str, margin: float
 ) -> tuple[float, Backprop]:
-    check_inputs(model, inputs[0])
-    return triplet_hinge(*inputs[0], measure=DISTANCES[distance], margin=margin)
+    model.check_inputs(inputs[0])
+    return _triplet_hinge(*inputs[0], measure=DISTANCES[distance], margin=margin)
 
 
-def triplet_hinge(
+def _triplet_hinge(
     anchor: Floats2d, positive: Floats2d, negative: Floats2d, *, measure: PairedFunction, margin: float
 ) -> tuple[float, Backprop]:
     """Return 1/n sum_i max(d(a_i, p_i) - d(a_i, n_i) + margin, 0) of paired rows, and its backprop to the three."""
@@ -160,8 +128,7 @@ def BatchHardTripletLoss(distance: Distance = "euclidean", margin: NonNegativeFl
 
     The mean is over the texts that have both; the loss is 0 if none has.
 
-    distance (str): d, "euclidean" | "cosine" (1 - cos) | "manhattan".
-    margin (float): by how much the texts of another label should be farther.
+    distance (str): d, as of ContrastiveLoss. margin (float): by how much texts of another label should be farther.
     Input: [x], float (n, width), and y, list[str] of n labels.
     SOURCE: Hermans, Beyer and Leibe 2017, section 2 (Batch Hard).
     """
@@ -173,17 +140,29 @@ def _batch_hard(
     model: LossLayer, inputs: tuple[Members, list[str]], is_train: bool, *, distance: str, margin: float
 ) -> tuple[float, Backprop]:
     members, labels = inputs
-    check_inputs(model, members, len(labels))
+    model.check_inputs(members, len(labels))
     X = members[0]
-    triplets = _hardest_triplets(_PAIRWISE[distance](X), label_encode([labels], numpy)[0])
+    triplets = _hardest_triplets(_PAIRWISE[distance](X), label_encode([labels])[0])
+    return hinge_of_rows(X, triplets, measure=DISTANCES[distance], margin=margin)
+
+
+def hinge_of_rows(
+    X: Floats2d, triplets: Sequence[Ints1d], *, measure: PairedFunction, margin: float
+) -> tuple[float, Backprop]:
+    """Return the loss of TripletLoss for rows of X, 0 for no triplets, and its backprop to X.
+
+    triplets (three of int (m,)): rows of anchors, positives and negatives, which may repeat.
+    """
+    xp = get_array_module(X)
     if not len(triplets[0]):
-        return 0.0, lambda d_loss=1.0: [get_array_module(X).zeros_like(X)]
-    value, back_to_triplets = triplet_hinge(*(X[rows] for rows in triplets), measure=DISTANCES[distance], margin=margin)
+        return 0.0, lambda d_loss=1.0: [xp.zeros_like(X)]
+    value, back_to_triplets = _triplet_hinge(*(X[rows] for rows in triplets), measure=measure, margin=margin)
 
     def backprop(d_loss: float = 1.0) -> Members:
-        dX = get_array_module(X).zeros_like(X)
+        dX = xp.zeros_like(X)
         for rows, d in zip(triplets, back_to_triplets(d_loss), strict=True):
-            dX += sum_rows(d, rows, len(X))
+            picked = (xp.arange(len(X))[:, None] == xp.expand_dims(rows, 0)).astype(X.dtype)
+            dX += picked @ d
         return [dX]
 
     return value, backprop
@@ -192,8 +171,7 @@ def _batch_hard(
 def _hardest_triplets(distances: Floats2d, labels: Any) -> list[Ints1d]:  # noqa: ANN401 (int (n,) of NumPy)
     """Return the anchors that have a positive and a negative, the farthest positive and the nearest negative of each.
 
-    distances (float (n, n)): on any device.
-    labels (int (n,)): on the host, so that the anchors are known without waiting for the device.
+    distances: (n, n). labels: on the host, so that anchors are known at once.
     """
     xp = get_array_module(distances)
     alike = labels[:, None] == labels[None, :]
@@ -204,23 +182,11 @@ def _hardest_triplets(distances: Floats2d, labels: Any) -> list[Ints1d]:  # noqa
     return [anchors, farthest[anchors], nearest[anchors]]
 
 
-def sum_rows(values: Floats2d, rows: Ints1d, n: int) -> Floats2d:
-    """Return n rows, each the sum of the values whose row it is: the backprop of X[rows], in which rows repeat."""
-    xp = get_array_module(values)
-    picked = (xp.arange(n)[:, None] == xp.expand_dims(rows, 0)).astype(values.dtype)
-    return picked @ values
-
-
-def label_encode(rows: Iterable[Iterable[str]], xp: ModuleType) -> Ints2d:
-    """Give equal strings equal numbers.
-
-    rows (Iterable[Iterable[str]]): strings, the same number in each row.
-    xp (module): numpy or cupy, for the numbers.
-    RETURNS (int (n_rows, n)): a number for each string.
-    """
+def label_encode(rows: Iterable[Iterable[str]]) -> Any:  # noqa: ANN401 (int (rows, n) of NumPy)
+    """Return a number for each string of rows of one length, equal for equal strings."""
     numbers: dict[str, int] = {}
     encoded = [[numbers.setdefault(text, len(numbers)) for text in row] for row in rows]
-    return xp.asarray(numpy.array(encoded, dtype="i"))
+    return numpy.array(encoded, dtype="i")
 
 
 def _pairwise_euclidean(X: Floats2d) -> Floats2d:

@@ -6,7 +6,7 @@ from thinc.types import Floats2d
 from thinc.util import get_array_module
 
 from ..validation import NonNegativeFloat, validated
-from ._common import Backprop, LossLayer, Members, check_inputs, mean_square
+from ._common import Backprop, LossLayer, Members, mean_square
 
 _Inputs = tuple[Members, Floats2d]
 
@@ -17,10 +17,7 @@ def DistillationLoss() -> LossLayer:
 
     loss = 1/(M n width) sum_m sum_i ||x_mi - t_i||^2
 
-    Two members are a text and its translation: both learn the teacher's vector of the text.
-
-    Input: [x] or [x_1, x_2], each float (n, width), and t, float (n, width), the teacher's vectors.
-    RAISES (ValueError): if members and t do not have the same width.
+    Input: [x] or [x_1, x_2], such as a text and its translation, and t, the teacher's vectors, each float (n, width).
     SOURCE: Reimers and Gurevych 2020, section 2.
     """
     return LossLayer("DistillationLoss", _distillation, n_members=[1, 2], gold="vector")
@@ -28,13 +25,12 @@ def DistillationLoss() -> LossLayer:
 
 def _distillation(model: LossLayer, inputs: _Inputs, is_train: bool) -> tuple[float, Backprop]:
     members, teacher = inputs
-    check_inputs(model, members, len(teacher))
+    model.check_inputs(members, len(teacher))
     for member in members:
         if member.shape[1] != teacher.shape[1]:
             raise ValueError(
                 f"The vectors to learn are {member.shape[1]} wide, the teacher's are {teacher.shape[1]} wide. Choose a "
-                f"teacher of the same width for the loss '{model.name}', or "
-                "spacy-sbert.ProjectedDistillationLoss.v1, which takes any."
+                f"teacher of the same width, or spacy-sbert.ProjectedDistillationLoss.v1 in place of '{model.name}'."
             )
     return _mean_squared_error(members, teacher)
 
@@ -42,11 +38,7 @@ def _distillation(model: LossLayer, inputs: _Inputs, is_train: bool) -> tuple[fl
 def _mean_squared_error(members: Members, teacher: Floats2d) -> tuple[float, Backprop]:
     """Return the mean over all elements of all members, each float (n, width) as the teacher, and its backprop."""
     errors = get_array_module(teacher).stack(members) - teacher
-
-    def backprop(d_loss: float = 1.0) -> Members:
-        return list(errors * (2 * d_loss / errors.size))
-
-    return mean_square(errors), backprop
+    return mean_square(errors), lambda d_loss=1.0: list(errors * (2 * d_loss / errors.size))
 
 
 @registry.layers("spacy-sbert.ProjectedDistillationLoss.v1")
@@ -88,10 +80,10 @@ def _init(model: LossLayer, X: _Inputs | None = None, Y: None = None) -> None:
 
 def _projected_distillation(model: LossLayer, inputs: _Inputs, is_train: bool) -> tuple[float, Backprop]:
     members, teacher = inputs
-    check_inputs(model, members, len(teacher))
+    model.check_inputs(members, len(teacher))
     widths = (teacher.shape[1], members[0].shape[1])
-    if not model.has_param("W") or model.get_param("W").shape != widths:
-        known = model.get_param("W").shape if model.has_param("W") else "none"
+    known = model.get_param("W").shape if model.has_param("W") else "none"
+    if known != widths:
         raise ValueError(
             f"The projection of the loss '{model.name}' has the widths {known} (teacher, encoder), and the batch "
             f"{widths}. Call nlp.initialize with examples of the teacher, or build a new pipe for another teacher."

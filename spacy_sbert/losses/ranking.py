@@ -1,6 +1,5 @@
 """In-batch ranking objectives: an anchor should find its positive among those of the whole batch."""
 
-from collections.abc import Callable
 from functools import partial
 from typing import Any, Literal
 
@@ -10,16 +9,11 @@ from thinc.types import Floats2d, FloatsXd, Ints1d, Ints2d
 from thinc.util import get_array_module
 
 from ..validation import NonNegativeFloat, Positive, PositiveFloat, validated
-from ._common import Backprop, LossLayer, Members, check_inputs, cosine_distance, cross_entropy, unit_rows
-from .contrastive import label_encode, sum_rows, triplet_hinge
+from ._common import DISTANCES, Backprop, LossLayer, Members, cross_entropy, unit_rows
+from .contrastive import hinge_of_rows, label_encode
 
 _Inputs = tuple[Members, list[list[str]]]
 _Similarity = Literal["cosine", "dot"]
-# Make the similarity matrix a matrix product: from rows to the rows that are multiplied, and their backprop
-_SIMILARITIES: dict[str, Callable[[Floats2d], tuple[Floats2d, Callable[[Floats2d], Floats2d]]]] = {
-    "cosine": lambda x: unit_rows(x, True),
-    "dot": lambda x: (x, lambda d: d),
-}
 
 
 @registry.layers("spacy-sbert.MultipleNegativesRankingLoss.v1")
@@ -41,7 +35,8 @@ def MultipleNegativesRankingLoss(
     RAISES (ValueError): if the batch is one pair.
     SOURCE: Henderson et al. 2017, section 4.4 (Multiple negatives); van den Oord et al. 2018, section 2.3.
     """
-    return _ranking_loss("MultipleNegativesRankingLoss", scale, similarity, symmetric)
+    forward = partial(_rank, scale=scale, similarity=similarity, symmetric=symmetric)
+    return LossLayer("MultipleNegativesRankingLoss", forward, n_members=[2, 3], gold="text", whole_batch=True)
 
 
 @registry.layers("spacy-sbert.CachedMultipleNegativesRankingLoss.v1")
@@ -56,36 +51,29 @@ def CachedMultipleNegativesRankingLoss(
 
     loss = -1/n sum_i log(exp(scale sim(a_i, p_i)) / sum_c exp(scale sim(a_i, c)))
 
-    The scores are computed block by block. The `sbert` pipe reads mini_batch_size from the layer and runs the encoder
-    on that many rows at once, too: first without keeping activations, and again when their gradient is known.
+    The scores are computed block by block. The `sbert` pipe runs the encoder on mini_batch_size rows at once, too, and
+    again when their gradient is known.
 
     mini_batch_size (int): how many rows at once.
     scale, similarity, symmetric, input: as of MultipleNegativesRankingLoss.
     SOURCE: Gao et al. 2021, section 3.
     """
-    return _ranking_loss("CachedMultipleNegativesRankingLoss", scale, similarity, symmetric, mini_batch_size)
-
-
-def _ranking_loss(
-    name: str, scale: float, similarity: str, symmetric: bool, mini_batch_size: int | None = None
-) -> LossLayer:
-    forward = partial(_rank, scale=scale, similarity=similarity, symmetric=symmetric)
-    return LossLayer(name, forward, n_members=[2, 3], gold="text", whole_batch=True, mini_batch_size=mini_batch_size)
+    loss = MultipleNegativesRankingLoss(scale, similarity, symmetric)
+    loss.name, loss.mini_batch_size = "CachedMultipleNegativesRankingLoss", mini_batch_size
+    return loss
 
 
 def _rank(
     model: LossLayer, inputs: _Inputs, is_train: bool, *, scale: float, similarity: str, symmetric: bool
 ) -> tuple[float, Backprop]:
     members, texts = inputs
-    check_inputs(model, members, *map(len, texts))
-    if len(members) == 2:
-        _check_negatives(model, members)
+    _check_pairs(model, members, texts)
     xp = get_array_module(members[0])
-    ids = label_encode(texts, xp)
-    compared = [_SIMILARITIES[similarity](member) for member in members]
-    searches = [list(range(len(members)))]  # each has the numbers of the query and of its answers
-    if symmetric:
-        searches.append([1, 0])
+    ids = xp.asarray(label_encode(texts))
+    # the similarity matrix is a product of matrices: the rows that are multiplied, and their backprop
+    compared: list[Any] = [unit_rows(x, True) if similarity == "cosine" else (x, lambda d: d) for x in members]
+    # each has the numbers of the query and of its answers
+    searches = [list(range(len(members))), *([[1, 0]] if symmetric else [])]
     gradients = [xp.zeros_like(member) for member in members]
     value = xp.zeros((), dtype=members[0].dtype)
     for query, *answers in searches:
@@ -106,8 +94,10 @@ def _rank(
     return float(value), backprop
 
 
-def _check_negatives(model: LossLayer, members: Members) -> None:
-    if len(members[0]) < 2:
+def _check_pairs(model: LossLayer, members: Members, texts: list[list[str]]) -> None:
+    """Check the inputs, and that pairs have others in the batch."""
+    model.check_inputs(members, *map(len, texts))
+    if len(members) == 2 and len(members[0]) < 2:
         raise ValueError(
             f"The loss '{model.name}' got a batch of one pair, which has no negatives to rank. Set "
             "training.batcher.size to at least 2, or give each example a third member, its hard negative."
@@ -117,14 +107,11 @@ def _check_negatives(model: LossLayer, members: Members) -> None:
 def _in_batch_cross_entropy(
     queries: Floats2d, answers: list[Floats2d], ids: Ints2d, *, scale: float, block_size: int
 ) -> tuple[FloatsXd, list[Floats2d]]:
-    """Return the mean cross-entropy of the scores of each query, whose right answer is that of the same row.
+    """Return the mean cross-entropy of the scores of each query, and its derivatives by queries and each answer.
 
-    queries (float (n, width)): the anchors.
-    answers (list of float (n, width)): the right answers, and the hard negatives if there are any.
+    queries, answers (each float (n, width)): the right answer has the same row; there may be hard negatives, too.
     ids (int (1 + len(answers), n)): equal numbers for equal texts, of the queries and of each answer.
     block_size (int): how many rows of the scores, (n, n len(answers)), are held at once.
-    RETURNS (float (), list of float (n, width)): the loss, still on the device, and its derivatives by queries and each
-        answer. The loss of a query without a wrong answer is 0.
     """
     xp = get_array_module(queries)
     n, candidates = len(queries), xp.concatenate(answers)
@@ -143,14 +130,10 @@ def _in_batch_cross_entropy(
 
 
 def _false_negatives(ids: Ints2d, rows: Ints1d) -> Ints2d:
-    """Return which answers of other rows are right for a query, too.
+    """Return which answers to leave out of the scores of the queries in some rows, bool (rows, n (members - 1)).
 
-    These are answers with the text of the query or of its own answer, and answers to a query of the same text. A hard
-    negative is a false one for the first two reasons only, and in any row.
-
-    ids (int (members, n)): numbers of the texts of the queries, the answers and, if there are any, hard negatives.
-    rows (int (block,)): the queries.
-    RETURNS (bool (block, n (members - 1))): true for those to leave out.
+    These are answers in other rows with the text of the query or of its own answer, or to a query of the same text, and
+    hard negatives in any row for the first two reasons. ids (int (members, n)): numbers of the texts.
     """
     xp = get_array_module(ids)
     query, answer, *hard_negatives = xp.asarray(ids)
@@ -172,12 +155,10 @@ def MegaBatchMarginLoss(margin: NonNegativeFloat = 0.4) -> LossLayer:
     loss = 1/n sum_i max(margin - cos(a_i, p_i) + cos(a_i, p_(t_i)), 0),   t_i = argmax_(j wrong for i) cos(a_i, p_j)
 
     Wrong are all but those known to be right, too, as in MultipleNegativesRankingLoss; a pair without a wrong one
-    counts nothing. The larger the batch, the harder the negatives: a batch of hundreds of pairs is a mega-batch of the
-    source, and one step here.
+    counts nothing. A batch of hundreds of pairs is a mega-batch of the source, and one step here.
 
     margin (float): by how much the right one should be more similar.
-    Input: [a, p], each float (n, width), and the texts, list[list[str]], n of each member.
-    RAISES (ValueError): if the batch is one pair.
+    Input: [a, p], each float (n, width), and the texts, list[list[str]], n of each member; more than one pair.
     SOURCE: Wieting and Gimpel 2018 (ParaNMT-50M), section 4.
     """
     forward = partial(_mega_batch, margin=margin)
@@ -186,36 +167,22 @@ def MegaBatchMarginLoss(margin: NonNegativeFloat = 0.4) -> LossLayer:
 
 def _mega_batch(model: LossLayer, inputs: _Inputs, is_train: bool, *, margin: float) -> tuple[float, Backprop]:
     members, texts = inputs
-    check_inputs(model, members, *map(len, texts))
-    _check_negatives(model, members)
-    anchors, positives = members
-    n, xp = len(anchors), get_array_module(anchors)
-    rows, hardest = _hardest_negatives(anchors, positives, label_encode(texts, numpy))
-    if not len(rows):
-        return 0.0, lambda d_loss=1.0: [xp.zeros_like(member) for member in members]
-    triplets = anchors[rows], positives[rows], positives[hardest]
-    value, back_to_triplets = triplet_hinge(*triplets, measure=cosine_distance, margin=margin)
-
-    def backprop(d_loss: float = 1.0) -> Members:
-        d_rows, d_positive, d_negative = back_to_triplets(d_loss * len(rows) / n)
-        d_anchors, d_positives = (xp.zeros_like(member) for member in members)
-        d_anchors[rows], d_positives[rows] = d_rows, d_positive
-        return [d_anchors, d_positives + sum_rows(d_negative, hardest, n)]
-
-    return value * len(rows) / n, backprop
+    _check_pairs(model, members, texts)
+    n, xp = len(members[0]), get_array_module(members[0])
+    rows, hardest = _hardest_negatives(members[0], members[1], label_encode(texts))
+    triplets = [rows, n + rows, n + hardest]
+    value, backprop = hinge_of_rows(xp.concatenate(members), triplets, measure=DISTANCES["cosine"], margin=margin)
+    return value * len(rows) / n, lambda d_loss=1.0: xp.split(backprop(d_loss * len(rows) / n)[0], 2)
 
 
 def _hardest_negatives(anchors: Floats2d, positives: Floats2d, ids: Ints2d) -> tuple[Ints1d, Ints1d]:
-    """Return the anchors that have a wrong positive, and the most similar of these.
+    """Return the rows of the anchors that have a wrong positive, and of the most similar of these, int (m,) each.
 
-    ids (int (2, n)): equal numbers for equal texts, on the host, so that the anchors are known without waiting for the
-        device.
-    RETURNS (int (m,), int (m,)): rows of both.
+    ids (int (2, n)): equal numbers for equal texts, on the host, so that the anchors are known at once.
     """
     xp = get_array_module(anchors)
-    (unit_anchors, _), (unit_positives, _) = unit_rows(anchors, True), unit_rows(positives, True)
     all_rows: Any = numpy.arange(len(anchors))
     right = _false_negatives(ids, all_rows) | numpy.eye(len(anchors), dtype=bool)
-    similar = xp.where(xp.asarray(right), -xp.inf, unit_anchors @ unit_positives.T)
+    similar = xp.where(xp.asarray(right), -xp.inf, unit_rows(anchors, True)[0] @ unit_rows(positives, True)[0].T)
     rows = xp.asarray(numpy.flatnonzero(~right.all(axis=1)))
     return rows, similar[rows].argmax(axis=1)

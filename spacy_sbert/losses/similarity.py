@@ -1,6 +1,5 @@
 """Objectives of graded pairs: cosines should be the gold scores, or be in their order."""
 
-from collections.abc import Callable
 from functools import partial
 
 from spacy.util import registry
@@ -8,7 +7,7 @@ from thinc.types import Floats1d, Floats2d
 from thinc.util import get_array_module
 
 from ..validation import SCORE_RANGE, PositiveFloat, validated
-from ._common import Derivative, LossLayer, log_sum_exp, mean_square, pair_loss, paired_cosine
+from ._common import Derivative, LossLayer, Members, Paired, log_sum_exp, mean_square, pair_loss, paired_cosine
 
 
 @registry.layers("spacy-sbert.CosineSimilarityLoss.v1")
@@ -23,7 +22,7 @@ def CosineSimilarityLoss() -> LossLayer:
     return pair_loss("CosineSimilarityLoss", paired_cosine, _squared_error, score_range=SCORE_RANGE)
 
 
-def _squared_error(model: LossLayer, similarity: Floats1d, gold: Floats1d) -> tuple[float, Callable[[float], Floats1d]]:
+def _squared_error(model: LossLayer, similarity: Floats1d, gold: Floats1d) -> Paired:
     error = similarity - gold  # (n,)
     return mean_square(error), lambda d_loss: 2 * error * d_loss / len(gold)
 
@@ -34,8 +33,6 @@ def CoSENTLoss(scale: PositiveFloat = 20.0) -> LossLayer:
     """Count, softly, the pairs of pairs whose cosines have another order than their gold scores.
 
     loss = log(1 + sum_{i, j: y_i > y_j} exp(scale (s_j - s_i))),   s_i = cos(u_i, v_i)
-
-    The loss is 0 if no two gold scores differ.
 
     scale (float): the inverse of the temperature.
     Input: [u, v], each float (n, width), and y, float (n,), the gold scores, of which only the order counts.
@@ -55,15 +52,12 @@ def AnglELoss(scale: PositiveFloat = 20.0) -> LossLayer:
     scale (float): the inverse of the temperature.
     Input: [u, v], each float (n, width), the first half of a row its real and the second its imaginary parts; and y,
         float (n,), the gold scores, of which only the order counts.
-    RAISES (ValueError): if the width is odd.
     SOURCE: Li and Li 2023 (AnglE), section 3 (Angle Objective).
     """
     return pair_loss("AnglELoss", _paired_angle, partial(_rank_pairs, scale=scale), whole_batch=True)
 
 
-def _rank_pairs(
-    model: LossLayer, similarity: Floats1d, gold: Floats1d, *, scale: float
-) -> tuple[float, Callable[[float], Floats1d]]:
+def _rank_pairs(model: LossLayer, similarity: Floats1d, gold: Floats1d, *, scale: float) -> Paired:
     """Return log(1 + sum_{i, j: gold_i > gold_j} exp(scale (s_j - s_i))), and its derivative by s."""
     xp = get_array_module(similarity)
     s, y = xp.asarray(similarity)[None, :], xp.asarray(gold)[None, :]
@@ -76,21 +70,17 @@ def _rank_pairs(
 
 
 def _paired_angle(u: Floats2d, v: Floats2d) -> tuple[Floats1d, Derivative]:
-    """Return |sum_k (Re z_k + Im z_k)| of each row, and du, dv.
-
-    With w = (1 + i) v, the sum is the dot product of u and w over ||u|| ||v||, and ||w|| = sqrt(2) ||v||. So it is
-    sqrt(2) cos(u, w).
-    """
+    """Return |sum_k (Re z_k + Im z_k)| of each row, which is sqrt(2) cos(u, w) with w = (1 + i) v, and du, dv."""
     if u.shape[1] % 2:
         raise ValueError(
-            "The loss 'AnglELoss' reads a vector as complex numbers, the first half real and the second imaginary: "
-            f"expected an even width, got {u.shape[1]}. Use another encoder, or spacy-sbert.CoSENTLoss.v1."
+            f"The loss 'AnglELoss' reads a vector as complex numbers: expected an even width, got {u.shape[1]}. Use "
+            "another encoder, or spacy-sbert.CoSENTLoss.v1."
         )
     xp = get_array_module(u)
     cos, back_to_turned = paired_cosine(u, v + _times_i(v))
     root = 2**0.5
 
-    def backprop(d_similarity: Floats1d) -> list[Floats2d]:
+    def backprop(d_similarity: Floats1d) -> Members:
         du, dw = back_to_turned(d_similarity * root * xp.sign(cos))
         return [du, dw - _times_i(dw)]  # i is antisymmetric
 

@@ -1,6 +1,6 @@
 """Losses that are made of other losses: at several widths, of several objectives, or looked up by name."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Annotated, Any, cast
 
@@ -18,19 +18,15 @@ _MAX_LAYERS = 1000
 
 
 def _check_inner(layer: object, loss: str, setting: str) -> LossLayer:
-    """Return a layer that will be part of another loss; raise ValueError if it is no single loss."""
+    """Return a layer that will be part of another loss; raise ValueError if it is no loss, or has several."""
     if not isinstance(layer, LossLayer):
         kind = f"the Thinc model '{layer.name}'" if isinstance(layer, Model) else repr(layer)
         raise ValueError(
-            f"The loss '{loss}' is built of loss layers, such as spacy-sbert.CosineSimilarityLoss.v1, got {kind}. Set "
-            f"@layers to one of them in {setting}, or to a function of yours that returns a "
-            "spacy_sbert.losses.LossLayer."
+            f"The loss '{loss}' is built of loss layers, got {kind}. Set @layers in {setting} to one, such as "
+            "spacy-sbert.CosineSimilarityLoss.v1, or to a function that returns a spacy_sbert.losses.LossLayer."
         )
     if not layer.n_members:
-        raise ValueError(
-            f"The loss '{loss}' cannot contain '{layer.name}', which has several objectives. Make '{layer.name}' the "
-            "outermost loss."
-        )
+        raise ValueError(f"The loss '{loss}' cannot contain '{layer.name}': make '{layer.name}' the outermost loss.")
     return layer
 
 
@@ -44,10 +40,8 @@ def MatryoshkaLoss(loss: object, dims: Sequence[Width], weights: Sequence[NonNeg
     loss (Model): a loss layer; each width gets a copy, because a classifier depends on the width.
     dims (list[int]): d, the widths; the encoder's own should be among them.
     weights (list[float]): w, 1 each by default.
-    Input: the members, each float (n, width), and the gold values, as the inner loss takes them; gold vectors are cut
-        with the members.
-    RAISES (ValueError): if loss is not a loss layer or has several objectives; if dims are empty or repeated, or
-        weights not as many; if the members are narrower than one of dims.
+    Input: as the inner loss takes it; gold vectors are cut with the members.
+    RAISES (ValueError): if loss is no single loss, dims are empty, repeated or not as many as weights, or too wide.
     SOURCE: Kusupati et al. 2022, section 3.
     """
     name = "MatryoshkaLoss"
@@ -56,22 +50,12 @@ def MatryoshkaLoss(loss: object, dims: Sequence[Width], weights: Sequence[NonNeg
         raise ValueError(f"The loss '{name}' cannot work with dims = {dims}: expected positive numbers, each once.")
     factors = [1.0] * len(dims) if weights is None else list(weights)
     if len(factors) != len(dims):
-        raise ValueError(
-            f"The loss '{name}' cannot work with weights = {weights}: expected {len(dims)} numbers, one for each of "
-            "dims."
-        )
-    return LossLayer(
-        name,
-        partial(_forward_widths, dims=dims, weights=factors),
-        init=partial(_init_widths, dims=dims),
-        layers=[inner.copy() for _ in dims],
-        n_members=inner.n_members,
-        gold=inner.gold,
-        whole_batch=inner.whole_batch,
-        is_sum=inner.is_sum,
-        score_range=inner.score_range,
-        mini_batch_size=inner.mini_batch_size,
-    )
+        raise ValueError(f"The loss '{name}' cannot work with weights = {weights}: expected {len(dims)} numbers.")
+    forward, init = partial(_forward_widths, dims=dims, weights=factors), partial(_init_widths, dims=dims)
+    layers = [inner.copy() for _ in dims]
+    layer = LossLayer(name, forward, init=init, layers=layers, n_members=inner.n_members, gold=inner.gold)
+    vars(layer).update(vars(inner))  # its settings, such as whole_batch
+    return layer
 
 
 def _init_widths(model: LossLayer, X: _Inputs | None = None, Y: None = None, *, dims: Sequence[int]) -> None:
@@ -100,16 +84,9 @@ def _cut(model: LossLayer, inputs: _Inputs, dim: int) -> _Inputs:
     narrowest = min(member.shape[1] for member in members)
     if narrowest < dim:
         raise ValueError(
-            f"The loss '{model.name}' cannot cut vectors to {dim} dimensions: they are {narrowest} wide. Lower its "
-            f"dims to at most {narrowest}."
+            f"The loss '{model.name}' cannot cut vectors to {dim} dimensions: they are {narrowest} wide. Lower dims."
         )
     return [member[:, :dim] for member in members], cast(Floats2d, gold)[:, :dim] if model.gold == "vector" else gold
-
-
-class _MultiTaskLayer(LossLayer):
-    """A loss layer that holds others. weights (dict[str, float]): how much each counts, in the order of the layers."""
-
-    weights: dict[str, float]
 
 
 @registry.layers("spacy-sbert.MultiTaskLoss.v1")
@@ -124,25 +101,23 @@ def MultiTaskLoss(
 
     objectives (dict[str, Model]): the losses by name.
     weights (dict[str, float]): w by name, 1 by default.
-    Input: dict by name, for the objectives that the batch has examples of, of the members and gold values that the loss
-        takes.
-    Output: dict[str, float], w_k loss_k by name. Its backprop takes a factor on the loss and returns a dict by name of
-        one derivative a member.
-    RAISES (ValueError): if there is no objective, or one is not a loss layer or has several objectives itself; if
-        weights or the input name an unknown one.
+    Input: dict by name of the members and gold values that the loss takes, of the objectives that the batch has.
+    Output: dict by name of w_k loss_k. Its backprop takes a factor on the loss and returns a dict by name of one
+        derivative a member.
+    RAISES (ValueError): if there is no objective, one is no single loss, or weights name an unknown one.
     SOURCE: Caruana 1997.
     """
-    name = "MultiTaskLoss"
+    name, names = "MultiTaskLoss", sorted(objectives)
     if not objectives:
-        raise ValueError(
-            f"The loss '{name}' has no objectives: expected at least one in [components.sbert.loss.objectives]."
-        )
-    names = sorted(objectives)
+        raise ValueError(f"The loss '{name}' has no objectives: expected at least one in its config.")
     layers = [_check_inner(objectives[objective], name, "objectives") for objective in names]
-    model = _MultiTaskLayer(
+    if unknown := [objective for objective in weights or {} if objective not in names]:
+        raise ValueError(f"The loss '{name}' has weights for {unknown}, expected some of the objectives {names}.")
+    factors = dict.fromkeys(names, 1.0) | (weights or {})
+    return LossLayer(
         name,
-        _forward_objectives,
-        init=_init_objectives,
+        partial(_forward_objectives, weights=factors),
+        init=partial(_init_objectives, weights=factors),
         layers=layers,
         n_members=[],
         gold=None,
@@ -150,48 +125,36 @@ def MultiTaskLoss(
         attrs={"objectives": names},
         mini_batch_size=min(filter(None, (layer.mini_batch_size for layer in layers)), default=None),
     )
-    model.weights = dict.fromkeys(names, 1.0)
-    _check_names(model, weights or {}, "weights")
-    model.weights |= weights or {}
-    return model
 
 
-def _init_objectives(model: _MultiTaskLayer, X: dict[str, _Inputs] | None = None, Y: None = None) -> None:
+def _init_objectives(
+    model: LossLayer, X: dict[str, _Inputs] | None = None, Y: None = None, *, weights: dict[str, float]
+) -> None:
     """Initialize the objectives that there are examples of."""
-    for name, layer in _layers(model, X or {}).items():
+    for name, layer in _layers(model, list(weights)).items():
         layer.initialize(X=(X or {}).get(name))
 
 
 def _forward_objectives(
-    model: _MultiTaskLayer, inputs: dict[str, _Inputs], is_train: bool
+    model: LossLayer, inputs: dict[str, _Inputs], is_train: bool, *, weights: dict[str, float]
 ) -> tuple[dict[str, float], Callable[[float], dict[str, Members]]]:
-    layers = _layers(model, inputs)
+    layers = _layers(model, list(weights))
     losses = {name: layers[name](inputs[name], is_train) for name in inputs}
 
     def backprop(d_loss: float = 1.0) -> dict[str, Members]:
-        return {name: back(model.weights[name] * d_loss) for name, (_, back) in losses.items()}
+        return {name: back(weights[name] * d_loss) for name, (_, back) in losses.items()}
 
-    return {name: model.weights[name] * value for name, (value, _) in losses.items()}, backprop
+    return {name: weights[name] * value for name, (value, _) in losses.items()}, backprop
 
 
-def _layers(model: _MultiTaskLayer, inputs: Iterable[str]) -> dict[str, Model]:
-    names, saved = list(model.weights), model.attrs["objectives"]
+def _layers(model: LossLayer, names: list[str]) -> dict[str, Model]:
+    saved = model.attrs["objectives"]
     if saved != names:
         raise ValueError(
             f"The loss '{model.name}' was saved with the objectives {', '.join(saved)}, but the config names "
-            f"{', '.join(names)}. Name them as they were saved."
+            f"{', '.join(names)}. Restore them."
         )
-    _check_names(model, inputs, "named by an example")
     return dict(zip(names, model.layers, strict=True))
-
-
-def _check_names(model: _MultiTaskLayer, names: Iterable[str], where: str) -> None:
-    for name in names:
-        if name not in model.weights:
-            raise ValueError(
-                f"The loss '{model.name}' has no objective '{name}' ({where}): expected one of "
-                f"{', '.join(model.weights)}."
-            )
 
 
 @registry.layers("spacy-sbert.LossByName.v1")
@@ -203,12 +166,10 @@ def LossByName(
 ) -> Model:
     """Return the loss of a registered function, or, if none has this name, a layer that cannot be trained.
 
-    A pipeline that was trained with a loss of the user's own is saved with this in its place, see saved_by_name. So it
-    can be loaded and used without the code of the loss.
+    A pipeline is saved with this in place of a loss of the user's own, so that it can be used without the loss's code.
 
     name (str): of the function in registry.layers. settings (dict): its arguments.
-    n_layers (int): how many nodes the Model of the loss has, by which Thinc recognizes what it saved.
-    RAISES (ValueError): if it is trained, and no function of this name is registered.
+    n_layers (int): how many nodes the Model of the loss has, which Thinc compares.
     """
     if registry.has("layers", name):
         return registry.resolve({"loss": {"@layers": name, **(settings or {})}})["loss"]
@@ -219,23 +180,20 @@ def LossByName(
 
 def _unavailable(model: Model, inputs: object, is_train: bool, *, name: str) -> object:
     raise ValueError(
-        f"Cannot train with the loss '{name}', which no code in this process registers. Import its module before you "
-        "load the pipeline, or give its file with --code."
+        f"Cannot train with the loss '{name}', which no code in this process registers. Import its module before, or "
+        "give its file with --code."
     )
 
 
 def saved_by_name(block: Any, interpolated: Any) -> Any:  # noqa: ANN401 (any part of a config)
-    """Return the block of a config with LossByName in place of each function that no installed package provides.
+    """Return the block of a loss with LossByName in place of each function that no installed package provides.
 
-    Losses with parameters stay as they are: without their code these could not be loaded.
-
-    block (dict): of the loss, or anything in it. interpolated (dict): the same without variables.
+    Losses with parameters stay: they could not be loaded without code. interpolated: the block without variables.
     """
     if not isinstance(block, Mapping):
         return block
     replaced = {key: saved_by_name(value, interpolated[key]) for key, value in block.items()}
-    name = block.get("@layers")
-    layers: Any = registry.layers
+    name, layers = block.get("@layers"), cast(Any, registry.layers)
     if name is None or "*" in block or layers.get_entry_point(name) is not None:
         return replaced
     nodes = list(registry.resolve({"loss": interpolated})["loss"].walk())

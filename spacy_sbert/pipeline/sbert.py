@@ -74,7 +74,7 @@ class SentenceBert(ChecksummedPipe):
 
     model: listeners.SentenceModel
     takes_peers = True  # other processes may have a part of a batch
-    peers: Any = None  # the DistributedContext of those processes, in training
+    peers: Any = None  # the TorchDistributed of those processes, in training
     examples_seen = 0  # in training, for reporting speed
     loss_seen = 0.0  # the sum of the loss
 

@@ -17,7 +17,7 @@ from ..losses.softmax import label_probabilities
 from ..models.encoded_docs import EncodedDoc
 from ..models.spans import SPANS_KEY, members, row_order, trimmed
 from ..similarity import cosine, euclidean, pearson, spearman
-from ..training.examples import attribute, gold_value, labels_of, objective_of, predicted_label, predicted_score
+from ..training.examples import attribute, gold_value, kind_of, labels_of
 from . import doc_vectors
 
 Scores = dict[str, float | None]
@@ -80,7 +80,7 @@ def label_pairs(
         stack = head.ops.xp.stack
         u, v = (stack([vectors[member] for _, vectors in labelled]) for member in (0, 1))
         for (doc, _), best in zip(labelled, to_numpy(probabilities_of(head, u, v)).argmax(axis=1), strict=True):
-            doc.spans[spans_key].attrs[predicted_label(name)] = head.attrs["labels"][int(best)]
+            doc.spans[spans_key].attrs[f"{name}_label"] = head.attrs["labels"][int(best)]
 
 
 # Scores of pairs
@@ -105,9 +105,11 @@ def score_pairs(
     """
     examples = [eg for eg in examples if members(eg.predicted, spans_key)]
     scores = _measures(examples, name, spans_key)
-    objectives = sorted({objective_of(eg, spans_key) for eg in examples})
+    objectives = sorted({kind_of(eg.reference, spans_key) or "" for eg in examples})
     for objective in objectives if objectives != [""] else []:
-        own = _measures([eg for eg in examples if objective_of(eg, spans_key) == objective], name, spans_key)
+        own = _measures(
+            [eg for eg in examples if (kind_of(eg.reference, spans_key) or "") == objective], name, spans_key
+        )
         scores.update({f"{key}_{objective}": value for key, value in own.items() if value is not None})
     return scores
 
@@ -127,7 +129,7 @@ def _measures(examples: Sequence[Example], name: str | None, spans_key: str) -> 
     right = []
     for eg in labelled:
         pipe = name or next((record.name for record in doc_vectors.find(eg.predicted)), "")
-        predicted = attribute(eg.predicted, predicted_label(pipe), spans_key)
+        predicted = attribute(eg.predicted, f"{pipe}_label", spans_key)
         if predicted is not None:  # the pipe has a head for it
             right.append(predicted == labels_of([eg], spans_key)[0])
     if right:
@@ -212,7 +214,7 @@ def _similarity(example: Example, name: str | None, spans_key: str) -> float:
 
 
 def _noted(example: Example, name: str | None, spans_key: str) -> object:
-    return attribute(example.predicted, predicted_score(name), spans_key) if name else None
+    return attribute(example.predicted, f"{name}_score", spans_key) if name else None
 
 
 def _vectors(example: Example, name: str | None, spans_key: str) -> list[numpy.ndarray]:

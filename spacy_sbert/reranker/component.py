@@ -29,7 +29,7 @@ from ..pipeline import doc_vectors
 from ..pipeline._common import InPipeline, find_in
 from ..progress import progress_bar
 from ..training.batch_loss import LOSS_NOT_FINITE, SINGLE_CLASS, PairPipe, Scores
-from ..training.examples import batch_size_of, labels_of, predicted_label, predicted_score, scores_of
+from ..training.examples import attribute, labels_of, scores_of
 from ..validation import (
     NOT_SEVERAL,
     SCORE_RANGE,
@@ -167,9 +167,9 @@ class SentenceReranker(PairPipe, ChecksummedPipe):
             if of_doc is None:
                 continue
             attrs = doc.spans[self.spans_key].attrs
-            attrs[predicted_score(self.name)] = float(of_doc[0]) if len(of_doc) == 1 else of_doc.tolist()
+            attrs[f"{self.name}_score"] = float(of_doc[0]) if len(of_doc) == 1 else of_doc.tolist()
             if labels := self.labels:
-                attrs[predicted_label(self.name)] = labels[int(of_doc.argmax())]
+                attrs[f"{self.name}_label"] = labels[int(of_doc.argmax())]
 
     def _pair(self, doc: Doc) -> Pair | None:
         pair = members(doc, self.spans_key)
@@ -430,7 +430,8 @@ class SentenceReranker(PairPipe, ChecksummedPipe):
         if not math.isfinite(loss):
             text = examples[0].reference.text[:50]
             raise ValueError(LOSS_NOT_FINITE.format(loss=self.objective, text=text))
-        share = len(examples) / batch_size_of(examples[0], self.spans_key, default=len(examples))
+        size = attribute(examples[0].reference, "batch_size", self.spans_key) or len(examples)
+        share = len(examples) / cast(int, size)
         return loss * share, d_logits * share
 
     def _targets(self, examples: list[Example]) -> Ints1d:
@@ -459,13 +460,13 @@ def find_reranker(nlp: Language, name: str | None = None) -> SentenceReranker:
 
 def _install_extension(name: str) -> None:
     """Register `doc._.sbert_reranker_score`, which reads the stored score; None on a Doc that is not a pair."""
-    attribute = predicted_score(name)
-    if not Doc.has_extension(attribute):
-        Doc.set_extension(attribute, getter=partial(_get_score, attribute))
+    key = f"{name}_score"
+    if not Doc.has_extension(key):
+        Doc.set_extension(key, getter=partial(_get_score, key))
 
 
-def _get_score(attribute: str, doc: Doc) -> float | list[float] | None:
-    return next((group.attrs[attribute] for group in doc.spans.values() if attribute in group.attrs), None)
+def _get_score(key: str, doc: Doc) -> float | list[float] | None:
+    return next((group.attrs[key] for group in doc.spans.values() if key in group.attrs), None)
 
 
 def _check_several(pairs: object) -> None:

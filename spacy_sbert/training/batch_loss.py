@@ -4,32 +4,31 @@ import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import accumulate, pairwise
-from typing import Any
+from typing import Any, cast
 
 import numpy
 from spacy.training import Example, validate_examples
 from thinc.api import Model, Ops
-from thinc.types import Floats2d, Ints1d
+from thinc.types import Floats1d, Floats2d, Ints1d
 
-from ..losses._common import LossLayer, check_outputs, objectives_of
+from ..losses._common import LossLayer, objectives_of
 from ..models.encoded_docs import EncodedDoc
 from ..models.spans import members, row_order
 from ..validation import Name
-from .examples import attribute, batch_size_of, check_rows, gold_values, labels_of, objective_of
+from .examples import OBJECTIVE, attribute, check_rows, labels_of, scores_of, teacher_vectors
 
 LOSS_NOT_FINITE = (
     "The loss '{loss}' is not finite in the batch that begins with '{text}': training has diverged. Lower "
     "the learning rate, clip the gradient, or use float32 or bfloat16 in place of float16."
 )
-
 SINGLE_CLASS = (
     "The loss '{loss}' learns to tell labels apart, but all examples have the same: {given}. Train on data "
-    "with two labels or more, or give all of them in [initialize.components.sbert] labels, if the first "
-    "examples do not show them."
+    "with two labels or more, or give all of them in [initialize.components.sbert] labels."
 )
 
 Labels = list[Name] | dict[str, list[Name]]
 Scores = dict[str, float | None]
+_Gold = Floats1d | Floats2d | list[str] | list[list[str]] | None
 _LOW_SCORE = 0.5  # of 0 to 1
 
 
@@ -39,8 +38,7 @@ class BatchLoss:
 
     by_objective: the loss of each objective that had examples; of a part of a batch, its share.
     gradients: float32, of the shape of each Doc's vectors.
-    is_part: the whole-batch objectives that only saw a part of their batch.
-    knows_batch: whether the batcher noted the size of the whole batch on every example.
+    is_part: the whole-batch objectives that only saw a part. knows_batch: whether the batcher noted the batch's size.
     unlike: the loss that took a pair of low score as one that belongs together, the pair's text and its score.
     """
 
@@ -49,25 +47,6 @@ class BatchLoss:
     is_part: list[str]
     knows_batch: bool
     unlike: tuple[str, str, float] | None = None
-
-
-class DistributedContext:
-    """The processes that train together: here this one alone. See spacy_sbert.distributed.TorchDistributed."""
-
-    def batch(self, examples: Sequence[Example]) -> Sequence[Example]:
-        """Return all examples of a batch, of which this process has encoded these."""
-        return examples
-
-    def gather(self, vectors: Floats2d, counts: Sequence[int]) -> Floats2d:
-        """Return the vectors of all examples of a batch, example by example.
-
-        vectors (float32 (rows, width)): of this process. counts: how many rows each example of the batch has.
-        """
-        return vectors
-
-    def own(self, d_vectors: Floats2d, counts: Sequence[int]) -> Floats2d:
-        """Return the rows of this process: the backprop of gather."""
-        return d_vectors
 
 
 def needs_labels(loss: Model) -> bool:
@@ -87,39 +66,36 @@ def batch_loss(
     scores: Sequence[EncodedDoc],
     spans_key: str,
     factor: float,
-    peers: DistributedContext | None = None,
+    peers: Any = None,  # noqa: ANN401 (a TorchDistributed, of a room around the core)
 ) -> BatchLoss:
     """Compute the loss of every objective that has examples in a batch.
 
-    loss (Model): a loss layer.
-    examples (Sequence[Example]): the batch; members are on the predicted Docs, gold values on the references.
-    scores (Sequence[EncodedDoc]): the encoded predicted Docs.
-    factor (float): on values and gradients.
-    peers (DistributedContext): the processes that have the other examples of the batch, None for this one alone. The
-        values are those of the whole batch, the gradients those of this process's Docs.
-    RAISES (ValueError): if an example does not fit its objective.
+    scores: the encoded predicted Docs. factor: on values and gradients.
+    peers (TorchDistributed): the processes that have the other examples of the batch; the values are those of all,
+        the gradients those of this process's Docs.
     """
-    batch = _MemberVectors(ops, examples, scores, spans_key, peers or DistributedContext())
+    batch = _MemberVectors(ops, examples, scores, spans_key, peers)
     values: dict[str, float] = {}
     is_part, knows_batch, unlike = [], True, None
     for name, chosen in _by_objective(loss, batch.examples, spans_key).items():
         layer, group = objectives_of(loss)[name], [batch.examples[i] for i in chosen]
         places = [batch.places(chosen, member) for member in range(_count_members(group, layer, spans_key))]
-        gold = gold_values(group, layer.gold, ops, spans_key, score_range=layer.score_range)
+        gold = _gold_values(group, layer, ops, spans_key)
         unlike = _low_scored_pair(group, layer, spans_key) or unlike
-        share = len(chosen) / batch_size_of(group[0], spans_key, default=len(chosen))
+        sizes = [cast(int | None, attribute(example.reference, "batch_size", spans_key)) for example in group]
+        knows_batch &= None not in sizes
+        share = len(chosen) / (sizes[0] or len(chosen))
         if share < 1 and layer.whole_batch:
             is_part.append(layer.name)
             if len(chosen) == 1:
                 continue  # a single example has no others to compare with
         if layer.is_sum:
             share = 1.0  # the parts of a sum add up
-        knows_batch &= all(batch_size_of(example, spans_key, default=0) for example in group)
         inputs = ([batch.vectors[place] for place in places], gold)
         value, backprop = loss({name: inputs} if name else inputs, True)
         d_loss = backprop(factor * share)
         layer_value, d_members = (value[name], d_loss[name]) if name else (value, d_loss)
-        check_outputs(layer, inputs[0], layer_value, d_members)
+        layer.check_outputs(inputs[0], layer_value, d_members)
         values[name] = layer_value * factor * share
         if not math.isfinite(values[name]):
             raise ValueError(LOSS_NOT_FINITE.format(loss=layer.name, text=group[0].reference.text[:50]))
@@ -129,62 +105,62 @@ def batch_loss(
 
 
 class _MemberVectors:
-    """The members of all examples of a batch, of which this process has encoded its own.
+    """The members of all examples of a batch: vectors, float32 (members, width), and their gradient, zeros at first."""
 
-    examples (Sequence[Example]): all of the batch. vectors: of all members, float32 (members of the batch, width),
-        example by example. gradient: of the same shape, zeros at first.
-    """
-
-    def __init__(
-        self,
-        ops: Ops,
-        examples: Sequence[Example],
-        scores: Sequence[EncodedDoc],
-        spans_key: str,
-        peers: DistributedContext,
-    ):
+    def __init__(self, ops: Ops, examples: Sequence[Example], scores: Sequence[EncodedDoc], spans_key: str, peers: Any):  # noqa: ANN401 (see batch_loss)
         rows = [_member_rows(eg, encoded, spans_key) for eg, encoded in zip(examples, scores, strict=True)]
         self._ops, self._peers = ops, peers
         self._borders = [0, *accumulate(len(encoded.vectors) for encoded in scores)]
-        flat = ops.xp.concatenate([encoded.vectors for encoded in scores])  # (rows of this process, width)
         starts = zip(self._borders, rows, strict=False)
         self._rows = ops.asarray1i([start + row for start, of_doc in starts for row in of_doc])
-        self.examples = peers.batch(examples)
+        self.examples: Sequence[Example] = examples if peers is None else peers.batch
         self._counts = [len(members(example.predicted, spans_key)) for example in self.examples]
         self._starts = [0, *accumulate(self._counts)]
-        self.vectors = peers.gather(flat[self._rows], self._counts)
+        own = ops.xp.concatenate([encoded.vectors for encoded in scores])[self._rows]
+        self.vectors: Floats2d = own if peers is None else peers.gather(own, self._counts)
         self.gradient = ops.alloc2f(*self.vectors.shape)
 
     def places(self, chosen: Sequence[int], member: int) -> Ints1d:
-        """Return the rows of a member. chosen: the numbers of the examples in the batch. member: its number."""
         return self._ops.asarray1i([self._starts[i] + member for i in chosen])
 
     def doc_gradients(self) -> list[Floats2d]:
         """Return the gradient of the rows of each Doc of this process, zeros for rows that are no members."""
         d_flat = self._ops.alloc2f(self._borders[-1], self.vectors.shape[1])
-        d_flat[self._rows] = self._peers.own(self.gradient, self._counts)
+        d_flat[self._rows] = self.gradient if self._peers is None else self._peers.own(self.gradient, self._counts)
         return [d_flat[start:end] for start, end in pairwise(self._borders)]
 
 
 def _member_rows(example: Example, encoded: EncodedDoc, spans_key: str) -> list[int]:
-    """Return the row of each member of an example, in the order of the members.
-
-    RAISES (ValueError): if the rows are not the members, or a member has no text.
-    """
+    """Return the row of each member of an example; raise ValueError if rows are not the members, or one has no text."""
     doc, rows = example.predicted, encoded.rows
-    spans, order = members(doc, spans_key), []
-    has_text = [bool(span.text.strip()) for span in spans]
-    if spans and all(has_text):
+    spans = members(doc, spans_key)
+    if not spans:
+        return []
+    if all(span.text.strip() for span in spans):
         bounds = [(start, end) for start, end in rows.spans.tolist()]
         check_rows("windows that overlap" if rows.foreign else bounds, doc, spans_key)
-        order = row_order(spans)
-        has_text = [bool(rows.has_text[row]) for row in order]
-    if not all(has_text):
-        raise ValueError(
-            f"The example '{doc.text[:50]}' has an empty member (number {has_text.index(False) + 1}) in "
-            f"doc.spans['{spans_key}'], which has no vector to learn from. Remove the example."
-        )
+    order = row_order(spans)
+    for number, (span, row) in enumerate(zip(spans, order, strict=True), start=1):
+        if not span.text.strip() or not rows.has_text[row]:
+            raise ValueError(
+                f"The example '{doc.text[:50]}' has an empty member (number {number}) in doc.spans['{spans_key}'], "
+                "which has no vector to learn from. Remove the example."
+            )
     return order
+
+
+def _gold_values(examples: Sequence[Example], layer: LossLayer, ops: Ops, spans_key: str) -> _Gold:
+    """Return the gold values that a loss learns from, n or, of texts, n of each member."""
+    if layer.gold == "score":
+        return scores_of(examples, ops, spans_key, layer.score_range)
+    if layer.gold == "label":
+        return labels_of(examples, spans_key)
+    if layer.gold == "vector":
+        return ops.asarray2f(cast(Floats2d, teacher_vectors(examples, spans_key)))
+    if layer.gold == "text":
+        texts = [[span.text for span in members(example.predicted, spans_key)] for example in examples]
+        return [list(of_member) for of_member in zip(*texts, strict=True)]
+    return None
 
 
 def _low_scored_pair(examples: Sequence[Example], layer: LossLayer, spans_key: str) -> tuple[str, str, float] | None:
@@ -201,22 +177,17 @@ def initialize_objectives(
 ) -> None:
     """Initialize every classifier for its width and labels, and every projection for the width of its teacher.
 
-    width (int): of the vectors.
-    examples (Sequence[Example]): with the teacher's vectors, and the labels if none are given.
-    labels: of the only objective, or of each by its name.
-    RAISES (ValueError): if an objective that learns from labels has fewer than two.
+    labels: of the only objective, or of each by its name; None for those of the examples.
     """
     objectives = objectives_of(loss)
     if isinstance(labels, dict) and not labels.keys() <= objectives.keys():
-        expected = ", ".join(objectives) or "none, but a list of labels"
         raise ValueError(
             f"[initialize.components.sbert] labels names the objectives {', '.join(labels)}, expected some of: "
-            f"{expected}. Give a single objective a list of labels, and those of spacy-sbert.MultiTaskLoss.v1 a list "
-            "each, by their names."
+            f"{', '.join(objectives) or 'none'}. Give each objective a list by its name, and a single one a list."
         )
-    examples = [example for example in examples if members(example.predicted, spans_key)]
+    chosen = _by_objective(loss, examples, spans_key)
     for name, layer in objectives.items():
-        group = [example for example in examples if not name or objective_of(example, spans_key) == name]
+        group = [examples[i] for i in chosen.get(name, ())]
         inputs = [ops.alloc2f(1, width)] * layer.n_members[0]
         if layer.gold == "label":
             of_layer = labels.get(name) if isinstance(labels, dict) else labels
@@ -226,22 +197,21 @@ def initialize_objectives(
             if known:  # none: nlp.initialize() without a corpus
                 layer.initialize(X=(inputs, known))
         elif group and (layer.gold == "vector" or any(node.param_names for node in layer.walk())):
-            layer.initialize(X=(inputs, gold_values(group[:1], layer.gold, ops, spans_key)))
+            layer.initialize(X=(inputs, _gold_values(group[:1], layer, ops, spans_key)))
 
 
 def _by_objective(loss: Model, examples: Sequence[Example], spans_key: str) -> dict[str, list[int]]:
-    """Return the numbers in the batch of the examples of each objective."""
+    """Return the numbers of the examples of each objective."""
     names = objectives_of(loss)
     chosen: dict[str, list[int]] = {}
     for i, example in enumerate(examples):
         if not members(example.predicted, spans_key):
             continue
-        name = "" if "" in names else objective_of(example, spans_key)
+        name = "" if "" in names else cast(str, attribute(example.reference, OBJECTIVE, spans_key) or "")
         if name not in names:
             raise ValueError(
-                f"The example '{example.reference.text[:50]}' is of the objective '{name}', but the loss "
-                f"spacy-sbert.MultiTaskLoss.v1 has {', '.join(names)}. Give the corpora in spacy-sbert.MultiCorpus.v1 "
-                "the names of the objectives in [components.sbert.loss]."
+                f"The example '{example.reference.text[:50]}' is of the objective '{name}', but the loss has "
+                f"{', '.join(names)}. Name the corpora in spacy-sbert.MultiCorpus.v1 as the objectives of the loss."
             )
         chosen.setdefault(name, []).append(i)
     return chosen
@@ -249,39 +219,35 @@ def _by_objective(loss: Model, examples: Sequence[Example], spans_key: str) -> d
 
 def _count_members(examples: Sequence[Example], layer: LossLayer, spans_key: str) -> int:
     """Return how many members the examples have: the same number in all, and one that the loss takes."""
-    counts = [len(members(example.predicted, spans_key)) for example in examples]
-    for example, count in zip(examples, counts, strict=True):
-        if count not in layer.n_members or count != counts[0]:
-            expected = counts[0] if counts[0] in layer.n_members else " or ".join(map(str, layer.n_members))
+    first = len(members(examples[0].predicted, spans_key))
+    expected = [first] if first in layer.n_members else layer.n_members
+    for doc in (example.predicted for example in examples):
+        if (count := len(members(doc, spans_key))) not in expected:
             raise ValueError(
-                f"The example '{example.predicted.text[:50]}' has {count} members in doc.spans['{spans_key}'], but the "
-                f"loss '{layer.name}' takes {expected} in this batch. Make one Doc an example, with one Span a member; "
-                "all examples of an objective have as many."
+                f"The example '{doc.text[:50]}' has {count} members in doc.spans['{spans_key}'], but the loss "
+                f"'{layer.name}' takes {' or '.join(map(str, expected))} in this batch. Make one Span a member."
             )
-    return counts[0]
+    return first
 
 
 def score_pairs(pipe: Any, examples: list[Example], *, is_default: bool, **kwargs: object) -> Scores:  # noqa: ANN401 (a pipe of this package)
     """Score the pairs among the examples with the pipe's scorer.
 
-    is_default (bool): whether scores without the pipe's name are this pipe's, see SentenceBert.set_hooks.
-    RETURNS (dict): the scores; under the pipe's name if they are not the default ones.
-    RAISES (ValueError): if the scorer returns no dict, or raises a KeyError, which spaCy would report as E900.
+    is_default (bool): whether the scores are named without the pipe's name, see SentenceBert.set_hooks.
     """
     if pipe.scorer is None:
         return {}
     try:
         scores = pipe.scorer(examples, name=pipe.name, spans_key=pipe.spans_key, **kwargs)
-    except KeyError as error:
+    except KeyError as error:  # which spaCy would report as E900
         raise ValueError(
-            f"The scorer of the pipe '{pipe.name}' looked up {error}, and there is no such key. Members are in "
-            f"example.predicted.spans['{pipe.spans_key}'], gold values in example.reference.spans['{pipe.spans_key}']"
-            ".attrs under 'score', 'label' and 'objective': see docs/own-loss.md."
+            f"The scorer of the pipe '{pipe.name}' looked up {error}, and there is no such key. Gold values are in "
+            f"example.reference.spans['{pipe.spans_key}'].attrs under 'score', 'label' and 'objective'."
         ) from error
     if not isinstance(scores, dict):
         raise ValueError(
-            f"The scorer of the pipe '{pipe.name}' returned {type(scores).__name__}. Expected a dict of scores by "
-            "name, such as {'my_accuracy': 0.5}, with the names in [training.score_weights]."
+            f"The scorer of the pipe '{pipe.name}' returned {type(scores).__name__}. Expected a dict of scores, such "
+            "as {'my_accuracy': 0.5}."
         )
     return scores if is_default else {f"{pipe.name}_{key}": value for key, value in scores.items()}
 
@@ -289,7 +255,6 @@ def score_pairs(pipe: Any, examples: list[Example], *, is_default: bool, **kwarg
 class PairPipe:
     """Base of a pipe whose examples are in doc.spans[spans_key].
 
-    scorer (Callable): computes the scores of pairs; None for none.
     examples_seen (int), loss_seen (float): in training, the number of examples, and the sum of the loss.
     """
 
@@ -301,16 +266,14 @@ class PairPipe:
     loss_seen = 0.0
 
     def score(self, examples: Iterable[Example], **kwargs: object) -> Scores:
-        """Score the pairs among the examples with the pipe's scorer, see score_pairs."""
+        """Score the examples that _scored returns, see score_pairs; they are default scores if it _answers for them."""
         examples = self._scored(list(examples))
         return score_pairs(self, examples, is_default=self._answers(examples), **kwargs)
 
     def _scored(self, examples: list[Example]) -> list[Example]:
-        """Return the examples that are scored."""
         raise NotImplementedError
 
     def _answers(self, examples: list[Example]) -> bool:
-        """Return whether scores without a name are those of this pipe."""
         raise NotImplementedError
 
     def _received(

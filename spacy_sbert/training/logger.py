@@ -16,12 +16,10 @@ from ..validation import validated
 def progress_logger(progress_bar: bool = True, output_file: str | Path | None = None) -> Callable:
     """Log as spaCy's ConsoleLogger does, with the loss of each objective and the speed of training.
 
-    progress_bar (bool): whether to show the steps, the examples a second and the time left between evaluations: in a
-        bar on a terminal, else in a line every 30 seconds; and the time left in each row.
+    progress_bar (bool): whether to show the steps, the examples a second and the time left: between evaluations in a
+        bar on a terminal, else in a line every 30 seconds; and in each row.
     output_file (str or Path): a file that gets a line for each evaluation: a row of a table if it ends in .csv, else
         JSON; an existing one is continued.
-    RETURNS (Callable): for `training.logger`. It raises ValueError before the first step if no weighted score is
-        defined for the dev corpus, see gold.check_dev_corpus.
     """
 
     def setup(

@@ -1,10 +1,8 @@
 """Write and validate training configs."""
 
-import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from difflib import get_close_matches
 from math import ceil
-from pathlib import Path
 from typing import Any, Literal
 
 import spacy
@@ -13,23 +11,29 @@ from thinc.api import Config
 
 from ..validation import Name, Positive
 
-_LONG = 20_000  # examples of which one epoch is enough, as in the paper
-_EVALUATIONS = 10  # at the scores, in all epochs
-_PATIENCE = 3  # evaluations without a better score, after which training ends
-
-
+_COSINE = {"@layers": "spacy-sbert.CosineSimilarityLoss.v1"}
 _CONTRASTIVE = {"@layers": "spacy-sbert.OnlineContrastiveLoss.v1", "distance": "cosine", "margin": 0.5}
 _RANKING = {"@layers": "spacy-sbert.MultipleNegativesRankingLoss.v1", "scale": 20.0}
 _SOFTMAX = {"@layers": "spacy-sbert.SoftmaxLoss.v1", "learn_rate_factor": 50.0}
 _BATCH_HARD = {"@layers": "spacy-sbert.BatchHardTripletLoss.v1", "distance": "euclidean", "margin": 1.0}
 _OBJECTIVES: dict[str, tuple[dict[str, Any], str, int]] = {  # by the kind of table: loss, measure and batch size
-    "graded": ({"@layers": "spacy-sbert.CosineSimilarityLoss.v1"}, "sts_spearman", 16),
+    "graded": (_COSINE, "sts_spearman", 16),
     "binary": (_CONTRASTIVE, "pair_ap", 32),
     "labelled": (_SOFTMAX, "nli_acc", 16),
     "positives": (_RANKING, "pair_ap", 32),
     "triplets": (_RANKING, "triplet_acc", 32),
     "classes": (_BATCH_HARD, "knn_acc", 64),  # large batches, as several texts of a class must meet in one
 }
+_RATE = {  # with the other settings, the optimizer of configs/sts.cfg
+    "@schedules": "spacy-sbert.linear_warmup.v2",
+    "initial_rate": 2e-5,
+    "epochs": "${training.max_epochs}",
+    "max_steps": "${training.max_steps}",
+    "corpus": "${corpora.train}",
+    "batcher": "${training.batcher}",
+    "warmup": 0.1,
+}
+_ADAM = {"@optimizers": "Adam.v1", "beta1": 0.9, "beta2": 0.999, "eps": 1e-8, "L2": 0.0, "grad_clip": 1.0}
 _Kind = Literal["graded", "binary", "labelled", "positives", "triplets", "classes"]
 
 
@@ -54,8 +58,7 @@ def quickstart_config(
     kind (str): the gold of the training table. count (int): of the training examples.
     scored (str): the gold of the dev table; None for the same.
     encoder (str): a folder or a name; None for the default one. lang (str): of the tokenizer.
-    epochs (int): None for 4, or 1 of 20,000 examples or more. seed (int): of the whole training.
-    RETURNS (Config): not interpolated.
+    epochs (int): None for 4, or 1 of 20,000 examples or more. seed (int): of the training.
     """
     for table in (train, dev):
         for value in (table["path"], *(table.get("members") or ()), table.get("score"), table.get("label")):
@@ -67,118 +70,64 @@ def quickstart_config(
     model |= {} if encoder is None else {"name": encoder}
     nlp.add_pipe("sbert", config={"loss": dict(loss), **({"model": model} if model else {})})
     config = nlp.config
-    epochs = epochs or (1 if count >= _LONG else 4)
-    steps = count_steps(count, batch_size, epochs)
-    frequency = max(1, (steps - 1) // _EVALUATIONS)  # steps are counted from 0
+    epochs = epochs or (1 if count >= 20_000 else 4)
+    frequency = max(1, (epochs * ceil(count / batch_size) - 1) // 10)  # steps are counted from 0
     reader = {"@readers": "spacy-sbert.PairCorpus.v1", "format": "table"}
-    config["paths"] |= {"train": str(train["path"]), "dev": str(dev["path"])}
     config["system"]["seed"] = seed
-    config["corpora"] = {
-        "train": {**reader, **train, "path": "${paths.train}"},
-        "dev": {**reader, **dev, "path": "${paths.dev}"},
-    }
+    config["corpora"] = {}
+    for part, settings in (("train", train), ("dev", dev)):
+        config["paths"][part] = str(settings["path"])
+        config["corpora"][part] = {**reader, **settings, "path": f"${{paths.{part}}}"}
     config["training"] |= {
         "max_epochs": epochs,
         "max_steps": 0,
         "eval_frequency": frequency,
-        "patience": _PATIENCE * frequency,
+        "patience": 3 * frequency,
         "accumulate_gradient": 1,
         "batcher": {"@batchers": "spacy-sbert.batch_by_objective.v1", "size": batch_size},
         "logger": {"@loggers": "spacy-sbert.ProgressLogger.v1", "progress_bar": True},
-        "optimizer": _optimizer(),
+        "optimizer": _ADAM | {"use_averages": False, "learn_rate": dict(_RATE)},
         # those of the component, which spaCy would add, are none
         "score_weights": dict.fromkeys(nlp.get_pipe_meta("sbert").default_score_weights or {}) | {measure: 1.0},
     }
     return config
 
 
-def count_steps(count: int, batch_size: int, epochs: int) -> int:
-    """Return the number of steps."""
-    return epochs * ceil(count / batch_size)
-
-
-def _optimizer() -> dict[str, Any]:
-    """Return the optimizer of configs/sts.cfg."""
-    rate = {
-        "@schedules": "spacy-sbert.linear_warmup.v2",
-        "initial_rate": 2e-5,
-        "epochs": "${training.max_epochs}",
-        "max_steps": "${training.max_steps}",
-        "corpus": "${corpora.train}",
-        "batcher": "${training.batcher}",
-        "warmup": 0.1,
-    }
-    settings = {"beta1": 0.9, "beta2": 0.999, "eps": 1e-8, "L2": 0.0, "grad_clip": 1.0, "use_averages": False}
-    return {"@optimizers": "Adam.v1", **settings, "learn_rate": rate}
-
-
 _SCHEMAS: dict[str, Any] = {"nlp": ConfigSchemaNlp, "training": ConfigSchemaTraining, "initialize": ConfigSchemaInit}
-_SOURCE_SETTINGS = ("source", "component", "replace_listeners")  # those of a component with a source
 _FREE_SECTIONS = ("paths", "system", "corpora", "components")  # a config chooses the names in them
 
 
-def check_config(config: Mapping[str, Any]) -> None:
+def check_config(config: Mapping[str, Any], file: Mapping[str, Any]) -> None:
     """Refuse a config with a setting that would be ignored.
 
-    config (Config): to train with.
-    RAISES (ValueError): for one without [training], an unknown setting of [nlp], [training] or [initialize], a
-        component with a `name`, which spaCy has from its section, or with settings beside a `source`.
+    config, file (Config): with and without the settings of the command line, not interpolated. The file must have or
+        refer to each of these.
     """
     if "training" not in config:
         raise ValueError(
-            f"The config has no section [training]; it has: {', '.join(config) or 'none'}. Write one with "
-            "'python -m spacy sbert init-config', or complete it with 'python -m spacy init fill-config'."
+            f"The config has no section [training], only {', '.join(config) or 'none'}. Complete it with 'python -m "
+            "spacy init fill-config'."
         )
-    for section, schema in _SCHEMAS.items():
+    for section in (*_SCHEMAS, *_FREE_SECTIONS):
+        known = _SCHEMAS[section].model_fields if section in _SCHEMAS else file.get(section, {})
         for key in config.get(section, {}):
-            if key not in schema.model_fields:
-                raise _unknown_setting(section, key, schema.model_fields)
+            is_used = any(f"${{{section}.{key}{end}" in str(file) for end in "}.")
+            if key not in known and not is_used:
+                expected = ", ".join(get_close_matches(key, known, n=1) or known or ["none"])
+                raise ValueError(f"[{section}] has no setting '{key}', which would be ignored: expected {expected}.")
     components = {name: block for name, block in config.get("components", {}).items() if isinstance(block, Mapping)}
     for name, block in components.items():
         if "name" in block:
             raise ValueError(
-                f"[components.{name}] has name = '{block['name']}', which would be ignored: a component has the name "
-                f"of its section. Set name in [components.{name}.model] (--components.{name}.model.name)."
+                f"[components.{name}] has name = '{block['name']}', which would be ignored. Set name in "
+                f"[components.{name}.model] (--components.{name}.model.name)."
             )
-        ignored = [key for key in block if key not in _SOURCE_SETTINGS]
+        ignored = [key for key in block if key not in ("source", "component", "replace_listeners")]
         if "source" in block and "factory" not in block and ignored:
-            source = block["source"]
             raise ValueError(
                 f"[components.{name}] has a source and also {', '.join(ignored)}, which spaCy would ignore. Load "
-                f'{source} with the setting, spacy.load("{source}", config={{"components.{name}.{ignored[0]}": ...}}), '
-                "save it, and give that folder as source."
+                f'{block["source"]} with config={{"components.{name}.{ignored[0]}": ...}}, and save it as source.'
             )
-
-
-def check_overrides(config: Mapping[str, Any], overrides: Mapping[str, Any]) -> None:
-    """Refuse overrides of parts that a config does not have or refer to.
-
-    config (Config): without them, not interpolated. overrides: from names with dots, such as "paths.train", to values.
-    RAISES (ValueError): if spaCy would ignore one.
-    """
-    for override in overrides:
-        section, _, rest = override.partition(".")
-        name, known = rest.split(".")[0], config.get(section, {})
-        if section in _FREE_SECTIONS and name not in known and f"${{{section}.{name}" not in str(config):
-            raise _unknown_setting(section, name, known)
-
-
-def check_output(output: Path | None) -> None:
-    """Check that a folder can be created or written to.
-
-    RAISES (ValueError): if it cannot.
-    """
-    if output is None:
-        return
-    existing = next(path for path in (output.absolute(), *output.absolute().parents) if path.exists())
-    reason = "is not yours to write to" if existing.is_dir() else "is no folder"
-    if not existing.is_dir() or not os.access(existing, os.W_OK | os.X_OK):
-        raise ValueError(f"Cannot save to --output {output}: {existing} {reason}. Give --output another name.")
-
-
-def _unknown_setting(section: str, name: str, known: Iterable[str]) -> ValueError:
-    expected = get_close_matches(name, known, n=1) or list(known) or ["none"]
-    return ValueError(f"[{section}] has no setting '{name}', which would be ignored: expected {', '.join(expected)}.")
 
 
 def _check_value(value: str) -> None:

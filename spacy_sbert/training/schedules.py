@@ -1,32 +1,30 @@
 """Learning rates."""
 
-import re
 from collections.abc import Iterator
 from itertools import count, repeat
+from typing import Annotated
 
+import spacy
+from pydantic import Field
 from spacy.util import registry
 
-from ..validation import Epochs, NonNegative, NonNegativeFloat, Positive, invalid_value_message, validated
+from ..validation import Epochs, NonNegative, NonNegativeFloat, Positive, validated
 from .batchers import AnyBatcher, Batcher
-from .examples import Reader, count_objectives, reading_pipeline
+from .examples import Reader, count_objectives
 
-_VARIABLE = re.compile(r"\$\{.+\}")  # the name of another setting, in a config
+_Variable = Annotated[str, Field(pattern=r"^\$\{.+\}$")]  # the name of another setting, in a config
 
 
 def epoch_steps(corpus: Reader, batcher: AnyBatcher) -> int:
     """Return the steps of an epoch over a corpus that is held in memory: one for each batch.
 
-    corpus (Callable): the reader; see count_objectives.
-    batcher (Callable): those of this package have as many batches in every epoch. Any other is counted once, with the
-        examples in their order: if batches are filled by the length of texts (spacy.batch_by_words.v1), an epoch in
-        another order may have a few more or less.
-    RAISES (ValueError): if there is no batch, or the corpus cannot be read.
+    batcher (Callable): those of this package have as many batches in every epoch. Of any other the batches are counted
+        once, in the order of the examples: spacy.batch_by_words.v1 may make a few more or less in another order.
     """
     if isinstance(batcher, Batcher):
-        counts = count_objectives(corpus, batcher.spans_key)
-        steps = batcher.count(list(counts.values()), batcher.size)
+        steps = batcher.count(list(count_objectives(corpus, batcher.spans_key).values()), batcher.size)
     else:
-        steps = sum(1 for _ in batcher(corpus(reading_pipeline())))
+        steps = sum(1 for _ in batcher(corpus(spacy.blank("xx"))))
     if not steps:
         raise ValueError(
             "The training corpus makes no batch: expected one example or more. Check [paths] and [training.batcher]."
@@ -44,12 +42,10 @@ def linear_warmup(
     rate_t = initial_rate * t / w                                  while t < w,  w = int(warmup * total_steps)
     rate_t = initial_rate * max(0, (total_steps - t) / (total_steps - w))        afterwards
 
-    initial_rate (float): the highest rate.
+    initial_rate (float): the highest rate. warmup (float): the fraction of the steps that warm up.
     total_steps (int): the steps until the rate is zero, usually those of the whole training.
-    warmup (float): the fraction of the steps that warm up.
     start_step (int): the first step, for training that resumes.
     RETURNS (Iterator[float]): the rate of each step, without end.
-    RAISES (ValueError): if warmup is not a fraction below 1, or a rate or a number of steps is negative.
     SOURCE: Reimers and Gurevych 2019, section 3.1 (linear warm-up over 10 % of the training data).
     """
     if not 0 <= warmup < 1:
@@ -68,10 +64,10 @@ def linear_warmup(
 @validated
 def linear_warmup_of_epochs(
     initial_rate: NonNegativeFloat,
-    epochs: Epochs | str,
-    max_steps: NonNegative | str,
-    corpus: Reader | str,
-    batcher: AnyBatcher | str,
+    epochs: Epochs | _Variable,
+    max_steps: NonNegative | _Variable,
+    corpus: Reader | _Variable,
+    batcher: AnyBatcher | _Variable,
     warmup: float = 0.1,
     start_step: NonNegative = 0,
 ) -> Iterator[float]:
@@ -82,29 +78,20 @@ def linear_warmup_of_epochs(
     Outside of `spacy train` (nlp.resume_training, nlp.initialize, `spacy assemble`) spaCy does not resolve the settings
     that a config refers to, so the length is unknown: the rate is always the highest.
 
-    initial_rate (float): the highest rate.
     epochs (int): ${training.max_epochs}; 0 and -1 leave the length to max_steps.
     max_steps (int): ${training.max_steps}; 0 leaves it to the epochs.
     corpus (Callable): what is trained on, ${corpora.train}. It is not read if there are no epochs.
     batcher (Callable): ${training.batcher}; see epoch_steps for those that are not of this package.
-    warmup (float): the fraction of the steps that warm up.
-    start_step (int): the first step, for training that resumes.
-    RETURNS (Iterator[float]): the rate of each step, without end.
-    RAISES (ValueError): as spacy-sbert.linear_warmup.v1; if neither epochs nor max_steps are given, or the corpus
-        cannot be read or makes no batch.
+    initial_rate, warmup, start_step, and what is returned: as of spacy-sbert.linear_warmup.v1.
+    RAISES (ValueError): also if neither epochs nor max_steps are given, or the corpus makes no batch.
     SOURCE: Reimers and Gurevych 2019, section 3.1: one epoch, batches of 16, 2e-5, warm-up over 10 % of the data.
     """
-    for name, value in {"epochs": epochs, "max_steps": max_steps, "corpus": corpus, "batcher": batcher}.items():
-        if isinstance(value, str) and not _VARIABLE.fullmatch(value):
-            raise ValueError(
-                invalid_value_message(name, value, "no text but a variable, such as ${training.max_epochs}")
-            )
     if isinstance(epochs, str) or isinstance(max_steps, str) or isinstance(corpus, str) or isinstance(batcher, str):
         return repeat(initial_rate)
     if epochs < 1 and not max_steps:
         raise ValueError(
             f"spacy-sbert.linear_warmup.v2 does not know how long the training is: epochs = {epochs} and max_steps = "
-            "0. Set training.max_epochs to 1 or more, or training.max_steps (a stream, max_epochs = -1, needs it)."
+            "0. Set training.max_epochs to 1 or more, or training.max_steps."
         )
     total = epochs * epoch_steps(corpus, batcher) if epochs > 0 else max_steps
     return linear_warmup(initial_rate, min(total, max_steps or total), warmup, start_step)

@@ -1,7 +1,6 @@
 """The log of a training: a row for each evaluation, and progress between them."""
 
 import csv
-import sys
 from io import StringIO
 from pathlib import Path
 from time import perf_counter
@@ -17,10 +16,6 @@ from ..files.atomic import rewrite_os_errors, write_text
 from .gold import check_dev_corpus, check_scored
 from .schedules import epoch_steps
 
-_WIDTH = 12  # of a column
-_SECONDS = 30.0  # between two lines in a log file
-_UNKNOWN = "-"  # the speed after a single step, most of whose time was an evaluation
-
 
 class TrainingLog:
     """Writes one row for each evaluation, and a progress bar or lines between them; see progress_logger."""
@@ -33,39 +28,32 @@ class TrainingLog:
         self.pipes = [name for name, _ in trained if name not in self.sources]
         self.counters: list[Any] = [pipe for _, pipe in nlp.pipeline if hasattr(pipe, "examples_seen")]
         self.score_weights = nlp.config.interpolate()["training"]["score_weights"]
-        self.stdout, self.stderr = stdout, stderr
-        self.columns: list[str] = []
-        self.output_file = output_file
+        self.stdout, self.stderr, self.output_file = stdout, stderr, output_file
         if output_file is not None:
             with rewrite_os_errors(output_file.parent):
                 output_file.parent.mkdir(parents=True, exist_ok=True)
-        self.seen_before = self._examples_seen()
+        self.columns: list[str] = []
+        self.seen_before = max((pipe.examples_seen for pipe in self.counters), default=0)
         self.started = perf_counter()
-        self.taken = 0  # steps since then
-        self.done: int | None = None  # all steps, known from the first evaluation on
-        self.unscored = 0  # steps since the last evaluation
-        self.total = _count_steps(nlp) if progress_bar else None
+        self.taken = self.unscored = 0  # steps since then, and since the last evaluation
+        self.done = 0  # all steps; of a training that resumes, only known from the first evaluation on
+        self.total = _total_steps(nlp) if progress_bar else None
         # disable=None: no bar if the output is not a terminal
         self.bar = tqdm(total=self.total, disable=None if progress_bar else True, leave=False, file=stderr, unit="step")
         self.has_lines = progress_bar and self.bar.disable
         self._reset_line()
 
     def step(self, info: dict[str, Any] | None) -> None:
-        """Count a step; with the result of an evaluation, write it.
-
-        info (dict): epoch, step, score, other_scores and losses, as spaCy's training loop gives it; None between
-            evaluations.
-        """
+        """Count a step; with the info of an evaluation, as spaCy's training loop gives it, write that."""
         self.taken += 1
+        self.done = self.done + 1 if info is None else info["step"] + 1
+        self.unscored = self.unscored + 1 if info is None else 0
+        self.bar.update(min(self.done, self.total or self.done) - self.bar.n)  # spaCy takes one more than max_steps
+        if not self.bar.disable:
+            self.bar.set_postfix_str(f"{self._rate():.1f} examples/s")
         if info is not None:
-            self.done, self.unscored = info["step"] + 1, 0
-            self._update_bar()
             self._write_evaluation(info)
-            return
-        self.unscored += 1
-        self.done = None if self.done is None else self.done + 1
-        self._update_bar()
-        if self.has_lines and perf_counter() - self.line_time >= _SECONDS:
+        elif self.has_lines and perf_counter() - self.line_time >= 30:
             self._write_line()
 
     def close(self) -> None:
@@ -74,62 +62,46 @@ class TrainingLog:
         if self.unscored:
             message = (
                 f"Steps after the last evaluation: {self.unscored}. model-last has their weights, model-best has not. "
-                "'spacy train' only evaluates every training.eval_frequency steps; 'spacy sbert train' takes the same "
-                "config, and always evaluates the last step."
+                "'spacy sbert train' takes the same config, and always evaluates the last step."
             )
-            self.stdout.write(Printer(no_print=True).info(message) + "\n")
-
-    def _update_bar(self) -> None:
-        done = self.bar.n + 1 if self.done is None else max(self.done, self.bar.n)  # more if resumed
-        self.bar.update(min(done, self.bar.total or sys.maxsize) - self.bar.n)  # spaCy takes one more than max_steps
-        if not self.bar.disable:
-            self.bar.set_postfix_str(f"{self._rate():.1f} examples/s")
+            print(Printer(no_print=True).info(message), file=self.stdout)
 
     def _write_evaluation(self, info: dict[str, Any]) -> None:
         check_scored(self.score_weights, info["other_scores"])
         losses = {name: float(info["losses"].get(name, 0.0)) for name in self.pipes}
         losses |= {key: float(loss) for key, loss in info["losses"].items() if key not in self.sources}
-        names = [name for name, weight in self.score_weights.items() if weight is not None]
-        scores = {name: 100 * float(info["other_scores"].get(name, 0.0)) for name in names}
-        score = 100 * float(info["score"])
-        row: dict[str, Any] = {"E": info["epoch"], "#": info["step"], "ex/s": _UNKNOWN}
-        if self.taken > 1:
-            row["ex/s"] = self._rate()
+        shown = [name for name, weight in self.score_weights.items() if weight is not None]
+        scores = {name: 100 * float(info["other_scores"].get(name, 0.0)) for name in shown}
+        score, rate = 100 * float(info["score"]), self._rate()
+        has_speed = self.taken > 1  # most of the time of a single step was the evaluation
+        row: dict[str, Any] = {"E": info["epoch"], "#": info["step"], "ex/s": rate if has_speed else "-"}
         if self.total is not None:
-            row["left"] = self._left(self.total - info["step"]) if self.taken > 1 else _UNKNOWN
-        self._write_row(row | {f"loss {name}": loss for name, loss in losses.items()} | scores | {"score": score})
-        if self.output_file is not None:
-            line = {"epoch": info["epoch"], "step": info["step"], "examples_per_second": round(self._rate(), 2)}
-            _append(self.output_file, line | {"losses": losses, "scores": scores, "score": score})
-
-    def _write_row(self, row: dict[str, Any]) -> None:
-        printer = Printer(no_print=True)
-        lines = []
-        widths = [max(len(name), _WIDTH if " " in name else 6) for name in row]
+            row["left"] = self._left(self.total - info["step"]) if has_speed else "-"
+        row |= {f"loss {name}": loss for name, loss in losses.items()} | scores | {"score": score}
+        printer, lines = Printer(no_print=True), []
+        widths = [max(len(name), 12 if " " in name else 6) for name in row]
         if list(row) != self.columns:  # a new objective has a new column
             self.columns = list(row)
             lines += [printer.row(self.columns, widths=widths), printer.row(["-" * width for width in widths])]
         cells = [f"{value:.4g}" if isinstance(value, float) else str(value) for value in row.values()]
         lines.append(printer.row(cells, widths=widths, aligns=["r"] * len(cells)))
         with self.bar.external_write_mode(file=self.stdout):
-            self.stdout.write("\n".join(lines) + "\n")
-            self.stdout.flush()
+            print(*lines, sep="\n", file=self.stdout, flush=True)
         self._reset_line()
+        if self.output_file is not None:
+            line = {"epoch": info["epoch"], "step": info["step"], "examples_per_second": round(rate, 2)}
+            _append(self.output_file, line | {"losses": losses, "scores": scores, "score": score})
 
     def _write_line(self) -> None:
-        """Write the number of steps, the mean loss of a step since the last line, the speed and the time left."""
-        if self.done is None:
-            parts = [f"{self.taken} steps since the checkpoint"]
-        else:
-            parts = [f"Step {self.done}" + (f" of {self.total}" if self.total is not None else "")]
-        for pipe in [pipe for pipe in self.counters if pipe.name in self.pipes]:
+        """Write the steps, the mean loss of a step since the last line, the speed and the time left."""
+        parts = [f"Step {self.done}" if self.total is None else f"Step {self.done} of {self.total}"]
+        for pipe in (pipe for pipe in self.counters if pipe.name in self.pipes):
             loss = (pipe.loss_seen - self.line_losses[pipe.name]) / (self.taken - self.line_step)
             parts.append(f"loss {pipe.name} {loss:.4g}")
         parts.append(f"{self._rate():.1f} examples/s")
-        if self.done is not None and self.total is not None:
+        if self.total is not None:
             parts.append(f"{self._left(self.total - self.done)} left")
-        self.stderr.write(", ".join(parts) + "\n")
-        self.stderr.flush()
+        print(*parts, sep=", ", file=self.stderr, flush=True)
         self._reset_line()
 
     def _reset_line(self) -> None:
@@ -138,35 +110,27 @@ class TrainingLog:
 
     def _rate(self) -> float:
         """Return the examples a second since the start, evaluations included."""
-        return (self._examples_seen() - self.seen_before) / max(perf_counter() - self.started, 1e-9)
+        seen = max((pipe.examples_seen for pipe in self.counters), default=0)
+        return (seen - self.seen_before) / max(perf_counter() - self.started, 1e-9)
 
     def _left(self, steps: int) -> str:
         """Return the time that so many steps will take, evaluations included."""
         return tqdm.format_interval(max(0, steps) * (perf_counter() - self.started) / self.taken)
 
-    def _examples_seen(self) -> int:
-        return max((pipe.examples_seen for pipe in self.counters), default=0)
 
-
-def _count_steps(nlp: Language) -> int | None:
-    """Return the number of steps of a training; None if no end is set."""
+def _total_steps(nlp: Language) -> int | None:
     config = nlp.config.interpolate()
     training = config["training"]
-    limit = training["max_steps"] or None
     if training["max_epochs"] < 1:
-        return limit
+        return training["max_steps"] or None
     batcher = registry.resolve({"batcher": training["batcher"]})["batcher"]
     (corpus,) = resolve_dot_names(config, [training["train_corpus"]])
     steps = training["max_epochs"] * epoch_steps(corpus, batcher)
-    return steps if limit is None else min(steps, limit)
+    return min(steps, training["max_steps"] or steps)
 
 
 def _append(path: Path, line: dict[str, Any]) -> None:
-    """Add an evaluation to a log: a row of a table if its name ends in .csv, else a line of JSON.
-
-    The columns of a table are named like `losses.sbert`. A later evaluation may have more, such as the loss of another
-    objective.
-    """
+    """Add an evaluation to a log: a row of a table, whose columns may grow, if its name ends in .csv, else JSON."""
     with rewrite_os_errors(path):
         if path.suffix != ".csv":
             with path.open("a", encoding="utf8") as file:

@@ -1,51 +1,35 @@
 """Two ranks learn what one does from the whole batch: gradients, weights and losses of every objective."""
 
-import os
-import socket
-import subprocess
+import pickle
+import random
 import sys
+from contextlib import closing
+from functools import partial
 from pathlib import Path
 
 import numpy
 import pytest
 import spacy
+import torch
 from objectives import MULTI, OBJECTIVES, layer, make_examples, several
+from pipelines import TRAINED, add_tagger, make_example
+from spacy.training import Example
 from thinc.api import fix_random_seed
 
 sys.path.insert(0, str(Path(__file__).parent))
-from one_rank import run
+from ranks import descend, descend_all, in_threads, start
 
-from spacy_sbert.distributed.torch_distributed import TorchDistributed
-from spacy_sbert.models.private_attributes import is_installed
+from spacy_sbert.distributed.torch_distributed import TorchDistributed, _parameters_of
+from spacy_sbert.distributed.train_loop import _JointTraining
 
-LOSSES = [*OBJECTIVES, "MultiTaskLoss"]
-ENCODERS = ("own", "shared", "tokens", "listening", "static")
-CASES = [("own", loss) for loss in LOSSES]
 IN_BATCH = ("MultipleNegativesRankingLoss", "CachedMultipleNegativesRankingLoss", "BatchHardTripletLoss")
+CASES = [("own", loss) for loss in (*OBJECTIVES, "MultiTaskLoss")]
 CASES += [("shared", loss) for loss in (*IN_BATCH, "SoftmaxLoss", "MultiTaskLoss")]
-CASES += [(encoder, loss) for encoder in ENCODERS[2:] for loss in ("MultipleNegativesRankingLoss", "SoftmaxLoss")]
-
-
-def start(folder, size=2):
-    """Start ranks as torchrun does, and wait until they end."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    shared = {**os.environ, "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port), "WORLD_SIZE": str(size)}
-    shared["OMP_NUM_THREADS"] = "1"
-    command = [sys.executable, str(Path(__file__).with_name("one_rank.py")), str(folder)]
-    ranks = [
-        subprocess.Popen(
-            command,
-            env={**shared, "RANK": str(rank), "LOCAL_RANK": str(rank)},
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-        )
-        for rank in range(size)
-    ]
-    said = [rank.communicate(timeout=600)[0] for rank in ranks]
-    assert [rank.returncode for rank in ranks] == [0] * size, "\n".join(said)
+CASES += [(one, loss) for one in ("tokens", "listening", "static") for loss in (IN_BATCH[0], "SoftmaxLoss")]
+# Of the loss of a whole batch, of heads, of several objectives, and of each encoder: the others are of a kind.
+QUICK = {("own", loss) for loss in (IN_BATCH[0], "SoftmaxLoss", "MultiTaskLoss")}
+QUICK |= {("shared", "MultiTaskLoss"), ("tokens", IN_BATCH[0]), ("listening", "SoftmaxLoss"), ("static", IN_BATCH[0])}
+IN_PROCESSES = [("own", IN_BATCH[0]), ("own", "MultiTaskLoss")]
 
 
 def save(make_nlp, folder, encoder, loss):
@@ -54,46 +38,196 @@ def save(make_nlp, folder, encoder, loss):
     nlp = make_nlp(encoder, loss=MULTI if loss == "MultiTaskLoss" else layer(loss, **settings))
     nlp.initialize(lambda: several(nlp) if loss == "MultiTaskLoss" else make_examples(nlp, n_members, **gold))
     nlp.to_disk(folder / f"{encoder}, {loss}")
+    return folder / f"{encoder}, {loss}"
 
 
-@pytest.fixture(scope="module")
-def trained(make_nlp, tmp_path_factory):
-    """Every case, trained by two ranks."""
-    folder = tmp_path_factory.mktemp("ranks")
-    for encoder, loss in CASES:
-        if encoder == "shared" and not is_installed():
-            continue
-        save(make_nlp, folder, encoder, loss)
-    start(folder)
-    return folder
+def check_equal(path, loss, first, second):
+    expected = descend(spacy.load(path), loss, TorchDistributed())
 
+    def difference(kind):
+        keys = [key for key in expected if key.startswith(kind)]
+        assert keys == [key for key in first if key.startswith(kind)] and keys
+        return max(float(abs(first[key] - expected[key]).max()) for key in keys)
 
-def both_ranks(path):
-    return [dict(numpy.load(path / f"rank{rank}.npz")) for rank in (0, 1)]
-
-
-def alone(path):
-    return run(spacy.load(path), path.name.split(", ")[1], TorchDistributed())
-
-
-def difference(given, expected, kind):
-    """The largest of any parameter, and the largest expected value."""
-    keys = [key for key in expected if key.startswith(kind)]
-    assert keys == [key for key in given if key.startswith(kind)] and keys
-    return (
-        max(float(abs(given[key] - expected[key]).max()) for key in keys),
-        max(float(abs(expected[key]).max()) for key in keys),
-    )
-
-
-@pytest.mark.parametrize(("encoder", "loss"), CASES)
-def test_two_ranks_learn_what_one_does(trained, encoder, loss):
-    first, second = both_ranks(trained / f"{encoder}, {loss}")
-    expected = alone(trained / f"{encoder}, {loss}")
-    off, largest = difference(first, expected, "gradient")
-    assert off <= 5e-6 * largest
-    assert difference(first, expected, "weights")[0] <= 1e-6
+    largest = max(float(abs(expected[key]).max()) for key in expected if key.startswith("gradient"))
+    assert difference("gradient") <= 5e-6 * largest
+    assert difference("weights") <= 1e-6
     assert first["losses"] == pytest.approx(expected["losses"], rel=1e-5)
-    assert numpy.array_equal(first["losses"], second["losses"])
     assert first.keys() == second.keys()
     assert all(numpy.array_equal(first[key], second[key]) for key in first)
+
+
+@pytest.mark.parametrize(
+    ("encoder", "loss"), [pytest.param(*case, marks=[pytest.mark.slow] * (case not in QUICK)) for case in CASES]
+)
+def test_two_ranks_learn_what_one_does(make_nlp, tmp_path, encoder, loss):
+    path = save(make_nlp, tmp_path, encoder, loss)
+    pipelines = [spacy.load(path), spacy.load(path)]
+    check_equal(path, loss, *in_threads(lambda ranks: descend(pipelines[ranks.rank], loss, ranks)))
+
+
+def test_two_processes_learn_what_one_does(make_nlp, tmp_path):
+    for case in IN_PROCESSES:
+        save(make_nlp, tmp_path, *case)
+    processes = start(partial(descend_all, tmp_path))
+    for process in processes:
+        process.join(300)
+    assert [process.exitcode for process in processes] == [0, 0]
+    for encoder, loss in IN_PROCESSES:
+        path = tmp_path / f"{encoder}, {loss}"
+        check_equal(path, loss, *(dict(numpy.load(path / f"rank{rank}.npz")) for rank in (0, 1)))
+
+
+# What ranks cannot train together is refused by all of them; what they find out by themselves is told to all
+
+TEXTS = ["A man is eating food.", "The cat sat on the mat.", "He cannot go.", "The dog ran fast."]
+
+
+class Pair(TorchDistributed):
+    """The first of two ranks, the other of which says the same, or `differs`."""
+
+    differs = False
+
+    def __init__(self, rank=0):
+        super().__init__()
+        self.rank, self.size, self.is_first = rank, 2, rank == 0
+
+    def gather_objects(self, value):
+        return [value, value + self.differs]
+
+    def all_reduce(self, values):
+        return values
+
+
+def examples(nlp, n=4):
+    return [make_example(nlp, text, other) for text, other in zip(TEXTS, reversed(TEXTS), strict=True)][:n]
+
+
+def ready(make_nlp, **training):
+    nlp = make_nlp(TRAINED)
+    nlp.config["training"].update({"seed": 1, "frozen_components": [], "accumulate_gradient": 1, **training})
+    nlp.initialize(lambda: examples(nlp))
+    return nlp
+
+
+def joined(nlp, ranks=None):
+    return closing(_JointTraining(nlp, ranks or Pair()))
+
+
+@pytest.mark.spacy_transformers
+def test_what_ranks_cannot_train(make_nlp, tiny_bert):
+    nlp = make_nlp(TRAINED)
+    add_tagger(nlp)
+    with pytest.raises(ValueError, match=r"2 ranks cannot train tagger, transformer together"):
+        _JointTraining(nlp, Pair())
+    nlp.config["training"]["frozen_components"] = ["tagger"]
+    nlp.initialize(lambda: examples(nlp))
+    with joined(nlp):
+        assert isinstance(nlp.get_pipe("sbert").peers, Pair)
+        assert pickle.loads(pickle.dumps(nlp.get_pipe("sbert").peers)) is None  # a copy is alone
+    assert nlp.get_pipe("sbert").peers is None
+    nlp.config["training"]["frozen_components"] = ["tagger", "sbert", "transformer"]
+    with pytest.raises(ValueError, match=r"cannot train nothing together: .* transformer, sbert"):
+        _JointTraining(nlp, Pair())
+    nlp.config["training"].update(frozen_components=["tagger"], accumulate_gradient=2)
+    with pytest.raises(ValueError, match=r"training.accumulate_gradient is 2"):
+        _JointTraining(nlp, Pair())
+    nlp.add_pipe("sbert_reranker", config={"model": {"name": str(tiny_bert)}})
+    with pytest.raises(ValueError, match=r"2 ranks cannot train sbert_reranker together"):
+        _JointTraining(nlp, Pair())
+
+
+@pytest.mark.spacy_transformers
+def test_one_rank_takes_everything(make_nlp, monkeypatch):
+    nlp = ready(make_nlp, accumulate_gradient=2)
+    add_tagger(nlp)
+    monkeypatch.setattr(nlp, "update", lambda batch, **settings: (batch, settings))
+    with joined(nlp, TorchDistributed()) as joint:
+        assert joint.update("a batch", sgd=False) == ("a batch", {"sgd": False})
+        assert nlp.get_pipe("sbert").peers is None
+
+
+def test_batches_and_weights_are_checked(make_nlp):
+    """A batch of one, and one whose others have no members; different batches, and different weights."""
+    nlp, ranks = ready(make_nlp), Pair()
+    others = [Example(nlp.make_doc(text), nlp.make_doc(text)) for text in TEXTS[:2]]
+    with joined(nlp, ranks) as joint:
+        for batch in ([*examples(nlp)[:1], *others], examples(nlp)[:1]):
+            with pytest.raises(ValueError, match=f"of {len(batch)} examples leaves rank 1 without"):
+                joint.update(batch, sgd=False)
+        ranks.differs = True
+        with pytest.raises(ValueError, match=r"in step 0.*\(it is 1\)"):
+            joint.update(examples(nlp), sgd=False)
+        with pytest.raises(ValueError, match=r"after step 0"):
+            joint.evaluate(lambda: nlp.evaluate(examples(nlp)))
+
+
+def test_first_rank_evaluates(make_nlp):
+    nlp = ready(make_nlp)
+    expected = nlp.evaluate(examples(nlp))
+
+    def read():
+        random.random()  # as a reader that shuffles
+        yield from examples(nlp)
+
+    first, second = Pair(), Pair(rank=1)
+    first.gather_objects = lambda value: [value, value]
+    second.gather_objects = lambda value: [scores if value is None else value] * 2
+    state = random.getstate()
+    with joined(nlp, first) as joint:
+        scores = joint.evaluate(lambda: nlp.evaluate(read()))
+    assert scores["sts_spearman"] == expected["sts_spearman"]
+    assert random.getstate() == state
+    with joined(nlp, second) as joint:
+        assert joint.evaluate(pytest.fail) is scores
+
+
+@pytest.mark.spacy_transformers
+def test_gradients_are_summed_where_any_rank_has_one(make_nlp, monkeypatch):
+    """And a parameter without one anywhere stays without; an overflow on one rank is one on all."""
+    nlp = ready(make_nlp)
+
+    class Other(Pair):
+        def all_reduce(self, values):
+            return values + theirs if len(values) == len(theirs) else values
+
+    models = [nlp.get_pipe("transformer").model]
+    sizes = [weights.numel() for weights, *_ in _parameters_of(models)]
+    n = len(sizes)
+    theirs = torch.zeros(n + 1 + sum(sizes))
+    theirs[0] = theirs[n] = 1.0  # the other rank has a gradient for the first alone, which has overflowed
+    theirs[n + 1 : n + 1 + sizes[0]] = 0.5
+    seen = []
+    with joined(nlp, Other()) as joint:
+        monkeypatch.setattr(nlp, "update", lambda own: seen.append(own) or {})
+        joint.update(examples(nlp))
+    assert [example.predicted.text for example in seen[0]] == [example.predicted.text for example in examples(nlp)[::2]]
+    first, *others = [gradient for _, gradient, _ in _parameters_of(models)]
+    assert (first == 0.5).all() and all(gradient is None for gradient in others)
+    assert nlp.get_pipe("transformer").model.layers[0].shims[0]._grad_scaler.found_inf
+
+
+def test_first_rank_gives_its_weights(make_nlp):
+    pipelines = [make_nlp("own"), make_nlp("own")]
+    for nlp in pipelines:
+        nlp.initialize(lambda nlp=nlp: examples(nlp))
+    kept = [[weights.clone() for weights, *_ in _parameters_of([nlp.get_pipe("sbert").model])] for nlp in pipelines]
+    for weights, *_ in _parameters_of([pipelines[1].get_pipe("sbert").model]):
+        weights += 1
+    in_threads(lambda ranks: _JointTraining(pipelines[ranks.rank], ranks).close())
+    for nlp in pipelines:
+        given = [weights for weights, *_ in _parameters_of([nlp.get_pipe("sbert").model])]
+        assert all(map(torch.equal, given, kept[0]))
+
+
+def test_order_of_gathered_rows():
+    """Of batches with none to three members each, by three ranks."""
+    counts = [2, 1, 3, 2, 0, 1, 1]
+    whole = numpy.arange(2 * sum(counts), dtype="float32").reshape(-1, 2)
+    starts = numpy.cumsum([0, *counts])
+
+    def gather(ranks):
+        part = numpy.concatenate([whole[starts[i] : starts[i + 1]] for i in range(ranks.rank, len(counts), 3)])
+        return numpy.array_equal(ranks.gather(part, counts), whole), numpy.array_equal(ranks.own(whole, counts), part)
+
+    assert in_threads(gather, size=3) == [(True, True)] * 3

@@ -5,6 +5,7 @@ import signal
 import subprocess
 import sys
 import time
+from functools import partial
 from pathlib import Path
 
 import numpy
@@ -13,58 +14,32 @@ import spacy
 from pipelines import ROOT, shipped_config
 from typer.testing import CliRunner
 
+sys.path.insert(0, str(Path(__file__).parent))
+from ranks import start, typed
+
 from spacy_sbert.cli import app
 
 TEXTS = ["How do I learn Python?", "What is the best way to learn Python?", "Why is the sky blue?"]
-TWO_STEPS = ["--training.max_epochs", "0", "--training.max_steps", "2", "--training.eval_frequency", "1"]
-NO_END = ["--training.max_epochs", "0", "--training.max_steps", "100000", "--training.eval_frequency", "2"]
+FEW = ["--corpora.train.limit", "70", "--corpora.dev.limit", "20", "--training.max_epochs", "0"]
+TWO_STEPS = [*FEW, "--training.max_steps", "2", "--training.eval_frequency", "1"]
+NO_END = [*FEW, "--training.max_steps", "100000", "--training.eval_frequency", "2"]
 
 
 @pytest.fixture
-def config(tiny_bert, tmp_path):
+def config(tiny_bert, tmp_path, monkeypatch):
     """The shipped config of ranking, with the random tiny BERT."""
+    monkeypatch.chdir(ROOT)
     config = shipped_config("ranking", tiny_bert)
     config["training"]["dropout"] = 0.0
     config.to_disk(tmp_path / "ranking.cfg", interpolate=False)
     return tmp_path / "ranking.cfg"
 
 
-def begin(config, output, *options):
-    """Start a training on two ranks."""
+def test_two_ranks_train_as_one_does(config, tmp_path):
     launcher = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2", "-m"]
-    command = [sys.executable, *launcher, "spacy", "sbert", "train", str(config), "--output", str(output), *options]
-    return subprocess.Popen(
-        command,
-        cwd=ROOT,
-        env={**os.environ, "OMP_NUM_THREADS": "1"},
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        start_new_session=True,
-    )
-
-
-def until_saved(process, output):
-    """Wait for a first checkpoint."""
-    end = time.monotonic() + 300
-    while not (output / "model-best" / "meta.json").exists():
-        assert process.poll() is None and time.monotonic() < end, process.communicate()[0]
-        time.sleep(0.2)
-
-
-def ranks_of(process):
-    """The processes that the launcher has started, in order."""
-    children = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
-    return [int(child) for child in children]
-
-
-def is_whole(folder):
-    return len(spacy.load(folder)(TEXTS[0]).vector) == 16
-
-
-def test_two_ranks_train_as_one_does(config, tmp_path, monkeypatch):
-    process = begin(config, tmp_path / "2", *TWO_STEPS)
-    monkeypatch.chdir(ROOT)
+    command = [sys.executable, *launcher, "spacy", "sbert", "train", config, "--output", tmp_path / "2", *TWO_STEPS]
+    output = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True}
+    process = subprocess.Popen(list(map(str, command)), env={**os.environ, "OMP_NUM_THREADS": "1"}, **output)
     alone = CliRunner().invoke(app, ["train", str(config), "--output", str(tmp_path / "1"), *TWO_STEPS])
     said = process.communicate(timeout=300)[0]
     assert alone.exit_code == process.returncode == 0, said
@@ -77,24 +52,23 @@ def test_two_ranks_train_as_one_does(config, tmp_path, monkeypatch):
     assert sorted(path.name for path in (tmp_path / "2").iterdir()) == ["model-best", "model-last"]
 
 
-@pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="finds ranks in /proc")
-def test_killed_rank_ends_the_job(config, tmp_path):
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGINT], ids=["killed rank", "Ctrl-C"])
+def test_ended_job(config, tmp_path, number):
+    """A rank whose peer is killed ends by itself; what both had saved is whole."""
     output = tmp_path / "out"
-    process = begin(config, output, *NO_END)
-    until_saved(process, output)
-    os.kill(ranks_of(process)[1], signal.SIGKILL)
-    said = process.communicate(timeout=120)[0]
-    assert process.returncode != 0
-    assert "SIGKILL" in said or "exitcode: -9" in said.replace(" ", "").replace("exitcode:-9", "exitcode: -9")
-    assert is_whole(output / "model-last") and is_whole(output / "model-best")
-
-
-def test_ctrl_c_ends_the_job(config, tmp_path):
-    output = tmp_path / "out"
-    process = begin(config, output, *NO_END)
-    until_saved(process, output)
-    os.killpg(process.pid, signal.SIGINT)
-    said = process.communicate(timeout=120)[0]
-    assert process.returncode != 0
-    assert "Stopped" in said, said
-    assert is_whole(output / "model-last") and is_whole(output / "model-best")
+    ranks = start(partial(typed, tmp_path / "log", "sbert", "train", config, "--output", output, *NO_END))
+    end = time.monotonic() + 300
+    while not (output / "model-best" / "meta.json").exists():
+        logs = "".join(path.read_text() for path in tmp_path.glob("log-*"))
+        assert ranks[0].is_alive() and time.monotonic() < end, logs
+        time.sleep(0.1)
+    for rank in ranks[1:] if number == signal.SIGKILL else ranks:
+        os.kill(rank.pid, number)
+    for rank in ranks:
+        rank.join(120)
+    said = " ".join((tmp_path / "log-0").read_text().split())
+    assert all(rank.exitcode for rank in ranks), said
+    assert ("Rank 0 of 2 lost the other ranks" if number == signal.SIGKILL else "Stopped") in said
+    assert "Traceback" not in said
+    for name in ("model-last", "model-best"):
+        assert len(spacy.load(output / name)(TEXTS[0]).vector) == 16

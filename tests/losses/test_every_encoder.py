@@ -1,6 +1,6 @@
 """Steps of training: losses over encoders without a transformer of this package, with their own and an upstream one.
 
-The gradient is that of the loss that is reported, everything learns, and three examples are learned by heart.
+The gradient is that of the loss that is reported.
 """
 
 from collections.abc import Callable
@@ -16,7 +16,7 @@ from objectives import MULTI, OBJECTIVES, TEXTS, layer, make_examples, several
 from pipelines import add_curated
 from spacy.language import Language
 from spacy.vectors import Vectors
-from thinc.api import Adam, NumpyOps, Ops, fix_random_seed
+from thinc.api import NumpyOps, Ops, fix_random_seed
 
 WIDTH, ROWS = 16, 60
 SHARED = "spacy-sbert.SharedSentenceEncoder.v1"
@@ -38,15 +38,10 @@ CNN |= {"maxout_pieces": 2, "subword_features": True, "pretrained_vectors": None
 
 @dataclass(frozen=True)
 class Kind:
-    """A kind of encoder.
-
-    ways: its model, own, and listening to an upstream component. add_upstream: adds that.
-    rate: of learning.
-    """
+    """A kind of encoder. ways: its model, own, and listening to an upstream component. add_upstream: adds that."""
 
     ways: dict[str, dict]
     add_upstream: Callable[[Language, Path], object] = lambda nlp, bert: None
-    rate: float = 0.02
 
 
 def tokens(tok2vec, pooling="mean"):
@@ -62,11 +57,9 @@ KINDS = {
     "static vectors": tokens({"@architectures": "spacy-sbert.WordVectors.v1", "trainable": True}),
     "words and n-grams": tokens({"@architectures": "spacy-sbert.NgramHashEmbed.v1", "width": WIDTH, "rows": ROWS}),
     "wordpieces": Kind({"own": STATIC}),
-    "curated": Kind({"listening": {"@architectures": SHARED}}, add_curated, rate=0.003),
+    "curated": Kind({"listening": {"@architectures": SHARED}}, add_curated),
 }
 WAYS = [(kind, way) for kind in KINDS for way in KINDS[kind].ways]
-# Margins that three examples can keep, as the vectors of a BiLSTM lie between -1 and 1
-MARGINS = {"MegaBatchMarginLoss": {"margin": 0.4}, "BatchHardTripletLoss": {"margin": 1.0}}
 LOSSES = [*OBJECTIVES, "MultiTaskLoss"]
 # Every encoder with two losses, and every loss: a loss knows nothing of an encoder.
 CASES = [(*WAYS[i], LOSSES[(2 * i + j) % len(LOSSES)]) for i in range(len(WAYS)) for j in range(2)]
@@ -97,9 +90,7 @@ def build(nlp, bert, kind, way, loss):
         kind.add_upstream(nlp, bert)
     source = {"name": str(bert)} if kind.ways[way] is STATIC else {}
     n_members, gold, settings = OBJECTIVES.get(loss, (0, {}, {}))
-    if "vector" in gold:  # a teacher whose vectors a BiLSTM can reach
-        gold = {"vector": [[x / 8 for x in vector] for vector in gold["vector"]]}
-    config = MULTI if loss == "MultiTaskLoss" else layer(loss, **settings | MARGINS.get(loss, {}))
+    config = MULTI if loss == "MultiTaskLoss" else layer(loss, **settings)
     nlp.add_pipe("sbert", config={"model": {**kind.ways[way], **source}, "loss": config})
     batch = several(nlp) if loss == "MultiTaskLoss" else make_examples(nlp, n_members, 3, **gold)
     nlp.initialize(lambda: batch)
@@ -136,17 +127,16 @@ class Parameters:
             parameter.data = torch.from_numpy(value)
 
 
-@pytest.mark.parametrize(("kind", "way", "loss"), CASES)
-def test_the_gradient_is_that_of_the_reported_loss(blank, tiny_bert, monkeypatch, kind, way, loss):
+def norm(arrays):
+    return sum(float(numpy.square(array, dtype="float64").sum()) for array in arrays) ** 0.5
+
+
+def check_gradient(nlp, batch, parameters):
     """By central differences along the gradient, and along random directions, which see a part that is left out.
 
     With weights in float64 all of the way forward is; gradients are summed up in float32, whose rounding is 6e-8. Per
     step of 1e-5 the differences round by 1e-11. 1e-4 of what a direction has of the gradient is far above both.
     """
-    monkeypatch.setattr(NumpyOps, "gemm", Ops.gemm)  # the one step of Thinc's that refuses float64
-    nlp = blank
-    batch = build(nlp, tiny_bert, KINDS[kind], way, loss)
-    parameters = Parameters(nlp)
     start = [value.astype("float64") for value in parameters.values()]
     parameters.set(start)
     reported = nlp.update(batch, sgd=False)["sbert"]
@@ -165,32 +155,8 @@ def test_the_gradient_is_that_of_the_reported_loss(blank, tiny_bert, monkeypatch
         assert (moved(unit, 1e-5) - moved(unit, -1e-5)) / 2e-5 == pytest.approx(slope, abs=1e-4 * share * size)
 
 
-def norm(arrays):
-    return sum(float(numpy.square(array, dtype="float64").sum()) for array in arrays) ** 0.5
-
-
 @pytest.mark.parametrize(("kind", "way", "loss"), CASES)
-def test_three_examples_are_learned_by_heart(blank, tiny_bert, kind, way, loss):
-    """And every array moves, wherever it has a gradient: not in rows of tables that no token has."""
-    nlp, rate = blank, KINDS[kind].rate
-    batch = build(nlp, tiny_bert, KINDS[kind], way, loss)
-    parameters, optimizer = Parameters(nlp), Adam(rate)
-    before = parameters.values()
-    first = nlp.update(batch, sgd=False)["sbert"]
-    gradients = parameters.gradients()
-    for _, pipe in nlp.pipeline:
-        pipe.finish_update(optimizer)
-    for old, new, gradient in zip(before, parameters.values(), gradients, strict=True):
-        size = abs(gradient).max()
-        assert size > 0
-        assert (old != new)[abs(gradient) > 1e-4 * size].all() and (old == new)[gradient == 0].all()
-    for _ in range(round(2 / rate)):
-        last = nlp.update(batch, sgd=False)["sbert"]
-        if last < min(first / 20, 0.005):
-            break
-        for _, pipe in nlp.pipeline:
-            pipe.finish_update(optimizer)
-    else:
-        pytest.fail(f"{first} has become {last}")
-    if loss == "CosineSimilarityLoss":
-        assert nlp.evaluate(batch)["sts_spearman"] == pytest.approx(1.0)
+def test_the_gradient_is_that_of_the_reported_loss(blank, tiny_bert, monkeypatch, kind, way, loss):
+    monkeypatch.setattr(NumpyOps, "gemm", Ops.gemm)  # the one step of Thinc's that refuses float64
+    batch = build(blank, tiny_bert, KINDS[kind], way, loss)
+    check_gradient(blank, batch, Parameters(blank))

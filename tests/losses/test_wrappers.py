@@ -2,7 +2,6 @@
 
 import numpy
 import pytest
-import srsly
 from gradients import finite_differences, relative_error
 
 from spacy_sbert.losses.distillation import DistillationLoss
@@ -107,30 +106,15 @@ def test_saved_objectives():
         other({"sts": STS}, True)
 
 
-CONSTANTS = ("n_members", "gold", "whole_batch", "is_sum")
-
-
-def test_saved_attributes_replace_no_constant():
-    def constants(loss):
-        return [[getattr(node, name) for name in CONSTANTS] for node in loss.walk()]
-
-    state = srsly.msgpack_loads(build().initialize(X={"nli": NLI}).to_bytes())
-    for attrs in state["attrs"]:
-        attrs.update(
-            {key: srsly.msgpack_dumps(value) for key, value in zip(CONSTANTS, ([7], "text", 1, 1), strict=True)}
-        )
-    assert constants(build().from_bytes(srsly.msgpack_dumps(state))) == constants(build())
-
-
 def test_attributes_of_several_objectives():
     loss = build()
     assert loss.attrs == {"objectives": ["nli", "sts"]}
-    assert [getattr(loss, name) for name in CONSTANTS] == [(), None, False, False]
-    assert loss.weights == {"nli": 1.0, "sts": 1.0} and loss.mini_batch_size is None
+    assert (loss.n_members, loss.gold, loss.whole_batch, loss.is_sum) == ((), None, False, False)
+    assert loss.mini_batch_size is None
     cached = build(a=CachedMultipleNegativesRankingLoss(8), b=CachedMultipleNegativesRankingLoss(4))
     assert cached.mini_batch_size == 4 and cached.whole_batch
     copied = build({"sts": 3.0}).copy()
-    assert copied.weights == {"nli": 1.0, "sts": 3.0} and copied({"sts": STS}, True)[0]["sts"] > 0
+    assert copied({"sts": STS}, True)[0]["sts"] > 0
 
 
 COSINE = CosineSimilarityLoss()
@@ -140,15 +124,13 @@ REFUSED = [
     (lambda: MatryoshkaLoss(COSINE, DIMS, [1.0]), r"cannot work with weights = \[1.0\]: expected 3 numbers"),
     (lambda: MatryoshkaLoss(COSINE, [8, 4])((MEMBERS, SCORES), True), "to 8 dimensions: they are 6 wide"),
     (lambda: MatryoshkaLoss(SoftmaxLoss(), [8, 4]).initialize(X=NLI), "to 8 dimensions: they are 6 wide"),
-    (lambda: MatryoshkaLoss(unit_length(), DIMS), "is built of loss layers, .* got the Thinc model 'unit_length'"),
+    (lambda: MatryoshkaLoss(unit_length(), DIMS), "is built of loss layers, got the Thinc model 'unit_length'"),
     (lambda: MatryoshkaLoss(MultiTaskLoss({"one": COSINE}), DIMS), "cannot contain 'MultiTaskLoss'"),
     (lambda: MultiTaskLoss({}), "has no objectives: expected at least one"),
-    (lambda: build({"qqp": 1.0}), r"no objective 'qqp' \(weights\): expected one of nli, sts"),
-    (lambda: build()({"qqp": STS}, True), r"no objective 'qqp' \(named by an example\): expected one of nli, sts"),
-    (lambda: build().initialize(X={"qqp": STS}), "no objective 'qqp'"),
+    (lambda: build({"qqp": 1.0}), r"has weights for \['qqp'\], expected some of the objectives \['nli', 'sts'\]"),
     (lambda: MultiTaskLoss({"one": "two"}), "is built of loss layers"),
     (lambda: MultiTaskLoss({"all": build()}), "cannot contain 'MultiTaskLoss'"),
-    (lambda: build()({"nli": NLI}, True), "has a classifier that was not initialized"),
+    (lambda: build()({"nli": NLI}, True), "was not initialized"),
 ]
 
 
