@@ -8,11 +8,11 @@ from typing import Annotated
 from typer import Argument, Context, Exit, Option
 from wasabi import msg
 
-from ._util import app, exit_on_error, fail, use_gpu
+from ._util import command, exit_on_error, fail, use_gpu
 from .options import CODE, Gpu
 
 
-@app.command("train", context_settings={"allow_extra_args": True, "ignore_unknown_options": True})
+@command("train", context_settings={"allow_extra_args": True, "ignore_unknown_options": True})
 def _train_cli(
     context: Context,  # the settings of the config that are given as options
     config: Annotated[Path, Argument(help="The config to train with.", exists=True, dir_okay=False)],

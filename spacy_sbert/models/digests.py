@@ -6,6 +6,7 @@ The fingerprint of models/fingerprint.py is the quick one, of samples of the wei
 import hashlib
 import json
 from collections.abc import Iterator
+from functools import cache
 from importlib.metadata import packages_distributions, version
 from typing import Any
 
@@ -20,6 +21,8 @@ from .pooling import SentencePooling
 from .sbert_config import INT8
 from .sentence_encoder import is_listener
 from .transformer import SpanTransformer, load
+
+_distributions = cache(packages_distributions)  # it reads the metadata of all packages: a second or more
 
 
 def encoder_digest(encoder: SpanTransformer, pooling: SentencePooling) -> str:
@@ -111,7 +114,7 @@ def precision_of(shim: Any) -> str:  # noqa: ANN401 (a shim of any class)
 def _versions(nlp: Language) -> list[str]:
     """Return the versions of the packages that the components come from, such as those of plugins."""
     modules = {type(pipe).__module__.partition(".")[0] for _, pipe in nlp.pipeline}
-    packages = packages_distributions()
+    packages = _distributions()
     names = {name for module in modules for name in packages.get(module, [])}
     return sorted(f"{name} {version(name)};" for name in names)
 
