@@ -77,16 +77,13 @@ def _train_cli(
             fail(str(error))
         except KeyboardInterrupt:
             if ranks.is_first:
-                _warn_stopped(None if output is None else latest(output / DIR_CHECKPOINT))
+                last = None if output is None else latest(output / DIR_CHECKPOINT)
+                how = f"The same command with --resume continues from {last}."
+                if last is None:
+                    how = "There is no checkpoint to resume from: with --checkpoint-every 50 there is one every 50."
+                msg.warn("Stopped", f"What was saved is complete. {how}")
             raise Exit(130) from None
         if ranks.is_first:
             msg.info(ended)
             if output is not None:
                 msg.good(f"Saved the pipeline to {output}")
-
-
-def _warn_stopped(checkpoint: Path | None) -> None:
-    how = f"The same command with --resume continues from {checkpoint}."
-    if checkpoint is None:
-        how = "There is no checkpoint to resume from: with --checkpoint-every 50 there is one every 50 steps."
-    msg.warn("Stopped", f"What was saved is complete. {how}")

@@ -57,7 +57,6 @@ def heatmap(
     RAISES (ValueError): for fewer than two texts, more than 64 on a side, an unknown order, or vectors that are
         missing, of unequal widths or not finite.
     """
-    _check_range(low, high)
     square = columns is None
     by_similarity = order == "similarity" or (order is None and square and not isinstance(docs, (Doc, Span)))
     rows = list(as_rows(docs))
@@ -108,7 +107,6 @@ def tokens(
     RAISES (ValueError): unless there are two texts with vectors of tokens, 128 at most in each; or if vectors are of
         unequal widths or not finite.
     """
-    _check_range(low, high)
     texts = list(islice(as_rows(docs), 3))  # more than two are not drawn
     if len(texts) != 2:
         raise ValueError(
@@ -146,21 +144,18 @@ def tokens(
     )
 
 
-def _check_range(low: float | None, high: float | None) -> None:
+def _range(cosines: numpy.ndarray, low: float | None, high: float | None) -> tuple[float, float]:
+    """Return the similarities of the outermost colours: those given, or the range of cosines in whole hundredths."""
+    if low is None and high is None and cosines.size and numpy.ptp(cosines) >= _MIN_RANGE:
+        lowest, highest = numpy.floor(100 * cosines.min() + 1e-6), numpy.ceil(100 * cosines.max() - 1e-6)
+        return float(lowest) / 100, float(highest) / 100
     low, high = -1.0 if low is None else low, 1.0 if high is None else high
     if not (low < high and high > 0):
         raise ValueError(
             f"Cannot give similarities from {low} to {high} colours: expected low below high, high above 0, "
             "such as low = 0.6, high = 1.0."
         )
-
-
-def _range(cosines: numpy.ndarray, low: float | None, high: float | None) -> tuple[float, float]:
-    """Return the similarities of the outermost colours: those given, or the range of cosines in whole hundredths."""
-    if low is None and high is None and cosines.size and numpy.ptp(cosines) >= _MIN_RANGE:
-        lowest, highest = numpy.floor(100 * cosines.min() + 1e-6), numpy.ceil(100 * cosines.max() - 1e-6)
-        return float(lowest) / 100, float(highest) / 100
-    return -1.0 if low is None else low, 1.0 if high is None else high
+    return low, high
 
 
 def _cosines(u: numpy.ndarray, v: numpy.ndarray) -> numpy.ndarray:

@@ -104,7 +104,7 @@ def result(command, output):
     return [round(float(number), 3) for number in re.findall(r"-?\d\.\d\d+", text)] or text
 
 
-LONG = ("benchmark", "distill-static", "fit-meta")
+LONG = ("benchmark", "cluster", "distill-static", "fit-meta", "mine", "visualize")
 
 
 @pytest.mark.parametrize(
