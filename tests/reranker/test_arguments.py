@@ -113,7 +113,11 @@ def test_wrong_values(reranker):
             for pair in ("ab", ("a",), ("a", "b", "c"), ("a", None), None)
         ),
         (lambda one: one.score_pairs(PAIRS[0]), TypeError, "pair number 0, .*Put a single pair into a list"),
-        (lambda one: one.predict(PAIRS), TypeError, r"predict of 'sbert_reranker' scores Docs .* score_pairs\(pairs\)"),
+        (
+            lambda one: one.predict(PAIRS),
+            TypeError,
+            r"predict of 'sbert_reranker' scores Docs\. .* score_pairs\(pairs\)",
+        ),
         *((lambda one, k=k: one.rank("a", TEXTS, k), ValueError, "at least 1 and at most 5") for k in (0, 6)),
         (lambda one: one.rank("a", TEXTS, k=2, top_k=2), ValueError, "k = 2 and top_k = 2: expected one of them"),
         (lambda one: one.rank("a", "ab"), TypeError, "expected several texts"),
