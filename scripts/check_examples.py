@@ -8,49 +8,25 @@ import typer
 from spacy.util import load_config
 from wasabi import msg
 
-from spacy_sbert.cli._util import exit_on_error
-from spacy_sbert.cli.infer_columns import reading_of
-from spacy_sbert.cli.options import (
-    AUTO,
-    Format,
-    Header,
-    Label,
-    MaxScore,
-    Members,
-    MinScore,
-    Score,
-    layout_of,
-)
+from spacy_sbert.cli._util import exit_on_error, flattened
+from spacy_sbert.cli.examples import reading_of
+from spacy_sbert.cli.options import Layout
 from spacy_sbert.readers import PairCorpus
 
 
 def main(
     path: Annotated[Path, typer.Argument(help="The file")],
     config: Annotated[Path, typer.Argument(help="The config of the training, which may know the columns")],
-    format: Format = AUTO,
-    members: Members = None,
-    score: Score = None,
-    label: Label = None,
-    min_score: MinScore = None,
-    max_score: MaxScore = None,
-    header: Header = True,
+    layout: Layout,
 ) -> None:
     """Read a file of examples, and count them."""
-    layout = layout_of(
-        format=format,
-        members=members,
-        score=score,
-        label=label,
-        min_score=min_score,
-        max_score=max_score,
-        header=header,
-    )
     with exit_on_error(f"Cannot read the config {config}"):
         scored_as = load_config(config).get("corpora", {}).get("dev")
     with exit_on_error(f"Cannot score a pipeline on {path}"):
-        count = sum(1 for _ in PairCorpus(path, **reading_of(path, layout, scored_as, shown=True))(spacy.blank("en")))
+        reading = reading_of(path, layout.settings(), scored_as, shown=True)
+        count = sum(1 for _ in PairCorpus(path, **reading)(spacy.blank("en")))
     msg.good(f"{path} holds {count} examples to score a pipeline on")
 
 
 if __name__ == "__main__":
-    typer.run(main)
+    typer.run(flattened(main))

@@ -36,3 +36,13 @@ def test_imports_are_declared():
         if not {dist.lower().replace("_", "-") for dist in distributions.get(name, [name])} & declared
     }
     assert missing == set()
+
+
+def test_files_beside_the_code_are_packaged():
+    config = ConfigParser()
+    config.read(PACKAGE.parent / "setup.cfg", encoding="utf8")
+    patterns = {name: re.split(r",\s*", value) for name, value in config["options.package_data"].items()}
+    for file in PACKAGE.rglob("*.*"):
+        if file.suffix not in (".py", ".pyc"):
+            package = ".".join(file.parent.relative_to(PACKAGE.parent).parts)
+            assert any(file.match(pattern) for pattern in patterns[package]), file

@@ -13,6 +13,7 @@ nbclient = pytest.importorskip("nbclient")
 nbformat = pytest.importorskip("nbformat")
 pytest.importorskip("ipykernel")
 
+pytestmark = pytest.mark.slow  # a kernel in a process of its own; visual/test_page.py has another in its place
 TESTS = Path(__file__).parent
 PIPE = """
 import sys

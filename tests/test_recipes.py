@@ -55,39 +55,43 @@ def run(tmp_path_factory: pytest.TempPathFactory, tiny_bert: Path) -> Iterator[R
         yield run
 
 
-def test_the_service_answers_with_the_vectors_of_its_encoder(run, tiny_bert):
+@pytest.fixture(scope="module")
+def service(run: Run) -> Iterator[tuple[Any, Namespace]]:
     testclient = pytest.importorskip("fastapi.testclient")
     found = run("service", blocks("service")[:1])
     with testclient.TestClient(found["app"]) as client:
-        assert client.get("/health").json() == {"status": "ok"}
-        answer = client.post("/encode", json={"texts": TEXTS})
-        expected = load_pipe(str(tiny_bert)).encode(TEXTS)
-        assert answer.status_code == 200 and numpy.array_equal(numpy.float32(answer.json()), expected)
-        for sentence in found["ANSWERS"]:
-            ((score, nearest),) = client.post("/search", json={"query": sentence}).json()
-            assert nearest == sentence and score == pytest.approx(1.0, abs=1e-6)
-        assert len(client.post("/search", json={"query": TEXTS[0], "k": 10}).json()) == len(found["ANSWERS"])
-        assert client.post("/search", json={"query": " "}).json() == []
+        yield client, found
 
 
-@pytest.mark.parametrize(
-    ("address", "body"),
-    [
-        ("encode", b'{"texts": ["half \\ud83d"]}'),
-        ("encode", b'{"texts": []}'),
-        ("encode", b'{"texts": "no list"}'),
-        ("encode", b'{"texts": ["' + b"a" * 5001 + b'"]}'),
-        ("search", b'{"query": "half \\ud83d"}'),
-        ("search", b'{"query": "a", "k": 0}'),
-        ("search", b"{"),
+def test_the_service_answers_with_the_vectors_of_its_encoder(service, tiny_bert):
+    client, found = service
+    assert client.get("/health").json() == {"status": "ok"}
+    answer = client.post("/encode", json={"texts": TEXTS})
+    expected = load_pipe(str(tiny_bert)).encode(TEXTS)
+    assert answer.status_code == 200 and numpy.array_equal(numpy.float32(answer.json()), expected)
+    for sentence in found["ANSWERS"]:
+        ((score, nearest),) = client.post("/search", json={"query": sentence}).json()
+        assert nearest == sentence and score == pytest.approx(1.0, abs=1e-6)
+    assert len(client.post("/search", json={"query": TEXTS[0], "k": 10}).json()) == len(found["ANSWERS"])
+    assert client.post("/search", json={"query": " "}).json() == []
+
+
+REFUSED = {
+    "encode": [
+        b'{"texts": ["half \\ud83d"]}',
+        b'{"texts": []}',
+        b'{"texts": "no list"}',
+        b'{"texts": ["%b"]}' % (b"a" * 5001),
     ],
-)
-def test_the_service_refuses_what_cannot_be_encoded(run, address, body):
-    testclient = pytest.importorskip("fastapi.testclient")
-    found = run("service", blocks("service")[:1])
-    with testclient.TestClient(found["app"]) as client:
-        answer = client.post(f"/{address}", content=body, headers={"Content-Type": "application/json"})
-    assert answer.status_code == 422 and len(answer.content) < 500 and answer.json()["detail"][0]["msg"]
+    "search": [b'{"query": "half \\ud83d"}', b'{"query": "a", "k": 0}', b"{"],
+}
+
+
+@pytest.mark.parametrize("address", REFUSED)
+def test_the_service_refuses_what_cannot_be_encoded(service, address):
+    for body in REFUSED[address]:
+        answer = service[0].post(f"/{address}", content=body, headers={"Content-Type": "application/json"})
+        assert answer.status_code == 422 and len(answer.content) < 500 and answer.json()["detail"][0]["msg"]
 
 
 def test_batches_of_the_service_give_each_request_its_own_vector(run, tiny_bert):

@@ -17,7 +17,6 @@ import torch
 
 from spacy_sbert.files.serialization import versions
 from spacy_sbert.meta import GCCA, SVD
-from spacy_sbert.meta.fit import VectorCache
 
 BLOCK = 10_000
 
@@ -31,8 +30,12 @@ def made(n: int, widths: list[int], folder: Path) -> list[numpy.ndarray]:
         signal = rng.normal(size=(rows, 64))
         return [(signal @ mix + rng.normal(size=(rows, mix.shape[1]))).astype("float32") for mix in mixing]
 
-    blocks = (block(min(BLOCK, n - start)) for start in range(0, n, BLOCK))
-    return VectorCache(folder, f"made-for-{n}-of-{len(widths)}").write([str(i) for i in range(len(widths))], blocks)
+    paths = [folder / f"{i}.f32" for i in range(len(widths))]
+    views = [numpy.memmap(path, "<f4", "w+", shape=(n, width)) for path, width in zip(paths, widths, strict=True)]
+    for start in range(0, n, BLOCK):
+        for view, rows in zip(views, block(min(BLOCK, n - start)), strict=True):
+            view[start : start + BLOCK] = rows
+    return views
 
 
 def main() -> None:

@@ -2,22 +2,7 @@
 
 from spacy.cli._util import app as spacy_app
 
-from . import (  # noqa: F401 (each registers its command)
-    benchmark,
-    cluster,
-    compare,
-    convert,
-    encode,
-    evaluate,
-    fit_meta,
-    hub,
-    index,
-    init_config,
-    mine,
-    search,
-    train,
-    visualize,
-)
+from . import benchmark, encode, examples, fit_meta, hub, init_config, search, train, visualize  # noqa: F401 (commands)
 from ._util import app
 
 spacy_app.add_typer(app)

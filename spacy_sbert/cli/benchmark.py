@@ -1,94 +1,83 @@
-"""`python -m spacy sbert benchmark`: how well a pipeline does on the standard tasks of the field."""
+"""`python -m spacy sbert benchmark` and `compare`: the standard tasks of the field, and results side by side."""
 
-from collections.abc import Mapping
+import shutil
+import sys
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Annotated, Any
 
-from typer import Argument, Exit, Option
+from typer import Argument, Exit, Option, echo
 from wasabi import msg
 
-from ._util import app, check_output, check_pipeline, exit_on_error, load_answering, show, write_reports
-from .options import Code, Gpu, Output, Overwrite, Pipe, Pipeline, Quiet, names_in
+from ._util import check_new, command, exit_on_error, fail
+from .options import LoadingOnGpu, Output, Overwrite, Pipeline, Quiet
 
 _NAMELESS = "pipeline"  # what spaCy calls a pipeline before somebody names it
 _TRAINED = ("model-best", "model-last")
 
 
-_Suite = Annotated[
-    str,
-    Option(
-        "--suite",
-        "-s",
-        help="The tasks: any of sts, sick, triplets, nli, arguments, learned, transfer, probing and speed, with "
-        "commas between.",
-    ),
-]
-_Normalization = Annotated[
-    str, Option("--normalization", help="How vectors are normalized: any of none, zscore, unit and zscore_unit.")
-]
-_Size = Annotated[str, Option("--size", help="The widths to compare, such as own,pca-128,up-1024.")]
-_Classifier = Annotated[str, Option("--classifier", help="The classifiers of transfer and probing: lr, mlp or both.")]
-_Seeds = Annotated[
-    int, Option("--seeds", help="With how many seeds to repeat what is drawn at random.", min=1, max=1000)
-]
-_Bootstrap = Annotated[
-    int, Option("--bootstrap", help="The number of resamples of the 95 % intervals, or 0 for none.", min=0)
-]
-_TrainedOn = Annotated[
-    str, Option("--trained-on", help="The data sets that the encoder was trained on, such as stsb,snli.")
-]
-_AnyCount = Annotated[bool, Option("--any-count", help="Take data sets that are not whole, too.")]
-_Cache = Annotated[
-    Path | None,
-    Option("--cache", help="The folder that keeps vectors and finished tasks; by default beside --output."),
-]
-_Baseline = Annotated[
-    str | None,
-    Option(
-        "--baseline",
-        help="Score a baseline in place of the pipeline: static, sif, power-means, tf-idf, untuned-mean, "
-        "untuned-cls or random-projection.",
-    ),
-]
-_Counts = Annotated[Path | None, Option("--counts", help="The file of words and counts that the baseline sif needs.")]
-_Encoder = Annotated[
-    str | None, Option("--encoder", help="The transformer of the baselines untuned-*; by default BERT base.")
-]
-
-
-@app.command("benchmark")
+@command("benchmark")
 def _benchmark_cli(
     pipeline: Pipeline,
     folder: Annotated[Path, Argument(help="The folder of the data sets.", exists=True, file_okay=False)],
+    loading: LoadingOnGpu,
     output: Output = None,
     overwrite: Overwrite = False,
-    pipe: Pipe = None,
-    code: Code = None,
-    quiet: Quiet = False,
-    gpu_id: Gpu = -1,
-    suite: _Suite = "sts",
-    normalization: _Normalization = "none",
-    size: _Size = "own",
-    classifier: _Classifier = "lr,mlp",
-    seeds: _Seeds = 10,
-    bootstrap: _Bootstrap = 1000,
-    trained_on: _TrainedOn = "",
-    any_count: _AnyCount = False,
-    cache: _Cache = None,
-    baseline: _Baseline = None,
-    counts: _Counts = None,
-    encoder: _Encoder = None,
+    suite: Annotated[
+        str,
+        Option(
+            "--suite",
+            "-s",
+            help="The tasks: any of sts, sick, triplets, nli, arguments, learned, transfer, probing and speed, with "
+            "commas between.",
+        ),
+    ] = "sts",
+    normalization: Annotated[
+        str, Option("--normalization", help="How vectors are normalized: any of none, zscore, unit and zscore_unit.")
+    ] = "none",
+    size: Annotated[str, Option("--size", help="The widths to compare, such as own,pca-128,up-1024.")] = "own",
+    classifier: Annotated[
+        str, Option("--classifier", help="The classifiers of transfer and probing: lr, mlp or both.")
+    ] = "lr,mlp",
+    seeds: Annotated[
+        int, Option("--seeds", help="With how many seeds to repeat what is drawn at random.", min=1, max=1000)
+    ] = 10,
+    bootstrap: Annotated[
+        int, Option("--bootstrap", help="The number of resamples of the 95 % intervals, or 0 for none.", min=0)
+    ] = 1000,
+    trained_on: Annotated[
+        str, Option("--trained-on", help="The data sets that the encoder was trained on, such as stsb,snli.")
+    ] = "",
+    any_count: Annotated[bool, Option("--any-count", help="Take data sets that are not whole, too.")] = False,
+    cache: Annotated[
+        Path | None,
+        Option("--cache", help="The folder that keeps vectors and finished tasks; by default beside --output."),
+    ] = None,
+    baseline: Annotated[
+        str | None,
+        Option(
+            "--baseline",
+            help="Score a baseline in place of the pipeline: static, sif, power-means, tf-idf, untuned-mean, "
+            "untuned-cls or random-projection.",
+        ),
+    ] = None,
+    counts: Annotated[
+        Path | None, Option("--counts", help="The file of words and counts that the baseline sif needs.")
+    ] = None,
+    encoder: Annotated[
+        str | None, Option("--encoder", help="The transformer of the baselines untuned-*; by default BERT base.")
+    ] = None,
 ) -> None:
     """Score a pipeline on the standard data sets.
 
     With --output also a Markdown and an HTML report are written beside the JSON, and vectors and finished tasks are
     kept for the next run: the same command goes on after an interruption, and brings its results up to date.
     """
-    check_output(output, overwrite=overwrite, renewed=True)
-    check_pipeline(pipeline)
+    _check_output(output, overwrite=overwrite, renewed=True)
 
     from ..evaluation import PipelineSource, Settings, evaluate_suites
     from ..evaluation.encoders import Source, make_baseline
+    from ..evaluation.report import evaluation_report
     from ..evaluation.suite import check_packages, write_json
     from ..files.serialization import checksummed_json
     from ..progress import ticking
@@ -98,36 +87,29 @@ def _benchmark_cli(
         cache = output.with_suffix(".cache")
     with exit_on_error(f"Cannot evaluate on {folder}"):
         settings = Settings(
-            normalizations=names_in(normalization),
-            sizes=names_in(size),
-            classifiers=names_in(classifier),
+            normalizations=_names_in(normalization),
+            sizes=_names_in(size),
+            classifiers=_names_in(classifier),
             seeds=tuple(range(1, seeds + 1)),
             bootstrap=bootstrap,
-            trained_on=names_in(trained_on),
+            trained_on=_names_in(trained_on),
             any_count=any_count,
         )
-        for name in names_in(suite):
+        for name in _names_in(suite):
             check_packages(name)
-    nlp = load_answering(pipeline, pipe, code, quiet=quiet, gpu_id=gpu_id)
+    nlp = loading.load(pipeline, answering=True)
     with exit_on_error(f"Cannot evaluate on {folder}"):
-        with ticking("Loading", shown=not quiet):
-            source: Source = PipelineSource(nlp, name=_name(nlp.meta, pipeline, pipe))
+        with ticking("Loading", shown=not loading.quiet):
+            source: Source = PipelineSource(nlp, name=_name(nlp.meta, pipeline, loading.pipe))
             if baseline is not None:
                 source = make_baseline(baseline, nlp=nlp, counts=counts, encoder=encoder)
         results = evaluate_suites(
-            source, folder, names_in(suite), settings=settings, cache=cache, save=save, progress_bar=not quiet
+            source, folder, _names_in(suite), settings=settings, cache=cache, save=save, progress_bar=not loading.quiet
         )
-    _report(results, output)
-
-
-def _report(results: Any, output: Path | None) -> None:  # noqa: ANN401 (Results)
-    """Show the results and write reports of them; failed tasks end the command with 1."""
-    from ..evaluation.report import evaluation_report
-
     report = evaluation_report(results)
-    show(report.markdown(), report.terminal)
+    _show(report.markdown(), report.terminal)
     if output is not None:
-        write_reports(output, report.markdown(), report.html(), "results")
+        _write_reports(output, report.markdown(), report.html(), "results")
     for title, message in results["failed"].items():
         msg.fail(title, message)
     if results["failed"]:
@@ -135,10 +117,7 @@ def _report(results: Any, output: Path | None) -> None:  # noqa: ANN401 (Results
 
 
 def _name(meta: Mapping[str, Any], pipeline: str, pipe: str | None) -> str:
-    """Return the name of a pipeline in results: its own, or if it has none the last parts of its path.
-
-    meta (Mapping): of the pipeline. pipe (str): the pipe that was chosen, whose name follows.
-    """
+    """Return the name of a pipeline in results: its own, or if it has none the last parts of its path."""
     folder, name = Path(pipeline).resolve(), "{lang}_{name}".format(**meta)
     if meta["name"] == _NAMELESS:
         if folder.is_dir():
@@ -146,3 +125,82 @@ def _name(meta: Mapping[str, Any], pipeline: str, pipe: str | None) -> str:
         elif not pipeline.startswith("blank:"):
             name = pipeline  # an encoder
     return name if pipe is None else f"{name}/{pipe}"
+
+
+@command("compare")
+def _compare_cli(
+    results: Annotated[
+        list[Path], Argument(help="The JSON files that `benchmark --output` saved, two or more.", exists=True)
+    ],
+    output: Output = None,
+    overwrite: Overwrite = False,
+    quiet: Quiet = False,
+) -> None:
+    """Put the results of several models side by side.
+
+    Every other one is tested against the first. With --output also a Markdown and an HTML report are written beside
+    the JSON.
+    """
+    from ..progress import ticking
+
+    _check_output(output, overwrite=overwrite)
+    with exit_on_error("Cannot compare"), ticking("Comparing", shown=not quiet):
+        from ..evaluation.compare import compare
+        from ..evaluation.report import comparison_report
+        from ..evaluation.results import read_results
+        from ..evaluation.suite import write_json
+
+        read = [read_results(path) for path in results]
+        stems = [path.stem for path in results]
+        is_unique = len(set(stems)) == len(stems)
+        comparison = compare(read, files=stems if is_unique else list(map(str, range(1, len(stems) + 1))))
+    report = comparison_report(read, comparison)
+    _show(report.markdown(), report.terminal)
+    if output is not None:
+        with exit_on_error(f"Cannot write {output}"):
+            write_json(output, comparison)
+        _write_reports(output, report.markdown(), report.html(), "comparison")
+
+
+def _names_in(text: str) -> tuple[str, ...]:
+    """Return the names in a list with commas."""
+    return tuple(name.strip() for name in text.split(",") if name.strip())
+
+
+def _show(markdown: str, terminal: Callable[[int], str]) -> None:
+    """Print a report: plain tables as wide as a terminal, Markdown into a file or another program."""
+    echo(terminal(shutil.get_terminal_size().columns) if sys.stdout.isatty() else markdown)
+
+
+def _check_output(output: Path | None, *, overwrite: bool, renewed: bool = False) -> None:
+    """End the command, before hours of work, if the name of its output does not end in .json, or it exists already.
+
+    renewed (bool): whether existing results of `benchmark` may be brought up to date.
+    """
+    if output is None:
+        return
+    if output.suffix != ".json":
+        fail(f"Cannot save to {output}: expected a name that ends in .json; reports are written beside it")
+    if not (renewed and output.is_file()):
+        for path in (output, output.with_suffix(".md"), output.with_suffix(".html")):
+            check_new(path, overwrite=overwrite)
+    elif not overwrite:
+        from ..evaluation.results import read_results
+
+        try:
+            read_results(output)
+        except ValueError:
+            fail(
+                f"{output} is there already, and holds no results of `benchmark`, which could be brought up to date. "
+                "Give the output another name, or replace it with --overwrite."
+            )
+
+
+def _write_reports(output: Path, markdown: str, html: str, what: str) -> None:
+    """Write the reports beside the JSON. what (str): the content of the JSON."""
+    from ..files.atomic import write_text
+
+    with exit_on_error(f"Cannot write the reports beside {output}"):
+        write_text(output.with_suffix(".md"), markdown)
+        write_text(output.with_suffix(".html"), html)
+    msg.good(f"Saved the {what} to {output}, reports to {output.with_suffix('.md')} and .html")

@@ -1,31 +1,35 @@
 """`python -m spacy sbert fit-meta`: combine the sentence encoders of a pipeline, on plain sentences."""
 
 import os
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 from typer import Argument, Option
 from wasabi import msg
 
-from ._util import app, check_corpus, check_new, check_pipeline, exit_on_error, load
-from .options import Code, Gpu, Overwrite, Pipeline, Quiet
+from ._util import check_new, command, exit_on_error
+from .options import Corpus, LoadingOnGpu, Overwrite, Pipeline
+
+if TYPE_CHECKING:
+    from spacy.language import Language
 
 _DEFAULT_PIPE = "sbert_meta"
 
 
-@app.command("fit-meta")
+@dataclass
+class _Loading(LoadingOnGpu):
+    pipe: Annotated[str | None, Option("--pipe", help="The name of the pipe, which is made if need be.")] = (
+        _DEFAULT_PIPE
+    )
+
+
+@command("fit-meta")
 def _fit_meta_cli(
     pipeline: Pipeline,
-    corpus: Annotated[
-        Path,
-        Argument(
-            help="The file of sentences: one a line, a table, or .jsonl.",
-            exists=True,
-            dir_okay=False,
-            callback=check_corpus,
-        ),
-    ],
+    corpus: Corpus,
     output: Annotated[Path, Argument(help="The folder to write the pipeline to.")],
+    loading: _Loading,
     method: Annotated[str | None, Option("--method", "-m", help="The method: conc, avg, svd, gcca or ae.")] = None,
     size: Annotated[int | None, Option("--size", "-s", help="The width of the new vectors.", min=1)] = None,
     option: Annotated[
@@ -41,10 +45,6 @@ def _fit_meta_cli(
         Path | None, Option("--cache", help="The folder that keeps the vectors of the encoders for the next run.")
     ] = None,
     overwrite: Overwrite = False,
-    pipe: Annotated[str, Option("--pipe", help="The name of the pipe, which is made if need be.")] = _DEFAULT_PIPE,
-    code: Code = None,
-    quiet: Quiet = False,
-    gpu_id: Gpu = -1,
 ) -> None:
     """Fit a meta-embedding of several encoders.
 
@@ -52,22 +52,24 @@ def _fit_meta_cli(
     that the pipeline has is fitted as its config says.
     """
     check_new(output, overwrite=overwrite)
-    check_pipeline(pipeline)
 
     from ..errors import Warnings
     from ..files.atomic import atomic_folder
-    from ..meta.component import fit_meta, set_method
+    from ..meta.component import fit_meta
     from ..meta.fit import ShortSentences, read_sentences
     from ..progress import ticking
 
+    pipe, shown = str(loading.pipe), not loading.quiet
     with exit_on_error(f"Cannot fit {pipeline}"):
         options = dict(_parse(text) for text in option or [])
-        nlp = load(pipeline, None if pipe == _DEFAULT_PIPE else pipe, code, quiet=quiet, gpu_id=gpu_id)
+        if pipe == _DEFAULT_PIPE:
+            loading.pipe = None
+        nlp = loading.load(pipeline)
         if pipe not in nlp.pipe_names or method is not None or size is not None or options:
-            set_method(nlp, pipe, method, size, options)
+            _set_method(nlp, pipe, method, size, options)
         sentences = ShortSentences(nlp, lambda: read_sentences(corpus, column), max_tokens)
-        fit_meta(nlp, pipe, sentences, cache=cache, progress=not quiet)
-        with ticking("Writing", shown=not quiet), atomic_folder(output, replace=overwrite) as folder:
+        fit_meta(nlp, pipe, sentences, cache=cache, progress=shown)
+        with ticking("Writing", shown=shown), atomic_folder(output, replace=overwrite) as folder:
             nlp.to_disk(folder)
             _keep(output, folder)
     if sentences.n_left_out:
@@ -95,3 +97,18 @@ def _parse(text: str) -> tuple[str, Any]:
         return key, srsly.json_loads(value)
     except ValueError:
         return key, value  # a word, such as cosine
+
+
+def _set_method(nlp: "Language", name: str, method: str | None, size: int | None, options: dict[str, Any]) -> None:
+    """Add an `sbert_meta` pipe, or give it another method; options are kept where the method is."""
+    if name not in nlp.component_names:
+        nlp.add_pipe("sbert_meta", name=name, config={"method": method or "conc", "size": size, "options": options})
+        return
+    config = {key: value for key, value in nlp.config["components"][name].items() if key != "factory"}
+    if nlp.get_pipe_meta(name).factory != "sbert_meta":
+        raise ValueError(f"The pipe '{name}' is not an 'sbert_meta': name the pipe to fit.")
+    if method not in (None, config["method"]):
+        config.update(method=method, size=size, options=options)
+    else:
+        config.update(options={**config["options"], **options}, size=config["size"] if size is None else size)
+    nlp.replace_pipe(name, "sbert_meta", config=config)

@@ -1,51 +1,66 @@
 """`python -m spacy sbert export`, `import`, `distill-static`, `card` and `hub-card`."""
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, cast
 
 from typer import Argument, Option
 from wasabi import msg
 
-from ._util import app, check_corpus, check_pipeline, exit_on_error, load
-from .options import Code, Gpu, Lang, Overwrite, Pipe, Pipeline, Precision, Quiet
+from ._util import check_corpus, command, exit_on_error
+from .options import Lang, Loading, LoadingOnGpu, Overwrite, Pipeline, Precision, Quiet, TextColumn
 
 if TYPE_CHECKING:
     from ..hub.cards import PipelineFacts
 
 _Output = Annotated[Path, Argument(help="The folder to write, which must not be there yet.")]
 _Folder = Annotated[Path, Argument(help="The folder of the pipeline.", exists=True, file_okay=False)]
-_PackageName = Annotated[str | None, Option("--name", "-n", help="The name of the package, instead of meta.json's.")]
-_Version = Annotated[str | None, Option("--version", "-v", help="The version of the package, instead of meta.json's.")]
-_Vocabulary = Option(
-    "--vocabulary",
-    "-v",
-    help="The file of texts whose frequent words are learned: one a line, or a table.",
-    exists=True,
-    dir_okay=False,
-    callback=check_corpus,
-)
+_Vocabulary = Annotated[
+    Path,
+    Option(
+        "--vocabulary",
+        "-v",
+        help="The file of texts whose frequent words are learned: one a line, or a table.",
+        exists=True,
+        dir_okay=False,
+        callback=check_corpus,
+    ),
+]
 
 
-@app.command("export")
-def _export_cli(
-    pipeline: Pipeline, output: _Output, pipe: Pipe = None, code: Code = None, quiet: Quiet = False
-) -> None:
+@dataclass
+class _Packaged(Loading):
+    """The pipeline that a card describes, and its package."""
+
+    name: Annotated[str | None, Option("--name", "-n", help="The name of the package, instead of meta.json's.")] = None
+    version: Annotated[
+        str | None, Option("--version", "-v", help="The version of the package, instead of meta.json's.")
+    ] = None
+
+    def describe(self, pipeline: Path) -> "PipelineFacts":
+        nlp = self.load(str(pipeline))
+        with exit_on_error(f"Cannot describe {pipeline}"):
+            from ..hub.cards import describe
+
+            return describe(nlp, folder=pipeline, name=self.name, version=self.version, pipe=self.pipe)
+
+
+@command("export")
+def _export_cli(pipeline: Pipeline, output: _Output, loading: Loading) -> None:
     """Write a folder for sentence-transformers.
 
     SentenceTransformer("OUTPUT") loads the encoder of the pipeline from it, with the same vectors.
     """
-    check_pipeline(pipeline)
-
     from ..hub import export_folder
     from ..progress import ticking
 
-    nlp = load(pipeline, pipe, code, quiet=quiet)
-    with exit_on_error(f"Cannot export {pipeline}"), ticking("Writing", shown=not quiet):
-        export_folder(nlp, output, name=pipe)
+    nlp = loading.load(pipeline)
+    with exit_on_error(f"Cannot export {pipeline}"), ticking("Writing", shown=not loading.quiet):
+        export_folder(nlp, output, name=loading.pipe)
     msg.good(f"Saved the folder to {output}: SentenceTransformer({str(output)!r}) loads it")
 
 
-@app.command("import")
+@command("import")
 def _import_cli(
     source: Annotated[str, Argument(help="The folder of sentence-transformers, or a name on the Hugging Face hub.")],
     output: _Output,
@@ -75,80 +90,67 @@ def _import_cli(
         )
 
 
-@app.command("distill-static")
+@command("distill-static")
 def _distill_static_cli(
     teacher: Pipeline,
     output: _Output,
-    vocabulary: Annotated[Path, _Vocabulary],
+    vocabulary: _Vocabulary,
+    loading: LoadingOnGpu,
     size: Annotated[int, Option("--size", "-s", help="The width of the new vectors.", min=1)] = 256,
     words: Annotated[
         int, Option("--words", "-w", help="The largest number of words with a vector of their own.", min=0)
     ] = 20000,
-    column: Annotated[str | None, Option("--column", "-c", help="The column or JSON field of the texts.")] = None,
-    pipe: Pipe = None,
-    code: Code = None,
-    quiet: Quiet = False,
-    gpu_id: Gpu = -1,
+    column: TextColumn = None,
 ) -> None:
     """Make a static encoder from a teacher.
 
     It has a vector for each wordpiece and frequent word, and no transformer.
     """
-    check_pipeline(teacher)
-
     from ..files.atomic import atomic_folder
     from ..hub import distill_static
     from ..progress import ticking
     from .visualize import read_texts
 
     with exit_on_error(f"Cannot distill {teacher}"), atomic_folder(output) as folder:
-        with ticking("Reading", shown=not quiet):
+        with ticking("Reading", shown=not loading.quiet):
             texts, _ = read_texts(vocabulary, column=column)
-        loaded = load(teacher, pipe, code, quiet=quiet, gpu_id=gpu_id)
-        nlp = distill_static(loaded, texts, size=size, words=words, name=pipe, progress=not quiet)
+        loaded = loading.load(teacher)
+        nlp = distill_static(loaded, texts, size=size, words=words, name=loading.pipe, progress=not loading.quiet)
         nlp.to_disk(folder)
     msg.good(f"Saved the pipeline to {output}")
 
 
-@app.command("card")
+@command("card")
 def _card_cli(
     pipeline: _Folder,
-    name: _PackageName = None,
-    version: _Version = None,
+    packaged: _Packaged,
     front_matter: Annotated[
         bool, Option("--front-matter", help="Begin with the metadata of the hub, for a folder that is uploaded.")
     ] = False,
     overwrite: Overwrite = False,
-    pipe: Pipe = None,
-    code: Code = None,
-    quiet: Quiet = False,
 ) -> None:
     """Write the README.md of a pipeline's package.
 
     `spacy package` puts it into the package. A README.md that was written or changed by hand is kept, unless you give
     --overwrite.
     """
-    facts, file = _describe(pipeline, name, version, pipe, code, quiet=quiet), pipeline / "README.md"
+    facts, file = packaged.describe(pipeline), pipeline / "README.md"
 
-    from ..hub.cards import hub_card, package_card, write_readme
+    from ..hub.cards import package_card, write_readme
 
     with exit_on_error(f"Cannot write {file}"):
-        written = write_readme(pipeline, (hub_card if front_matter else package_card)(facts), force=overwrite)
+        written = write_readme(pipeline, package_card(facts, front_matter=front_matter), force=overwrite)
     if written:
         msg.good(f"Wrote {file}")
     else:
         msg.warn(f"Kept {file}, which was written or changed by hand", "--overwrite replaces it.")
 
 
-@app.command("hub-card")
+@command("hub-card")
 def _hub_card_cli(
     repo: Annotated[str, Argument(help="The repository on the hub, such as organisation/en_sbert_sts.")],
     pipeline: _Folder,
-    name: _PackageName = None,
-    version: _Version = None,
-    pipe: Pipe = None,
-    code: Code = None,
-    quiet: Quiet = False,
+    packaged: _Packaged,
 ) -> None:
     """Tag a model on the Hugging Face hub.
 
@@ -158,22 +160,11 @@ def _hub_card_cli(
 
     from ..progress import ticking
 
-    facts = _describe(pipeline, name, version, pipe, code, quiet=quiet)
+    facts = packaged.describe(pipeline)
 
-    from ..hub.cards import hub_metadata, update_hub
+    from ..hub.cards import update_hub
 
     failed = f"Cannot update the card of {repo}"
-    with exit_on_error(failed, HfHubHTTPError, HFValidationError), ticking("Updating", shown=not quiet):
-        update_hub(repo, hub_metadata(facts))
+    with exit_on_error(failed, HfHubHTTPError, HFValidationError), ticking("Updating", shown=not packaged.quiet):
+        update_hub(repo, facts)
     msg.good(f"Updated the card of {repo}")
-
-
-def _describe(
-    pipeline: Path, name: str | None, version: str | None, pipe: str | None, code: Path | None, *, quiet: bool
-) -> "PipelineFacts":
-    nlp = load(str(pipeline), pipe, code, quiet=quiet)
-    with exit_on_error(f"Cannot describe {pipeline}"):
-        from ..hub.cards import describe, of_pipe
-
-        facts = describe(nlp, folder=pipeline, name=name, version=version)
-        return facts if pipe is None else of_pipe(facts, pipe)

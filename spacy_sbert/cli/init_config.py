@@ -8,20 +8,8 @@ from typer import Argument, Option
 from wasabi import msg
 
 from ..errors import Warnings
-from ._util import app, check_new, exit_on_error, fail
-from .options import (
-    Header,
-    Label,
-    Lang,
-    MaxScore,
-    Members,
-    MinScore,
-    Overwrite,
-    Quiet,
-    Score,
-    column_names_in,
-    without_none,
-)
+from ._util import check_new, command, exit_on_error, fail
+from .options import Lang, Overwrite, Quiet, TableLayout, without_none
 
 if TYPE_CHECKING:
     from thinc.api import Config
@@ -38,11 +26,12 @@ _KINDS = {  # of a table: its rows, and the objective
 }
 
 
-@app.command("init-config")
+@command("init-config")
 def _init_config_cli(
     train_path: Annotated[Path, Argument(help="The table to learn from: .csv, .tsv, .jsonl or .parquet.", exists=True)],
     dev_path: Annotated[Path, Argument(help="The table to score by, with the same columns.", exists=True)],
     output: Annotated[Path, Option("--output", "-o", help="The config to write.", dir_okay=False)],
+    layout: TableLayout,
     encoder: Annotated[
         str | None, Option("--encoder", help="The encoder to begin with: a folder or a name; by default MiniLM.")
     ] = None,
@@ -53,12 +42,6 @@ def _init_config_cli(
     ] = None,
     overwrite: Overwrite = False,
     quiet: Quiet = False,
-    members: Members = None,
-    score: Score = None,
-    label: Label = None,
-    min_score: MinScore = None,
-    max_score: MaxScore = None,
-    header: Header = True,
 ) -> None:
     """Write a config that trains on tables of your own.
 
@@ -68,17 +51,8 @@ def _init_config_cli(
     from ..progress import ticking
 
     check_new(output, overwrite=overwrite)
-    known = without_none(
-        members=None if members is None else column_names_in(members),
-        score=score,
-        label=label,
-        min_score=min_score,
-        max_score=max_score,
-        header=header,
-    )
     with exit_on_error(f"Cannot make a config for {train_path} and {dev_path}"):
-        train, dev = _tables(train_path, dev_path, known, shown=not quiet)
-
+        train, dev = _tables(train_path, dev_path, layout.settings(), shown=not quiet)
         with ticking("Writing", shown=not quiet):
             from ..files.atomic import write_text
             from ..training.quickstart_config import quickstart_config
@@ -100,19 +74,10 @@ def _init_config_cli(
 
 def _tables(train_path: Path, dev_path: Path, known: dict[str, Any], *, shown: bool) -> "tuple[OwnTable, OwnTable]":
     """Read both tables; the second is read by the columns and the range of the first."""
-    from ..files.text_lines import format_suffix
     from ..progress import ticking
-    from ..readers.formats import _starts_as_sts as starts_as_sts
+    from ..readers.infer_schema import find_table
 
-    is_tabs = format_suffix(train_path) in (".csv", ".tsv") and train_path.stat().st_size > 0
-    if "members" not in known and known["header"] and is_tabs and starts_as_sts(train_path):
-        fail(
-            f"{train_path} has the layout of the STS benchmark, which needs no config of its own: train with "
-            "configs/sts.cfg. For other columns, name them: --no-header --members 5,6 --score 4."
-        )
     with ticking(f"Reading {train_path.name}", shown=shown):
-        from ..readers.infer_schema import find_table
-
         train = find_table(train_path, **known)
     columns = train.columns
     of_train = without_none(members=columns.members, score=columns.score, label=columns.label)

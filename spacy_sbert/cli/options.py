@@ -1,78 +1,141 @@
-"""Arguments and options that several commands share, as annotated types, and what they stand for."""
+"""Arguments and options that several commands share, as annotated types, and groups of them."""
 
 import csv
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 from typer import Argument, BadParameter, Option
+
+from ._util import check_corpus, exit_on_error, fail, use_gpu
+
+if TYPE_CHECKING:
+    from spacy.language import Language
 
 _FORMATS = "auto, sts, nli, sick, wikisection, quora, text or table"  # to import the readers would take too long
 AUTO = "auto"
 TEXTS = "The file of texts: .txt, .jsonl, .csv, .tsv (all also .gz) or .parquet."
 CODE = "A Python file that registers functions of your own."
 GPU = "The GPU to work on, or -1 for the CPU."
-HEADER = "Read the first row of .csv and .tsv as data, and name the columns 0, 1, and so on."
+VECTORS = "Vectors that `encode` wrote of the same texts, so that they are not encoded again."
+COLUMN = "text"  # by default
+_HEADER = "Read the first row of .csv and .tsv as data, and name the columns 0, 1, and so on."
+_MEMBERS = "The columns of a table's texts, with commas between: first,second."
 
 Pipeline = Annotated[str, Argument(help="The pipeline: a folder or an installed package, or the name of an encoder.")]
+Corpus = Annotated[Path, Argument(help=TEXTS, exists=True, dir_okay=False, callback=check_corpus)]
 Code = Annotated[Path | None, Option("--code", help=CODE, exists=True, dir_okay=False)]
-IdColumn = Annotated[str | None, Option("--id-column", help="A column to copy into the output, as id.")]
 Pipe = Annotated[str | None, Option("--pipe", help="The name of the pipe to use; by default the last of its kind.")]
 Output = Annotated[Path | None, Option("--output", "-o", help="The JSON file to write the results to.", dir_okay=False)]
 Overwrite = Annotated[bool, Option("--overwrite", help="Replace the output if it is there already.")]
 Gpu = Annotated[int, Option("--gpu-id", "-g", help=GPU, min=-1)]
 Quiet = Annotated[bool, Option("--quiet", "-q", help="Show no progress bar.")]
 Lang = Annotated[str, Option("--lang", "-l", help="The language whose tokenizer makes the Docs.")]
-COLUMN = "text"  # by default
-Column = Annotated[
-    str | None, Option("--column", "-c", help="The column or JSON field of the texts.", show_default=COLUMN)
-]
-Header = Annotated[bool, Option(" /--no-header", help=HEADER, show_default=False)]
+TextColumn = Annotated[str | None, Option("--column", "-c", help="The column or JSON field of the texts.")]
 Precision = Annotated[
     str | None,
     Option("--precision", help="The precision to compute in: float32, bfloat16, float16, int8, auto or reference."),
 ]
-VECTORS = "Vectors that `encode` wrote of the same texts, so that they are not encoded again."
 Vectors = Annotated[Path | None, Option("--vectors", help=VECTORS, exists=True)]
 Limit = Annotated[int, Option("--limit", help="Read at most this many examples, or 0 for all.", min=0)]
 Seed = Annotated[int | None, Option("--seed", help="The seed of what is drawn at random.", min=0)]
-Members = Annotated[
-    str | None, Option("--members", "-m", help="The columns of a table's texts, with commas between: first,second.")
-]
-Score = Annotated[str | None, Option("--score", help="The column of a table's scores.")]
-Label = Annotated[str | None, Option("--label", help="The column of a table's labels.")]
-MinScore = Annotated[float | None, Option("--min-score", help="The score in a table that becomes 0.")]
-MaxScore = Annotated[float | None, Option("--max-score", help="The score in a table that becomes 1.")]
-Format = Annotated[str, Option("--format", "-f", help=f"The layout of the file: {_FORMATS}.")]
 
 
-def names_in(text: str) -> tuple[str, ...]:
-    """Return the names in a list with commas."""
-    return tuple(name.strip() for name in text.split(",") if name.strip())
+@dataclass
+class Loading:
+    """How a pipeline is loaded."""
+
+    pipe: Pipe = None
+    code: Code = None
+    quiet: Quiet = False
+
+    def load(self, pipeline: str, *, answering: bool = False, also_scores: bool = False) -> "Language":
+        """Load a folder, an installed package or an encoder by its name; errors end the command.
+
+        answering (bool): whether Docs answer with the vectors of the pipe. also_scores (bool): see answer_with.
+        """
+        from spacy.cli._util import import_code
+
+        from ..progress import ticking
+
+        if isinstance(self, LoadingOnGpu):
+            use_gpu(self.gpu_id)
+        import_code(self.code)
+        with exit_on_error(f"Cannot load {pipeline}", RuntimeError), ticking("Loading", shown=not self.quiet):
+            from ..bulk.loading import answer_with, load_pipeline
+
+            nlp = load_pipeline(pipeline, self.pipe)
+        if answering and self.pipe is not None:
+            with exit_on_error(f"Cannot use {pipeline}"):
+                answer_with(nlp, self.pipe, also_scores=also_scores)
+        return nlp
 
 
-def column_names_in(text: str) -> tuple[str, ...]:
-    """Return the names of columns in a list with commas; a name that has a comma is in quotes.
+@dataclass
+class LoadingOnGpu(Loading):
+    """How a pipeline is loaded that computes vectors."""
 
-    RAISES (BadParameter): if quotes are not closed.
-    """
-    try:
-        names = next(csv.reader([text], skipinitialspace=True, strict=True), [])
-    except csv.Error as error:
-        raise BadParameter(
-            f"Cannot read --members {text} ({error}): expected names with commas between. Put a name that has "
-            "a comma in quotes: --members '\"q,r\",text2'."
-        ) from error
-    return tuple(name.strip() for name in names if name.strip())
+    gpu_id: Gpu = -1
+
+
+@dataclass
+class Columns:
+    """The columns of a file of texts whose rows are kept."""
+
+    column: Annotated[
+        str | None, Option("--column", "-c", help="The column or JSON field of the texts.", show_default=COLUMN)
+    ] = None
+    id_column: Annotated[str | None, Option("--id-column", help="A column to copy into the output, as id.")] = None
+    header: Annotated[bool, Option(" /--no-header", help=_HEADER, show_default=False)] = True
+
+    def check(self, path: Path) -> None:
+        """End the command if columns of a file with one text a line are named."""
+        from ..files.text_lines import format_suffix
+
+        options = [*(["--column"] if self.column is not None else []), *([] if self.header else ["--no-header"])]
+        if options and format_suffix(path) == ".txt":
+            fail(
+                f"{path} has a text a line, and no columns: leave {' and '.join(options)} out. If it is a table, "
+                "give it a name that ends in .csv or .tsv."
+            )
+
+
+@dataclass
+class TableLayout:
+    """The columns of a table of examples."""
+
+    members: Annotated[str | None, Option("--members", "-m", help=_MEMBERS)] = None
+    score: Annotated[str | None, Option("--score", help="The column of a table's scores.")] = None
+    label: Annotated[str | None, Option("--label", help="The column of a table's labels.")] = None
+    min_score: Annotated[float | None, Option("--min-score", help="The score in a table that becomes 0.")] = None
+    max_score: Annotated[float | None, Option("--max-score", help="The score in a table that becomes 1.")] = None
+    header: Annotated[bool, Option(" /--no-header", help=_HEADER, show_default=False)] = True
+
+    def settings(self) -> dict[str, Any]:
+        """Return the options that have a value, as PairCorpus takes them; an empty name is none.
+
+        RAISES (BadParameter): if the members have quotes that are not closed.
+        """
+        given = {name: value for name, value in vars(self).items() if value not in (None, "")}
+        if self.members:
+            try:
+                names = next(csv.reader([self.members], skipinitialspace=True, strict=True), [])
+            except csv.Error as error:
+                raise BadParameter(
+                    f"Cannot read --members {self.members} ({error}): expected names with commas between. Put a name "
+                    "that has a comma in quotes: --members '\"q,r\",text2'."
+                ) from error
+            given["members"] = tuple(name.strip() for name in names if name.strip())
+        return given
+
+
+@dataclass
+class Layout(TableLayout):
+    """The layout of a file of examples."""
+
+    format: Annotated[str, Option("--format", "-f", help=f"The layout of the file: {_FORMATS}.")] = AUTO
 
 
 def without_none(**options: object) -> dict[str, Any]:
     """Return the options that have a value."""
     return {name: value for name, value in options.items() if value is not None}
-
-
-def layout_of(*, members: str | None, **options: object) -> dict[str, Any]:
-    """Return the options on the layout of a file that have a value, as PairCorpus takes them; an empty name is none."""
-    layout = {name: value for name, value in options.items() if value not in (None, "")}
-    if "format" in options:
-        layout.setdefault("format", AUTO)
-    return layout | ({"members": column_names_in(members)} if members else {})

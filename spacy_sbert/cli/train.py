@@ -8,11 +8,11 @@ from typing import Annotated
 from typer import Argument, Context, Exit, Option
 from wasabi import msg
 
-from ._util import app, exit_on_error, fail, use_gpu
+from ._util import command, exit_on_error, fail, use_gpu
 from .options import CODE, Gpu
 
 
-@app.command("train", context_settings={"allow_extra_args": True, "ignore_unknown_options": True})
+@command("train", context_settings={"allow_extra_args": True, "ignore_unknown_options": True})
 def _train_cli(
     context: Context,  # the settings of the config that are given as options
     config: Annotated[Path, Argument(help="The config to train with.", exists=True, dir_okay=False)],
@@ -75,16 +75,13 @@ def _train_cli(
             fail(str(error))
         except KeyboardInterrupt:
             if ranks.is_first:
-                _warn_stopped(latest(output))
+                last = latest(output)
+                how = f"The same command with --resume continues from {last}."
+                if last is None:
+                    how = "There is no checkpoint to resume from: with --checkpoint-every 50 there is one every 50."
+                msg.warn("Stopped", f"What was saved is complete. {how}")
             raise Exit(130) from None
         if ranks.is_first:
             msg.info(ended)
             if output is not None:
                 msg.good(f"Saved the pipeline to {output}")
-
-
-def _warn_stopped(checkpoint: Path | None) -> None:
-    how = f"The same command with --resume continues from {checkpoint}."
-    if checkpoint is None:
-        how = "There is no checkpoint to resume from: with --checkpoint-every 50 there is one every 50 steps."
-    msg.warn("Stopped", f"What was saved is complete. {how}")

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, cast
@@ -12,41 +13,47 @@ from wasabi import msg
 from ..files.tables import TABLES, read_table
 from ..files.text_lines import check_label, check_text, format_suffix, read_lines
 from ..validation import NonNegative
-from ._util import app, check_corpus, check_new, check_pipeline, exit_on_error, fail, load, load_answering
-from .corpus_options import check_vectors, vectors_of
-from .options import Code, Gpu, Limit, Overwrite, Pipe, Pipeline, Quiet, Seed, Vectors, without_none
+from ._util import check_new, command, exit_on_error, fail
+from .options import COLUMN, Corpus, Limit, LoadingOnGpu, Overwrite, Pipeline, Seed, TextColumn, Vectors, without_none
+from .search import check_vectors, vectors_of
 
 if TYPE_CHECKING:
     from spacy.language import Language
     from spacy.tokens import Doc
 
 
-_Projection = Annotated[
-    str | None,
-    Option("--projection", help="How a map is projected: pca or tsne. By default tsne, if scikit-learn is installed."),
-]
-_Terms = Annotated[
-    bool | None, Option("--terms/--no-terms", help="Name the labels of a map by the words of their texts.")
-]
-_Order = Annotated[str | None, Option("--order", help="The order of a heat map: similarity or given.")]
-_Low = Annotated[float | None, Option("--low", help="The similarity of the first colour.")]
-_High = Annotated[float | None, Option("--high", help="The similarity of the last colour.")]
-_Title = Annotated[str | None, Option("--title", "-t", help="The title above the picture.")]
+@dataclass
+class _Options:
+    """The options of pictures."""
+
+    projection: Annotated[
+        str | None,
+        Option(
+            "--projection", help="How a map is projected: pca or tsne. By default tsne, if scikit-learn is installed."
+        ),
+    ] = None
+    seed: Seed = None
+    terms: Annotated[
+        bool | None, Option("--terms/--no-terms", help="Name the labels of a map by the words of their texts.")
+    ] = None
+    order: Annotated[str | None, Option("--order", help="The order of a heat map: similarity or given.")] = None
+    low: Annotated[float | None, Option("--low", help="The similarity of the first colour.")] = None
+    high: Annotated[float | None, Option("--high", help="The similarity of the last colour.")] = None
+    title: Annotated[str | None, Option("--title", "-t", help="The title above the picture.")] = None
 
 
-@app.command("visualize")
+@command("visualize")
 def _visualize_cli(
     pipeline: Pipeline,
-    texts_path: Annotated[
-        Path,
-        Argument(help="The file of texts: one a line, or a table.", exists=True, dir_okay=False, callback=check_corpus),
-    ],
+    texts_path: Corpus,
     output: Annotated[Path, Argument(help="The HTML file to write.", dir_okay=False)],
+    loading: LoadingOnGpu,
+    options: _Options,
     style: Annotated[str, Option("--style", "-s", help="The kind of picture: heatmap, map or tokens.")] = "heatmap",
     sentences: Annotated[
         bool, Option("--sentences", help="Take the file as one text, and draw its sentences.")
     ] = False,
-    column: Annotated[str | None, Option("--column", "-c", help="The column or JSON field of the texts.")] = None,
+    column: TextColumn = None,
     labels: Annotated[str | None, Option("--labels", "-l", help="The column of a table that colours a map.")] = None,
     clusters: Annotated[
         int, Option("--clusters", help="Find so many clusters, by k-means, as the labels of a map.", min=0)
@@ -54,17 +61,6 @@ def _visualize_cli(
     limit: Limit = 0,
     vectors: Vectors = None,
     overwrite: Overwrite = False,
-    pipe: Pipe = None,
-    code: Code = None,
-    quiet: Quiet = False,
-    gpu_id: Gpu = -1,
-    projection: _Projection = None,
-    seed: Seed = None,
-    terms: _Terms = None,
-    order: _Order = None,
-    low: _Low = None,
-    high: _High = None,
-    title: _Title = None,
 ) -> None:
     """Draw a heat map, a map or tokens of texts.
 
@@ -76,76 +72,50 @@ def _visualize_cli(
     if clusters and (labels or style != "map"):
         fail("--clusters finds the labels of a map: use it with --style map, and leave --labels out")
     check_new(output, overwrite=overwrite)
-    check_pipeline(pipeline)
 
-    from ..visual import check_options
+    from ..files.atomic import atomic_write
+    from ..progress import progress_of, ticking
+    from ..search.clustering import import_kmeans
+    from ..visual import check_options, render
 
-    options = without_none(projection=projection, seed=seed, terms=terms, order=order, low=low, high=high, title=title)
+    shown, given = not loading.quiet, without_none(**vars(options))
     with exit_on_error(f"Cannot draw {texts_path}"):
-        check_options(style, options | ({"labels": labels} if labels else {}))
-        texts: list[str] | None = None
-        if not sentences:
-            texts, found = _read(texts_path, column, labels, limit, clusters, style, shown=not quiet)
-            options |= {} if found is None else {"labels": found}
-        if vectors is None:
-            nlp = load_answering(pipeline, pipe, code, quiet=quiet, gpu_id=gpu_id)
-            docs = _encode(nlp, texts_path, texts, shown=not quiet)
+        check_options(style, given | ({"labels": labels} if labels else {}))
+        docs: Doc | Iterable[Doc]
+        if sentences:
+            nlp = loading.load(pipeline, answering=True)
+            with ticking("Encoding", shown=shown):
+                docs = nlp("".join(line for _, line in read_lines(texts_path)))
         else:
-            nlp = load(pipeline, pipe, code, quiet=quiet, gpu_id=gpu_id)
-            docs = _with_vectors(nlp, pipe, texts or [], vectors, texts_path, column or "text")
-        _draw(docs, output, style, clusters, options, shown=not quiet)
+            with ticking("Reading", shown=shown):
+                texts, found = read_texts(texts_path, column=column, label=labels, limit=limit)
+            given |= {} if found is None else {"labels": found}
+            check_options(style, given, n_texts=len(texts))
+            if clusters:
+                import_kmeans()
+            nlp = loading.load(pipeline, answering=vectors is None)
+            if vectors is not None:
+                docs = _with_vectors(nlp, loading.pipe, texts, vectors, texts_path, column or COLUMN)
+            else:
+                docs = nlp.pipe(texts)
+                docs = progress_of(docs, total=len(texts), desc="Encoding", unit="texts", shown=shown, leave=False)
+        with ticking("Drawing", shown=shown):
+            if clusters:
+                docs, given["labels"] = _clusters(docs, clusters, given.get("seed", 0))
+            page = render(docs, cast(Any, style), page=True, jupyter=False, options=given)
+        with atomic_write(output) as file:
+            file.write(cast(str, page).encode("utf8"))
     msg.good(f"Saved the picture to {output}")
 
 
-def _read(
-    path: Path, column: str | None, label: str | None, limit: int, clusters: int, style: str, *, shown: bool
-) -> tuple[list[str], list[str] | None]:
-    """Read the texts of a picture and their labels, and check their number."""
-    from ..progress import ticking
-    from ..search.clustering import import_kmeans
-    from ..visual.heatmap import check_counts
-    from ..visual.scatter import check_sizes
-
-    with ticking("Reading", shown=shown):
-        texts, labels = read_texts(path, column=column, label=label, limit=limit)
-    if style == "heatmap":
-        check_counts(len(texts), len(texts), square=True)
-    if clusters:
-        import_kmeans()
-        check_sizes(len(texts), clusters)
-    return texts, labels
-
-
-def _encode(nlp: "Language", path: Path, texts: list[str] | None, *, shown: bool) -> "Doc | Iterable[Doc]":
-    """Return Docs of texts, which are made while the picture is drawn; without texts the whole file as one Doc."""
-    from ..progress import progress_of, ticking
-
-    if texts is None:
-        with ticking("Encoding", shown=shown):
-            return nlp("".join(line for _, line in read_lines(path)))
-    return progress_of(nlp.pipe(texts), total=len(texts), desc="Encoding", unit="texts", shown=shown, leave=False)
-
-
-def _draw(
-    docs: "Doc | Iterable[Doc]", output: Path, style: str, clusters: int, options: dict[str, Any], *, shown: bool
-) -> None:
-    """Draw the picture and write it."""
-    from ..files.atomic import atomic_write
-    from ..progress import ticking
-    from ..visual import render
+def _clusters(docs: "Doc | Iterable[Doc]", n_clusters: int, seed: int) -> "tuple[list[Doc], list[int]]":
+    """Return the Docs and the cluster of each of them."""
+    from ..search import kmeans_clusters
     from ..visual.page import as_rows, row_vector
 
-    with ticking("Drawing", shown=shown):
-        if clusters:
-            from ..search import kmeans_clusters
-
-            docs = cast("list[Doc]", list(as_rows(docs)))
-            vectors = [row_vector(doc, number) for number, doc in enumerate(docs)]
-            found = kmeans_clusters(vectors, n_clusters=clusters, seed=options.get("seed", 0))
-            options["labels"] = found.tolist()
-        page = render(docs, cast(Any, style), page=True, jupyter=False, options=options)
-    with atomic_write(output) as file:
-        file.write(page.encode("utf8"))
+    rows = cast("list[Doc]", list(as_rows(docs)))
+    vectors = [row_vector(doc, number) for number, doc in enumerate(rows)]
+    return rows, kmeans_clusters(vectors, n_clusters=n_clusters, seed=seed).tolist()
 
 
 def _with_vectors(

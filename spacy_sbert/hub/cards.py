@@ -4,11 +4,11 @@ import hashlib
 import json
 import math
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from huggingface_hub import EvalResult, ModelCard, ModelCardData
 from huggingface_hub.errors import HFValidationError
@@ -47,42 +47,28 @@ _MEASURES = {  # of sentence vectors: a label, and the task and metric of the hu
 }
 
 
-@dataclass(frozen=True)
-class _Corpus:
-    """The data that one reader in [corpora] of a config reads.
+class _Corpus(NamedTuple):
+    """The data that one reader in [corpora] of a config reads."""
 
-    role: its place there, such as "train" or "dev, sts". file: its name, or names, without folders.
-    count: of its examples, None if it is not known.
-    """
-
-    role: str
-    file: str
-    count: int | None
+    role: str  # its place there, such as "train" or "dev, sts"
+    file: str  # its name, or names, without folders
+    count: int | None  # of its examples; None if it is not known
 
 
 @dataclass(frozen=True)
 class _EncoderFacts:
-    """The sentence vectors of one pipe.
-
-    pipe: its name. base_model: the encoder's name; for a local folder only the last part. is_on_hub: whether weights of
-        it were taken, and that can be a name on the Hugging Face hub. pooling: the mode, or the method of a
-        meta-embedding. normalized: whether vectors get unit length. width: of the vectors, measured. max_length:
-        wordpieces of a row, None if unknown.
-    objectives: the loss layers of the config with their settings, empty where no training is recorded.
-    rounding: what `precision = "int8"` rounds by, empty for other precisions.
-    n_wordpieces: in the table of a static encoder, which has no transformer and no limit; 0 for others.
-    """
+    """The sentence vectors of one pipe."""
 
     pipe: str
-    base_model: str
-    is_on_hub: bool
-    pooling: str
+    base_model: str  # the encoder's name; for a local folder only the last part
+    is_on_hub: bool  # whether weights of it were taken, and that can be a name on the Hugging Face hub
+    pooling: str  # the mode, or the method of a meta-embedding
     normalized: bool
-    width: int
-    max_length: int | None
-    objectives: tuple[str, ...]
-    n_wordpieces: int = 0
-    rounding: str = ""
+    width: int  # measured
+    max_length: int | None  # wordpieces of a row, None if unknown
+    objectives: tuple[str, ...]  # the loss layers of the config with their settings; none if no training is recorded
+    n_wordpieces: int = 0  # in the table of a static encoder, which has no transformer and no limit
+    rounding: str = ""  # what `precision = "int8"` rounds by
 
     @property
     def source(self) -> str:
@@ -130,22 +116,33 @@ class PipelineFacts:
 
 
 def describe(
-    nlp: Language, *, folder: Path | None = None, name: str | None = None, version: str | None = None
+    nlp: Language,
+    *,
+    folder: Path | None = None,
+    name: str | None = None,
+    version: str | None = None,
+    pipe: str | None = None,
 ) -> PipelineFacts:
     """Find out what a card says about a pipeline.
 
     nlp (Language): with at least one `sbert` or `sbert_meta` pipe. It encodes a text, which shows the vectors' width.
     folder (Path): where it is saved, for its size.
     name, version (str): of the package, as `spacy package` takes them; by default those of meta.json.
-    RAISES (ValueError): if no pipe of the pipeline makes sentence vectors.
+    pipe (str): whose encoder and scores alone are described; by default all.
+    RAISES (ValueError): if no pipe of the pipeline, or not this one, makes sentence vectors.
     """
     doc = nlp("a")  # any text with a wordpiece: all vectors are as wide as its own
-    widths = {pipe: doc_vectors.find(doc, pipe)[0].data["width"] for pipe in doc_vectors.names(doc)}
+    widths = {own: doc_vectors.find(doc, own)[0].data["width"] for own in doc_vectors.names(doc)}
     if not widths:
         raise _no_encoder(", ".join(nlp.pipe_names) or "none")
     performance = nlp.meta.get("performance") or {}
-    encoders = tuple(_describe_encoder(nlp, pipe, width, performance) for pipe, width in widths.items())
+    scores = {key: float(value) for key, value in performance.items() if _is_score(key, value)}
+    encoders = tuple(_describe_encoder(nlp, own, width, performance) for own, width in widths.items())
     corpora = nlp.config.interpolate().get("corpora", {}) if any(encoder.objectives for encoder in encoders) else {}
+    answering = doc_vectors.find(doc)[0].name
+    if pipe is not None:
+        scores = _scores_of(pipe, scores, list(widths), is_answering=pipe == answering)
+        encoders = tuple(encoder for encoder in encoders if encoder.pipe == pipe)
     name = name or nlp.meta["name"]
     return PipelineFacts(
         name=name if name.startswith(f"{nlp.lang}_") else f"{nlp.lang}_{name}",
@@ -153,30 +150,25 @@ def describe(
         meta=dict(nlp.meta),
         components=tuple(nlp.pipe_names),
         encoders=encoders,
-        answering=doc_vectors.find(doc)[0].name,
+        answering=answering,
         corpora=tuple(corpus for key, block in corpora.items() for corpus in _read_corpora(block, (key,))),
-        scores={key: float(value) for key, value in performance.items() if _is_score(key, value)},
+        scores=scores,
         n_parameters=_count_parameters(nlp),
-        size=None if folder is None else _folder_size(folder),
+        size=None if folder is None else sum(file.stat().st_size for file in _files(folder)),
     )
 
 
-def of_pipe(facts: PipelineFacts, pipe: str) -> PipelineFacts:
-    """Return the facts of one pipe: its encoder and its scores.
-
-    RAISES (ValueError): if the pipe makes no sentence vectors.
-    """
-    encoders = tuple(encoder for encoder in facts.encoders if encoder.pipe == pipe)
-    others = [encoder.pipe for encoder in facts.encoders if encoder.pipe != pipe]
-    if not encoders:
+def _scores_of(pipe: str, scores: dict[str, float], pipes: list[str], *, is_answering: bool) -> dict[str, float]:
+    """Return the scores of one pipe. RAISES (ValueError): if it makes no sentence vectors."""
+    others = [name for name in pipes if name != pipe]
+    if pipe not in pipes:
         raise ValueError(f"The pipe '{pipe}' makes no sentence vectors: expected one of {', '.join(others)}.")
-    scores = {key: value for key, value in facts.scores.items() if _measure(key)}
-    if pipe == facts.answering:
-        own = {key: value for key, value in scores.items() if not key.startswith(tuple(f"{name}_" for name in others))}
-    else:  # scores of a pipe that does not answer `doc.vector` begin with its name
-        prefix = f"{pipe}_"
-        own = {key.removeprefix(prefix): value for key, value in scores.items() if key.startswith(prefix)}
-    return replace(facts, encoders=encoders, scores=own)
+    measured = {key: value for key, value in scores.items() if _measure(key)}
+    if is_answering:
+        prefixes = tuple(f"{name}_" for name in others)
+        return {key: value for key, value in measured.items() if not key.startswith(prefixes)}
+    # Scores of a pipe that does not answer `doc.vector` begin with its name.
+    return {key.removeprefix(f"{pipe}_"): value for key, value in measured.items() if key.startswith(f"{pipe}_")}
 
 
 def _no_encoder(given: str) -> ValueError:
@@ -195,6 +187,7 @@ def _describe_encoder(nlp: Language, name: str, width: int, performance: Mapping
     if not isinstance(pipe, SentenceBert):
         raise _no_encoder(name)
     base_model, pooling = _base_model(nlp, pipe, config["model"]), pipe.model.get_ref("pooling")
+    is_hub_name = _is_hub_name(base_model)
     settings, rounding = None, ""
     with suppress(ValueError):  # a tok2vec, or a transformer of spacy-transformers
         transformer = find_transformer(name, pipe.model)
@@ -203,8 +196,8 @@ def _describe_encoder(nlp: Language, name: str, width: int, performance: Mapping
     loss = config.get("loss") if f"{name}_loss" in performance else None
     return _EncoderFacts(
         pipe=name,
-        base_model=base_model if _is_hub_name(base_model) else Path(base_model).name,
-        is_on_hub=table is None and _is_hub_name(base_model),
+        base_model=base_model if is_hub_name else Path(base_model).name,
+        is_on_hub=table is None and is_hub_name,
         pooling=pooling.pooling_name,  # type: ignore[attr-defined]
         normalized=pooling.normalizes(settings),  # type: ignore[attr-defined]
         width=width,
@@ -277,9 +270,9 @@ def _count_parameters(nlp: Language) -> int:
     return sum(sizes.values())
 
 
-def _folder_size(folder: Path) -> int:
-    """Return the total size in bytes of the files in a folder, except its README.md, which states the size."""
-    return sum(file.stat().st_size for file in folder.rglob("*") if file.is_file() and file != folder / _README)
+def _files(folder: Path) -> Iterator[Path]:
+    """Yield the files in a folder, except its README.md, which states their size."""
+    return (file for file in folder.rglob("*") if file.is_file() and file != folder / _README)
 
 
 def _is_score(key: str, value: object) -> bool:
@@ -295,14 +288,10 @@ def _measure(key: str) -> tuple[str, str] | None:
     return None
 
 
-def package_card(facts: PipelineFacts) -> str:
-    """Return the README of a pipeline's package, in Markdown."""
-    return _render("spacy", facts)
-
-
-def hub_card(facts: PipelineFacts) -> str:
-    """Return the README of the pipeline's repository on the hub: front matter and the card of its package."""
-    return _with_metadata(hub_metadata(facts), package_card(facts))
+def package_card(facts: PipelineFacts, *, front_matter: bool = False) -> str:
+    """Return the README of a pipeline's package, in Markdown; front_matter: whether the metadata of the hub begin."""
+    text = _render("spacy", facts)
+    return _with_metadata(_metadata(facts), text) if front_matter else text
 
 
 def sentence_transformers_card(nlp: Language, pipe_name: str = "sbert", *, folder: str | None = None) -> str:
@@ -312,16 +301,13 @@ def sentence_transformers_card(nlp: Language, pipe_name: str = "sbert", *, folde
     folder (str): what to give to SentenceTransformer; by default the name of the pipeline.
     RAISES (ValueError): if the pipe makes no sentence vectors.
     """
-    facts = replace(of_pipe(describe(nlp), pipe_name), answering=pipe_name)
+    facts = describe(nlp, pipe=pipe_name)
     text = _render("sentence-transformers", facts, folder=folder or facts.name)
-    return _with_metadata(hub_metadata(facts, library="sentence-transformers"), text)
+    return _with_metadata(_metadata(facts, library="sentence-transformers"), text)
 
 
-def hub_metadata(facts: PipelineFacts, *, library: str = "spacy") -> ModelCardData:
-    """Return the front matter of a card.
-
-    library (str): what loads the model: "spacy" or "sentence-transformers".
-    """
+def _metadata(facts: PipelineFacts, *, library: str = "spacy") -> ModelCardData:
+    """Return the front matter of a card; library: what loads the model, "spacy" or "sentence-transformers"."""
     licence = clean(facts.meta.get("license") or "").strip()  # spelled as spacy-huggingface-hub does
     return ModelCardData(
         language=facts.languages,
@@ -380,13 +366,12 @@ def _mark(text: str) -> str:
     return _MARK.format(digest=hashlib.sha256(text.encode("utf8")).hexdigest()[:16])
 
 
-def update_hub(repo: str, metadata: ModelCardData) -> None:
-    """Put metadata into the card of a repository on the hub; its text and its own tags stay.
+def update_hub(repo: str, facts: PipelineFacts) -> None:
+    """Put the metadata of sentence vectors into the card of a repository on the hub; its text and own tags stay.
 
-    `spacy huggingface-hub push` writes a front matter of its own, which does not mention sentence vectors.
-
-    repo (str): such as "organisation/en_sbert_sts".
+    repo (str): such as "organisation/en_sbert_sts", where `spacy huggingface-hub push` wrote a card.
     """
+    metadata = _metadata(facts)
     card = ModelCard.load(repo)
     tags = [*(card.data.get("tags") or []), *(metadata.tags or [])]
     for key, value in {**vars(metadata), "tags": list(dict.fromkeys(tags))}.items():
@@ -401,6 +386,7 @@ def _render(library: str, facts: PipelineFacts, **values: str) -> str:
     environment.filters |= {"md": escape_markdown, "clean": clean, "quote": json.dumps}
     environment.filters["either"] = lambda value, yes, no: yes if value else no
     meta, installed = facts.meta, versions()
+    sources = [one.get("name") if isinstance(one, dict) else one for one in meta.get("sources") or ()]
     text = environment.get_template("card.md.jinja").render(
         library=library,
         facts=facts,
@@ -408,17 +394,11 @@ def _render(library: str, facts: PipelineFacts, **values: str) -> str:
         scores=list(_score_rows(facts)),
         licence=meta.get("license") or "not stated",
         author=", ".join(str(meta[key]) for key in ("author", "email", "url") if meta.get(key)) or "not stated",
-        sources=_source_names(meta.get("sources") or ()),
+        sources=[str(name) for name in sources if name],
         versions=", ".join(f"{name} {installed[name]}" for name in _PACKAGES if name in installed),
         **values,
     )
     return re.sub(r"\n{3,}", "\n\n", text).strip() + "\n"
-
-
-def _source_names(sources: Iterable[object]) -> list[str]:
-    """Return the names of the sources in meta.json."""
-    names = [source.get("name") if isinstance(source, dict) else source for source in sources]
-    return [str(name) for name in names if name]
 
 
 def _score_rows(facts: PipelineFacts) -> Iterator[tuple[str, str, str]]:

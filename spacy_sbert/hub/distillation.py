@@ -36,31 +36,12 @@ _N_FIT = 20_000  # texts that the table is fitted to: five times as many change 
 
 
 def _wordpiece_counts(tokenizer: str, texts: Sequence[str], n_wordpieces: int) -> sparse.csr_array:
-    """Count each wordpiece in each text: int64 (texts, wordpieces).
-
-    tokenizer (str): the tokenizer's JSON.
-    """
+    """Count each wordpiece of a tokenizer, given as JSON, in each text: int64 (texts, wordpieces)."""
     encodings = Tokenizer.from_str(tokenizer).encode_batch_fast(list(texts), add_special_tokens=False)
     lengths = numpy.array([len(encoding) for encoding in encodings], dtype="int64")
     ids = numpy.fromiter(chain.from_iterable(encoding.ids for encoding in encodings), dtype="int64")
     rows = numpy.repeat(numpy.arange(len(texts)), lengths)
     return sparse.csr_array((numpy.ones(len(ids), dtype="int64"), (rows, ids)), shape=(len(texts), n_wordpieces))
-
-
-def _frequency_weights(counts: numpy.ndarray) -> numpy.ndarray:
-    """Return the weight of each wordpiece: a / (a + p), where p is its share of all wordpieces.
-
-    counts (int64 (wordpieces,)). RETURNS (float64 (wordpieces,)): a = 0.01.
-    SOURCE: Arora et al. 2017, section 3, equation 3.
-    """
-    return _SMOOTHING / (_SMOOTHING + counts / counts.sum())
-
-
-def _principal_axes(vectors: numpy.ndarray, size: int) -> numpy.ndarray:
-    """Return the principal axes of vectors (n, width) as float64 (width, size); the identity if size is width."""
-    if size == vectors.shape[1]:
-        return numpy.eye(size)
-    return principal_components(vectors)[1].axes[:size].T
 
 
 def _least_squares(table: numpy.ndarray, counts: sparse.csr_array, targets: numpy.ndarray) -> numpy.ndarray:
@@ -77,10 +58,7 @@ def _least_squares(table: numpy.ndarray, counts: sparse.csr_array, targets: nump
 
 
 def _encode_vocabulary(encoder: TransformerTextEncoder, words: Sequence[str], *, progress: bool) -> numpy.ndarray:
-    """Encode each wordpiece on its own, between the special tokens, and each word as a text: float32 (n, width).
-
-    Vectors keep their length, because informative words have longer ones.
-    """
+    """Encode each wordpiece between the special tokens, and each word as a text: float32 (n, width), of any length."""
     pooling = encoder.pooling.copy()
     pooling.normalize = False
     encoder = TransformerTextEncoder(encoder.model, pooling, encoder.settings)
@@ -113,11 +91,7 @@ def _in_place_of_text(ids: numpy.ndarray, template: TokenizedBatch) -> Tokenized
 
 
 def _frequent_words(tokenizer: str, texts: Iterable[str], count: int) -> list[str]:
-    """Return the words that a tokenizer splits and that occur at least five times in a corpus, most frequent first.
-
-    tokenizer (str): the JSON of a WordPiece tokenizer; its normaliser and pre-tokenizer define what a word is.
-    count (int): the maximum number of words.
-    """
+    """Return words that a WordPiece tokenizer splits and that occur five times at least, most frequent first."""
     model, plain = json.loads(tokenizer)["model"], Tokenizer.from_str(tokenizer)
     counts: Counter[str] = Counter()
     for text in texts:
@@ -127,16 +101,6 @@ def _frequent_words(tokenizer: str, texts: Iterable[str], count: int) -> list[st
     ranked = (word for word, seen in counts.most_common() if seen >= _MIN_COUNT)
     longest = model["max_input_chars_per_word"]
     return [word for word in ranked if word not in model["vocab"] and len(word) <= longest][:count]
-
-
-def _with_words(tokenizer: str, words: Iterable[str], first: int) -> str:
-    """Return the JSON of a WordPiece tokenizer with words added to its vocabulary, so that it keeps them whole.
-
-    first (int): the id of the first word; the others follow.
-    """
-    content = json.loads(tokenizer)
-    content["model"]["vocab"].update({word: number for number, word in enumerate(words, start=first)})
-    return json.dumps(content, ensure_ascii=False)
 
 
 @validated
@@ -151,7 +115,7 @@ def distill_static(
 ) -> Language:
     """Make a pipeline whose sentence encoder is a table, computed from a teacher without training.
 
-    E_w = a/(a + p(w)) v(w) R,   R = argmin_R sum_s || mean_(w in s) E_w - t(s) A ||^2
+    E_w = a/(a + p(w)) v(w) R,  a = 0.01,  R = argmin_R sum_s || mean_(w in s) E_w - t(s) A ||^2
 
     v(w) is the teacher's vector of a wordpiece or a frequent word alone, p(w) its frequency among the texts, t(s) the
     teacher's vector of a text, and A its first principal axes, so that vectors of the table lie in the space of the
@@ -191,8 +155,9 @@ def distill_static(
     fitted = nonempty[numpy.linspace(0, len(nonempty) - 1, min(len(nonempty), _N_FIT)).astype("int64")]
     targets = pipe.encode([texts[number] for number in fitted], progress=progress)
     with ticking("Fitting", shown=progress):
-        axes = _principal_axes(targets, size)
-        weighted = vectors * _frequency_weights(counts.sum(axis=0))[:, None]
+        axes = numpy.eye(size) if size == encoder.width else principal_components(targets)[1].axes[:size].T
+        frequencies = counts.sum(axis=0)
+        weighted = vectors * (_SMOOTHING / (_SMOOTHING + frequencies / frequencies.sum()))[:, None]
         table = weighted @ _least_squares(weighted, counts[fitted], targets @ axes)
     return _pipeline(str(teacher.lang), str(transformer.attrs["name"]), tokenizer, table.astype("float32"), axes)
 
@@ -200,10 +165,7 @@ def distill_static(
 def _tokenizer(
     transformer: SpanTransformer, texts: Sequence[str], n_words: int, n_pieces: int
 ) -> tuple[str, list[str]]:
-    """Return the teacher's tokenizer with the frequent words of the texts added, and these words.
-
-    n_pieces (int): how many wordpieces the teacher's tokenizer has.
-    """
+    """Return the teacher's tokenizer with the frequent words of the texts added, and these words."""
     shim = load(transformer)
     if not shim.tokenizer.is_fast:
         raise ValueError(Errors.SLOW_TOKENIZER.format(name=shim.name))
@@ -212,7 +174,11 @@ def _tokenizer(
     if n_words and kind != "WordPiece":
         warnings.warn(Warnings.NO_WORDS.format(given=kind), stacklevel=4)
     words = _frequent_words(tokenizer, texts, n_words) if n_words and kind == "WordPiece" else []
-    return _with_words(tokenizer, words, n_pieces) if words else tokenizer, words
+    if words:  # the tokenizer keeps them whole
+        content = json.loads(tokenizer)
+        content["model"]["vocab"].update({word: number for number, word in enumerate(words, start=n_pieces)})
+        tokenizer = json.dumps(content, ensure_ascii=False)
+    return tokenizer, words
 
 
 def _pipeline(lang: str, teacher: str, tokenizer: str, table: numpy.ndarray, axes: numpy.ndarray) -> Language:

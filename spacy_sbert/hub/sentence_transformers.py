@@ -10,7 +10,6 @@ from typing import NamedTuple, cast
 import numpy
 import spacy
 import torch
-from pydantic import BaseModel, Field
 from safetensors.numpy import save_file
 from safetensors.torch import load_file
 from spacy.language import Language
@@ -32,6 +31,9 @@ from ..validation import Name, validated
 from .cards import sentence_transformers_card
 
 _ORDER = re.compile(r"Transformer|(Transformer Pooling|StaticEmbedding)( Dense| Dropout)*( Normalize)?( Dropout)*")
+_EXPECTED = (
+    "expected Transformer and Pooling, or StaticEmbedding, any number of Dense, and optionally Normalize, in this order"
+)
 _ACTIVATIONS = {  # of Dense, in its config.json, and here
     "torch.nn.modules.activation.Tanh": "tanh",
     "torch.nn.modules.linear.Identity": "identity",
@@ -203,19 +205,15 @@ def import_folder(
 def _read_modules(folder: Path) -> list[sbert_config.Module]:
     """Return the modules of a folder. RAISES (ValueError): if one is unknown, or out of order."""
     modules = sbert_config.read_modules(folder)
-    expected = (
-        "expected Transformer and Pooling, or StaticEmbedding, any number of Dense, and optionally Normalize, in this "
-        "order"
-    )
     for module in modules:
         if module.kind not in (*sbert_config.KNOWN_MODULES, "Dense"):
             raise sbert_config.foreign_module(folder, module) or ValueError(
-                f"The folder {folder} has the module {module.type}, which is unknown here: {expected}, all of "
+                f"The folder {folder} has the module {module.type}, which is unknown here: {_EXPECTED}, all of "
                 "sentence_transformers. Code in a folder is never run."
             )
     kinds = [module.kind for module in modules]
     if kinds and not _ORDER.fullmatch(" ".join(kinds)):
-        raise ValueError(f"The folder {folder} has the modules {', '.join(kinds)}: {expected}.")
+        raise ValueError(f"The folder {folder} has the modules {', '.join(kinds)}: {_EXPECTED}.")
     return modules
 
 
@@ -267,18 +265,12 @@ class _Dense(NamedTuple):
     weights: dict[str, numpy.ndarray]  # W, float32 (nO, nI), and b, float32 (nO,), if there is one
 
 
-class _DenseConfig(BaseModel):
-    """config.json of a Dense module."""
-
-    activation_function: str | None = Field("torch.nn.modules.activation.Tanh", description=sbert_config.TEXT)
-
-
 def _read_dense(folder: Path) -> _Dense:
     """Read a Dense module. RAISES (ValueError): if spacy-sbert.Dense.v1 cannot be such a layer."""
     if not (folder / "config.json").is_file():
         raise _refused(folder, "it has no config.json")
     config = sbert_config.read_object(folder / "config.json")
-    activation = sbert_config.read_file(folder / "config.json", _DenseConfig).activation_function
+    activation = str(config.get("activation_function", "torch.nn.modules.activation.Tanh"))
     if activation not in _ACTIVATIONS:
         raise _refused(folder, f"its activation {activation} is none of {', '.join(_ACTIVATIONS)}")
     for key in ("module_input_name", "module_output_name"):

@@ -1,9 +1,10 @@
 """The `sbert_meta` component: several sentence encoders combined."""
 
 import sys
+import tempfile
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence, Sized
-from functools import partial
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any, Literal, Unpack, overload
 
@@ -28,10 +29,14 @@ from ..pipeline._common import InPipeline, find_in, install_extensions
 from ..progress import progress_of
 from ..similarity import cos_sim, pairwise_cos_sim
 from ..training.batch_loss import Scores, score_pairs
-from ..validation import Name, NonNegative, Positive, Text, Width, checked_texts, validated
-from .fit import MAX_TOKENS, ShortSentences, Texts, fit_members, read_sentences
-from .members import FunctionMember, Member, PipeMember, member_vectors
-from .methods import ONE_MEMBER, MetaEmbedding, estimator_from_bytes, estimator_to_bytes
+from ..validation import Name, NonNegative, Positive, Text, checked_texts, validated
+from .fit import MAX_TOKENS, ShortSentences, Texts, corpus_vectors, read_sentences
+from .members import FunctionMember, Member, PipeMember
+from .methods import ONE_MEMBER, MetaEmbedding, estimator_from_bytes
+
+
+class _EncodeOptions(EncodeOptions, total=False):
+    prompt_name: str | None
 
 
 class SentenceMeta(Pipe):
@@ -148,7 +153,7 @@ class SentenceMeta(Pipe):
         return places, numpy.ones(len(places), dtype=bool), False
 
     def _combine(self, stretches: Sequence[Doc | Span]) -> numpy.ndarray:
-        views = member_vectors(self.members, stretches)
+        views = [member.vectors(stretches) for member in self.members]
         if not self.estimator.needs_fit and not self.estimator.widths_:
             self.estimator.fit(views, [member.name for member in self.members])  # now their widths are known
         return self.estimator.transform(views).astype("float32")
@@ -163,22 +168,12 @@ class SentenceMeta(Pipe):
 
     @overload
     def encode(
-        self,
-        texts: Iterable[Text],
-        *,
-        convert_to_tensor: Literal[True],
-        prompt_name: str | None = ...,
-        **options: Unpack[EncodeOptions],
+        self, texts: Iterable[Text], *, convert_to_tensor: Literal[True], **options: Unpack[_EncodeOptions]
     ) -> torch.Tensor: ...
 
     @overload
     def encode(
-        self,
-        texts: Iterable[Text],
-        *,
-        convert_to_tensor: Literal[False] = ...,
-        prompt_name: str | None = ...,
-        **options: Unpack[EncodeOptions],
+        self, texts: Iterable[Text], *, convert_to_tensor: Literal[False] = ..., **options: Unpack[_EncodeOptions]
     ) -> numpy.ndarray: ...
 
     @validated
@@ -237,13 +232,11 @@ class SentenceMeta(Pipe):
         load (bool): whether to load encoders that are not loaded.
         """
         nlp = self._in_pipeline.nlp
-        pipes = {} if nlp is None else dict(nlp.components)
-        encoders = []
-        for member in self.members:
-            if isinstance(member, PipeMember):
-                fingerprint = getattr(pipes.get(member.name), "fingerprint", None)
-                encoders.append("" if fingerprint is None else fingerprint(load=load))
-        return self._combined_fingerprint(encoders)
+        pipes: dict[str, Any] = {} if nlp is None else dict(nlp.components)
+        encoders = [pipes.get(member.name) for member in self.members if isinstance(member, PipeMember)]
+        return self._combined_fingerprint(
+            [pipe.fingerprint(load=load) if hasattr(pipe, "fingerprint") else "" for pipe in encoders]
+        )
 
     def _fingerprint_of(self, doc: Doc) -> str:
         """Return the fingerprint of what combined the members' vectors of a Doc."""
@@ -293,8 +286,7 @@ class SentenceMeta(Pipe):
             return (part.text for doc in docs for part in (spans.members(doc, self.spans_key) or (doc,)))
 
         sentences = ShortSentences(nlp, texts, max_tokens)
-        folder = Path(cache) if cache else None
-        fit_members(nlp, self.name, self.members, self.estimator, sentences, cache=folder, progress=sys.stderr.isatty())
+        fit_meta(nlp, self.name, sentences, cache=Path(cache) if cache else None, progress=sys.stderr.isatty())
         if sentences.n_left_out:
             warnings.warn(Warnings.META_LEFT_OUT.format(count=sentences.n_left_out, limit=max_tokens), stacklevel=2)
 
@@ -302,40 +294,44 @@ class SentenceMeta(Pipe):
         """Score the pairs among the examples with the pipe's scorer."""
         return score_pairs(self, list(examples), is_default=self.set_hooks, **kwargs)
 
-    def _parts(self) -> dict[str, tuple[Callable[[], bytes], Callable[[bytes], object]]]:
-        """Return what writes and what reads each part that is saved: the estimator, and functions that learned."""
-        parts: dict[str, Any] = {"estimator": (partial(estimator_to_bytes, self.estimator), self._set_estimator)}
-        for i, member in enumerate(self.members):
-            if hasattr(member.function, "to_bytes"):
-                parts[f"function_{i}"] = partial(_dump, member.function), partial(_load, member.function)
-        return parts
+    def _parts(self) -> dict[str, Any]:
+        """Return what is saved, by name: the estimator, and functions that learned."""
+        functions = {f"function_{i}": member.function for i, member in enumerate(self.members)}
+        learned = {name: function for name, function in functions.items() if hasattr(function, "to_bytes")}
+        return {"estimator": self.estimator, **learned}
+
+    def _dump(self, exclude: Iterable[str]) -> dict[str, bytes]:
+        parts = {name: part.to_bytes() for name, part in self._parts().items() if name not in exclude}
+        return {name: data if name == "estimator" else add_checksum(data) for name, data in parts.items()}
+
+    def _load(self, name: str, data: bytes) -> None:
+        if name == "estimator":
+            self._set_estimator(data)
+        else:
+            self._parts()[name].from_bytes(bytes(verify_checksum(data)))
 
     def to_bytes(self, *, exclude: Iterable[str] = ()) -> bytes:
         """Return what the estimator and the functions learned."""
-        return util.to_bytes({name: dump for name, (dump, _) in self._parts().items()}, exclude)
+        return srsly.msgpack_dumps(self._dump(exclude))
 
     def from_bytes(self, data: bytes, *, exclude: Iterable[str] = ()) -> "SentenceMeta":
         """Load what `to_bytes` returned. RAISES (ValueError): if it was made of other members or settings."""
-        check_parts(data, self._parts(), exclude)
-        util.from_bytes(data, {name: load for name, (_, load) in self._parts().items()}, exclude)
+        parts = check_parts(data, self._parts(), exclude)
+        for name in self._parts().keys() & parts.keys() - set(exclude):
+            self._load(name, parts[name])
         return self
 
     def to_disk(self, path: str | Path, *, exclude: Iterable[str] = ()) -> None:
         """Write what the estimator and the functions learned to a folder, a file each."""
-
-        def write(file: Path, dump: Callable[[], bytes]) -> None:
-            file.write_bytes(dump())
-
-        util.to_disk(path, {name: partial(write, dump=dump) for name, (dump, _) in self._parts().items()}, exclude)
+        Path(path).mkdir(parents=True, exist_ok=True)
+        for name, data in self._dump(exclude).items():
+            (Path(path) / name).write_bytes(data)
 
     def from_disk(self, path: str | Path, *, exclude: Iterable[str] = ()) -> "SentenceMeta":
         """Load what `to_disk` wrote. RAISES (ValueError): see from_bytes."""
-
-        def read(file: Path, load: Callable[[bytes], object]) -> None:
-            with naming(file):
-                load(file.read_bytes())
-
-        util.from_disk(path, {name: partial(read, load=load) for name, (_, load) in self._parts().items()}, exclude)
+        for name in self._parts().keys() - set(exclude):
+            with naming(Path(path) / name):
+                self._load(name, (Path(path) / name).read_bytes())
         return self
 
     def _set_estimator(self, data: bytes) -> None:
@@ -353,14 +349,6 @@ class SentenceMeta(Pipe):
                 "the config, or fit again with python -m spacy sbert fit-meta."
             )
         self.estimator = saved
-
-
-def _dump(function: Any) -> bytes:  # noqa: ANN401 (with to_bytes)
-    return add_checksum(function.to_bytes())
-
-
-def _load(function: Any, data: bytes) -> None:  # noqa: ANN401 (with from_bytes)
-    function.from_bytes(bytes(verify_checksum(data)))
 
 
 def _cut(doc: Doc, places: numpy.ndarray) -> Iterator[Doc | Span]:
@@ -392,36 +380,25 @@ def fit_meta(
     RAISES (ValueError): if the pipe is not an `sbert_meta`, there is no sentence, a member's vectors are not what they
         should be, see MetaEmbedding.fit; and, before any sentence is encoded, if the size is more than any can give.
     """
-    pipe = _checked_pipe(nlp, name)
-    return fit_members(nlp, name, pipe.members, pipe.estimator, texts, cache=cache, progress=progress)
-
-
-def set_method(nlp: Language, name: Name, method: Name | None, size: Width | None, options: dict[str, object]) -> None:
-    """Put an `sbert_meta` pipe with another method into a pipeline, in place of the one of this name or at the end.
-
-    method (str), size (int), options (dict): see make_estimator; None for what the config of the pipe says. Options
-        are kept where the method is.
-    RAISES (ValueError): if the pipe is not an `sbert_meta`, or the method has no such options.
-    """
-    if name not in nlp.component_names:
-        nlp.add_pipe("sbert_meta", name=name, config={"method": method or "conc", "size": size, "options": options})
-        return
-    _checked_pipe(nlp, name)
-    config = {key: value for key, value in nlp.config["components"][name].items() if key != "factory"}
-    if method not in (None, config["method"]):
-        config.update(method=method, size=size, options=options)
-    else:
-        config.update(options={**config["options"], **options}, size=config["size"] if size is None else size)
-    place = nlp.component_names.index(name)
-    nlp.remove_pipe(name)
-    nlp.add_pipe("sbert_meta", name=name, config=config, before=place if place < len(nlp.component_names) else None)
-
-
-def _checked_pipe(nlp: Language, name: str) -> SentenceMeta:
     pipe = nlp.get_pipe(name)
     if not isinstance(pipe, SentenceMeta):
         raise ValueError(f"The pipe '{name}' is not an 'sbert_meta' but a {type(pipe).__name__}: name the pipe to fit.")
-    return pipe
+    members, estimator = pipe.members, pipe.estimator
+    for member in members:
+        if hasattr(member.function, "fit"):
+
+            def docs(title: str = f"Learning {member.name}") -> Iterator[Doc]:
+                return map(nlp.make_doc, progress_of(texts(), desc=title, unit="sentences", shown=progress))
+
+            member.function.fit(docs)
+    with nullcontext(cache) if cache else tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
+        views = corpus_vectors(nlp, name, members, texts, Path(folder), estimator=estimator, progress=progress)
+        estimator.fit(views, [member.name for member in members], progress=progress)
+        if cache is None:
+            views = []  # Windows removes nothing that is mapped
+    for note in estimator.notes(name):
+        util.logger.warning(note)
+    return views
 
 
 def find_meta(nlp: Language, name: str | None = None) -> SentenceMeta:

@@ -1,17 +1,14 @@
-"""Fit a meta-embedding on a corpus of plain sentences."""
+"""The corpus of a meta-embedding: plain sentences, and the members' vectors of them."""
 
 import json
-import tempfile
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import ExitStack, nullcontext
+from contextlib import ExitStack
 from itertools import chain, islice
 from pathlib import Path
 
 import numpy
 from pydantic import BaseModel, NonNegativeInt
 from spacy.language import Language
-from spacy.tokens import Doc
-from spacy.util import logger
 
 from ..files.atomic import atomic_write, check_output, write_text
 from ..files.serialization import (
@@ -28,13 +25,12 @@ from ..files.text_lines import format_suffix, read_lines, read_objects
 from ..models.fingerprint import pipeline_digest
 from ..progress import progress_of
 from ..validation import NonNegative, Positive
-from .members import FunctionMember, Member, member_vectors
+from .members import BLOCK, FunctionMember, Member
 from .methods import EMPTY_CORPUS, MetaEmbedding
 
 Texts = Callable[[], Iterable[str]]  # a corpus that is read more than once
 MAX_TOKENS = 60
 MANIFEST = "vectors.json"
-_BLOCK = 1024  # Docs whose vectors are written at once
 
 
 def read_sentences(path: Path, column: Positive | None = None) -> Iterator[str]:
@@ -99,94 +95,53 @@ class _Manifest(BaseModel):
     files: list[str]
 
 
-def _mapped(paths: Sequence[Path], n: int) -> list[numpy.ndarray]:
-    return [numpy.memmap(path, dtype="<f4", mode="r").reshape(n, -1) for path in paths]
+class _VectorCache:
+    """A folder with a file of float32 rows for each member, by a digest of all that they are made of."""
 
-
-class VectorCache:
-    """A folder with one file of float32 rows for each member, and what they were made of.
-
-    folder (Path): where; it is made. key (str): a digest of pipeline and corpus, which decides whether what is there
-    can be used.
-    """
-
-    def __init__(self, folder: Path, key: str):
+    def __init__(self, folder: Path, key: str, names: Sequence[str]):
         self.folder = folder / key[:16]
         self.key = key
+        self.names = list(names)
+        self.paths = [self.folder / f"{i}.f32" for i in range(len(self.names))]  # file systems may not hold names
 
-    def _path(self, member: int) -> Path:
-        return self.folder / f"{member}.f32"  # a number: names may hold what file systems do not
-
-    def read(self, names: Sequence[str]) -> list[numpy.ndarray] | None:
+    def read(self) -> list[numpy.ndarray] | None:
         """Return the members' vectors, memory-mapped, float32 (n, d_j) each; None if they are missing or damaged."""
         try:
             manifest = parse_checksummed(_Manifest, (self.folder / MANIFEST).read_bytes())
-        except (FileNotFoundError, ValueError):  # incomplete or damaged: vectors are computed again
+            if (manifest.key, manifest.names) != (self.key, self.names):
+                return None
+            if [file_digest(path) for path in self.paths] != manifest.files:
+                return None
+        except (OSError, ValueError):  # incomplete or damaged: vectors are computed again
             return None
-        paths = [self._path(i) for i in range(len(names))]
-        if (manifest.key, manifest.names) != (self.key, list(names)) or not all(path.is_file() for path in paths):
-            return None
-        if [file_digest(path) for path in paths] != manifest.files:
-            return None
-        return _mapped(paths, manifest.n)
+        return self._mapped(manifest.n)
 
-    def write(self, names: Sequence[str], blocks: Iterable[Sequence[numpy.ndarray]]) -> list[numpy.ndarray]:
+    def _mapped(self, n: int) -> list[numpy.ndarray]:
+        return [numpy.memmap(path, dtype="<f4", mode="r").reshape(n, -1) for path in self.paths]
+
+    def write(self, blocks: Iterable[Sequence[numpy.ndarray]]) -> list[numpy.ndarray]:
         """Write blocks of the members' vectors, float32 (b, d_j) each, and return them as `read` does.
 
-        RAISES (ValueError): if a member's vectors change their width, or there is no block.
+        RAISES (ValueError): if a member's vectors change their width.
         """
         check_output(self.folder, is_folder=True)
         self.folder.mkdir(parents=True, exist_ok=True)
-        n, widths = 0, [0] * len(names)
+        n = 0
+        widths: dict[str, int] = {}
         with ExitStack() as stack:  # another process may write or read the same
-            files = [stack.enter_context(atomic_write(self._path(i))) for i in range(len(names))]
+            files = [stack.enter_context(atomic_write(path)) for path in self.paths]
             for block in blocks:
-                for i, (name, rows) in enumerate(zip(names, block, strict=True)):
-                    if n and rows.shape[1] != widths[i]:
+                for name, rows, file in zip(self.names, block, files, strict=True):
+                    if widths.setdefault(name, rows.shape[1]) != rows.shape[1]:
                         raise ValueError(
                             f"The vectors of the member '{name}' of a meta-embedding change their width from "
-                            f"{widths[i]} to {rows.shape[1]} numbers."
+                            f"{widths[name]} to {rows.shape[1]} numbers."
                         )
-                    widths[i] = rows.shape[1]
-                    files[i].write(numpy.ascontiguousarray(rows, dtype="<f4").data)
+                    file.write(numpy.ascontiguousarray(rows, dtype="<f4").data)
                 n += len(block[0])
-            if not n:
-                raise ValueError(EMPTY_CORPUS)
-        paths = [self._path(i) for i in range(len(names))]
-        manifest = {"key": self.key, "names": list(names), "n": n, "files": [file_digest(path) for path in paths]}
+        manifest = {"key": self.key, "names": self.names, "n": n, "files": list(map(file_digest, self.paths))}
         write_text(self.folder / MANIFEST, json.dumps(checksummed_json(manifest)) + "\n")
-        return _mapped(paths, n)
-
-
-def fit_members(
-    nlp: Language,
-    name: str,
-    members: Sequence[Member],
-    estimator: MetaEmbedding,
-    texts: Texts,
-    *,
-    cache: Path | None = None,
-    progress: bool = False,
-) -> list[numpy.ndarray]:
-    """Fit the functions among the members, and an estimator; see fit_meta.
-
-    name (str): of the pipe; those before it encode.
-    """
-    for member in members:
-        if hasattr(member.function, "fit"):
-
-            def docs(title: str = f"Learning {member.name}") -> Iterator[Doc]:
-                return map(nlp.make_doc, progress_of(texts(), desc=title, unit="sentences", shown=progress))
-
-            member.function.fit(docs)
-    with nullcontext(cache) if cache else tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
-        views = corpus_vectors(nlp, name, members, texts, Path(folder), estimator=estimator, progress=progress)
-        estimator.fit(views, [member.name for member in members], progress=progress)
-        if cache is None:
-            views = []  # Windows removes nothing that is mapped
-    for note in estimator.notes(name):
-        logger.warning(note)
-    return views
+        return self._mapped(n)
 
 
 def corpus_vectors(
@@ -205,7 +160,6 @@ def corpus_vectors(
     RETURNS (J arrays, float32 (n, d_j)): memory-mapped.
     RAISES (ValueError): if there is no sentence, or the estimator is to be wider than these members can make it.
     """
-    names = [member.name for member in members]
     n = 0
 
     def counted() -> Iterator[str]:
@@ -215,17 +169,19 @@ def corpus_vectors(
             yield text
 
     with nlp.select_pipes(enable=nlp.pipe_names[: nlp.pipe_names.index(name)]):
-        cache = VectorCache(folder, digest_of_stream(chain(_settings(nlp, name, members), counted())))
+        key = digest_of_stream(chain(_settings(nlp, name, members), counted()))
+        cache = _VectorCache(folder, key, [member.name for member in members])
         if not n:
             raise ValueError(EMPTY_CORPUS)
         if estimator is not None:
-            estimator.check_size([view.shape[1] for view in member_vectors(members, [nlp("A text.")])], n)
-        if (views := cache.read(names)) is not None:
+            a_text = [nlp("A text.")]
+            estimator.check_size([member.vectors(a_text).shape[1] for member in members], n)
+        if (views := cache.read()) is not None:
             return views
-        encoded = nlp.pipe(texts(), batch_size=_BLOCK)
+        encoded = nlp.pipe(texts(), batch_size=BLOCK)
         docs = progress_of(encoded, total=n, desc="Encoding", unit="sentences", shown=progress)
-        blocks = iter(lambda: list(islice(docs, _BLOCK)), [])
-        return cache.write(names, (member_vectors(members, block) for block in blocks))
+        blocks = iter(lambda: list(islice(docs, BLOCK)), [])
+        return cache.write([member.vectors(block) for member in members] for block in blocks)
 
 
 def _settings(nlp: Language, name: str, members: Sequence[Member]) -> Iterator[str | bytes]:

@@ -102,23 +102,7 @@ class FunctionMember:
 Member = PipeMember | FunctionMember
 
 
-def member_vectors(members: Sequence[Member], spans: Sequence[Doc | Span]) -> list[numpy.ndarray]:
-    """Return the members' vectors, not normalised: J arrays, float32 (n, d_j).
-
-    RAISES (ValueError): if a member left none, or a number in one is not finite.
-    """
-    views = [member.vectors(spans) for member in members]
-    for member, view in zip(members, views, strict=True):
-        finite = numpy.isfinite(view).all(axis=1)
-        if not finite.all():
-            raise ValueError(
-                f"The member '{member.name}' of a meta-embedding has a number that is not finite in its vector of "
-                f"'{spans[int(finite.argmin())].text[:50]}'. Mend that encoder, or take the member out."
-            )
-    return views
-
-
-_BLOCK = 1024
+BLOCK = 1024  # Docs whose vectors are made at once
 
 
 def _weighted_means(spans: Sequence[Doc | Span], weights: dict[str, float]) -> numpy.ndarray:
@@ -132,26 +116,23 @@ def _weighted_means(spans: Sequence[Doc | Span], weights: dict[str, float]) -> n
     return numpy.array(rows, dtype="float32").reshape(len(rows), width)
 
 
-def _mean_static_vectors(spans: Sequence[Doc | Span]) -> numpy.ndarray:
-    """v(s) = 1 / |s| sum_{w in s} v_w over the tokens that have a static vector, and 0 where none has one."""
-    return _weighted_means(spans, {})
-
-
 @registry.misc("spacy-sbert.MeanStaticVectors.v1")
 def mean_static_vectors() -> Function:
-    """Make `spacy-sbert.MeanStaticVectors.v1`: the mean of the static vectors of the tokens that have one."""
+    """Make `spacy-sbert.MeanStaticVectors.v1`: the mean of the static vectors of the tokens that have one.
+
+    v(s) = 1 / |s| sum_{w in s} v_w, and 0 where no token has one
+    """
     return _mean_static_vectors
+
+
+def _mean_static_vectors(spans: Sequence[Doc | Span]) -> numpy.ndarray:
+    return _weighted_means(spans, {})
 
 
 @registry.misc("spacy-sbert.SmoothInverseFrequency.v1")
 @validated
 def smooth_inverse_frequency(a: PositiveFloat = SMOOTHING, counts: str | Path | None = None) -> Function:
-    """Make `spacy-sbert.SmoothInverseFrequency.v1`, see SmoothInverseFrequency."""
-    return SmoothInverseFrequency(a, counts)
-
-
-class SmoothInverseFrequency:
-    """Smooth inverse frequency (SIF): a weighted mean of static vectors, without its first principal component.
+    """Make `spacy-sbert.SmoothInverseFrequency.v1`: a weighted mean of static vectors, without what all have in common.
 
     v(s) = 1 / |s| sum_{w in s} a / (a + p(w)) v_w; then v(s) - u u' v(s), where u is the first singular vector of the
     v(s) of the corpus, which is not centred.
@@ -161,9 +142,13 @@ class SmoothInverseFrequency:
         words of the corpus are counted.
     SOURCE: Arora et al. 2017, A Simple but Tough-to-Beat Baseline for Sentence Embeddings, algorithm 1.
     """
+    return _SmoothInverseFrequency(a, counts)
 
-    @validated
-    def __init__(self, a: PositiveFloat = SMOOTHING, counts: str | Path | None = None):
+
+class _SmoothInverseFrequency:
+    """See smooth_inverse_frequency. weights: of words, component: u, both known once it is fitted."""
+
+    def __init__(self, a: float, counts: str | Path | None):
         self.a = a
         self.counts = counts
         self.weights: dict[str, float] = {}
@@ -183,9 +168,8 @@ class SmoothInverseFrequency:
         else:
             counted = Counter(token.lower_ for doc in docs() for token in doc if not token.is_space)
         self.weights = sif_weights(counted, self.a) if counted else {}
-        squares = numpy.zeros(())
-        stream = iter(docs())
-        while block := list(islice(stream, _BLOCK)):
+        squares, stream = numpy.zeros(()), iter(docs())
+        while block := list(islice(stream, BLOCK)):
             rows = _weighted_means(block, self.weights).astype("float64")
             squares = squares + rows.T @ rows
         self.component = first_component(squares) if squares.ndim else numpy.zeros(0)
@@ -204,7 +188,7 @@ class SmoothInverseFrequency:
         """Return the weights and the component."""
         return srsly.msgpack_dumps({"weights": self.weights, "component": self.component})
 
-    def from_bytes(self, data: bytes) -> "SmoothInverseFrequency":
+    def from_bytes(self, data: bytes) -> "_SmoothInverseFrequency":
         """Load what to_bytes returned."""
         state = srsly.msgpack_loads(data)
         self.weights, self.component = state["weights"], numpy.array(state["component"], dtype="float64")

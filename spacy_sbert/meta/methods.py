@@ -4,7 +4,7 @@ import inspect
 import itertools
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Annotated, Any, ClassVar, Literal, Self
+from typing import Annotated, ClassVar, Literal, Self
 
 import numpy
 import srsly
@@ -23,7 +23,6 @@ EMPTY_CORPUS = (
     "There is no sentence to fit the meta-embedding on: the corpus is empty, or all its sentences are too "
     "long. Give one with sentences, or a higher max_tokens."
 )
-
 ONE_MEMBER = (
     "A meta-embedding combines at least two members, given: {given}. Add another 'sbert' pipe of another "
     "name, model or pooling before it, or a function to its functions; do not exclude one when loading."
@@ -32,6 +31,8 @@ ONE_MEMBER = (
 Views = Sequence[numpy.ndarray]
 _BLOCK = 4096  # sentences worked on at once
 _MIN_VARIANCE = 1e-12  # variance of a member, as a share of its mean square, that counts as 0
+_ROUNDING = 1e-10  # of rho, as a share of the largest
+_SINGULAR = 1e-12  # smallest eigenvalue of a matrix, as a share of the largest, that cannot be told from 0
 
 
 class MetaEmbedding(ABC):
@@ -52,6 +53,11 @@ class MetaEmbedding(ABC):
 
     @validated
     def __init__(self, *, size: Width | None = None, normalize: bool = True):
+        if size is not None and not self.needs_fit:
+            raise ValueError(
+                f"size = {size}, but the width of the method '{self.method}' follows from the members. Leave size out, "
+                "or use svd, gcca or ae."
+            )
         self.size = size
         self.normalize = normalize
         self.size_ = 0
@@ -86,11 +92,14 @@ class MetaEmbedding(ABC):
         for name, array in arrays.items():
             setattr(self, name, array)
 
-    def check_size(self, widths: Sequence[int], n: int) -> None:  # noqa: B027 (conc and avg have none)
-        """Check, before there are any vectors, that members of widths d_j can give the size on n sentences.
+    def to_bytes(self) -> bytes:
+        """Return the estimator, its settings and what it learned, as MessagePack with a checksum."""
+        state: dict[str, object] = {"method": self.method, "settings": self.settings, "names": list(self.names_)}
+        state |= {"widths": list(self.widths_), "size": self.size_, "arrays": self.arrays}
+        return add_checksum(srsly.msgpack_dumps(state))
 
-        RAISES (ValueError): if they cannot.
-        """
+    def check_size(self, widths: Sequence[int], n: int) -> None:  # noqa: B027 (conc and avg have none)
+        """Raise ValueError, before there are vectors, if members of widths d_j cannot give the size on n sentences."""
 
     def notes(self, name: str) -> Iterator[str]:
         """Yield what users should know about the fit; name (str): of the pipe, for the messages."""
@@ -150,19 +159,19 @@ class MetaEmbedding(ABC):
                     "expected those of the same sentences."
                 )
         for start in range(0, n, _BLOCK):
-            block = [view[start : start + _BLOCK] for view in views]
-            yield [self._prepared(rows, name, start) for name, rows in zip(names, block, strict=True)]
+            yield self._prepared([view[start : start + _BLOCK] for view in views], names, start)
 
-    def _prepared(self, rows: numpy.ndarray, name: str, start: int = 0) -> numpy.ndarray:
-        rows = numpy.asarray(rows, dtype="float64")
-        finite = numpy.isfinite(rows).all(axis=1)
-        if not finite.all():
-            raise ValueError(
-                f"The member '{name}' of a meta-embedding has a number that is not finite in the vector of sentence "
-                f"{start + int(finite.argmin())} (from 0). Repair that encoder, or leave the member or the sentence "
-                "out."
-            )
-        return unit_length(rows) if self.normalize else rows
+    def _prepared(self, views: Views, names: Sequence[str], start: int = 0) -> list[numpy.ndarray]:
+        prepared = [numpy.asarray(rows, dtype="float64") for rows in views]
+        for name, rows in zip(names, prepared, strict=True):
+            finite = numpy.isfinite(rows).all(axis=1)
+            if not finite.all():
+                raise ValueError(
+                    f"The member '{name}' of a meta-embedding has a number that is not finite in the vector of "
+                    f"sentence {start + int(finite.argmin())} (from 0). Repair that encoder, or leave the member or "
+                    "the sentence out."
+                )
+        return [unit_length(rows) for rows in prepared] if self.normalize else prepared
 
     @abstractmethod
     def _fit(self, views: Views, names: Sequence[str], progress: bool) -> None:
@@ -183,15 +192,6 @@ class Concatenation(MetaEmbedding):
 
     method = "conc"
     needs_fit = False
-
-    @validated
-    def __init__(self, *, size: Width | None = None, normalize: bool = True):
-        super().__init__(size=size, normalize=normalize)
-        if size is not None:
-            raise ValueError(
-                f"size = {size}, but the width of the method '{self.method}' follows from the members. Leave size out, "
-                "or use svd, gcca or ae."
-            )
 
     @property
     def width(self) -> int:
@@ -241,19 +241,17 @@ class Moments:
         self.mean = numpy.zeros(width)
         self.scatter = numpy.zeros((width, width))
 
-    def update(self, rows: numpy.ndarray) -> "Moments":
-        """Add a block of rows, float (b, width). RETURNS (Moments): self."""
-        b = len(rows)
-        if not b:
-            return self
-        rows = rows.astype("float64", copy=False)
-        mean = rows.mean(axis=0)
-        centred = rows - mean
-        delta, n = mean - self.mean, self.n + b
-        self.scatter += centred.T @ centred
-        self.scatter += numpy.outer(delta, delta) * (self.n * b / n)
-        self.mean += delta * (b / n)
-        self.n = n
+    def update(self, rows: numpy.ndarray) -> Self:
+        """Add a block of rows, float (b, width). RETURNS (Self): itself."""
+        if b := len(rows):
+            rows = rows.astype("float64", copy=False)
+            mean = rows.mean(axis=0)
+            centred = rows - mean
+            delta, n = mean - self.mean, self.n + b
+            self.scatter += centred.T @ centred
+            self.scatter += numpy.outer(delta, delta) * (self.n * b / n)
+            self.mean += delta * (b / n)
+            self.n = n
         return self
 
     @property
@@ -308,7 +306,9 @@ class _Linear(MetaEmbedding):
                 "The numbers in the members' vectors are too large for their squares. Set normalize = true, or scale "
                 "them down."
             )
-        for name, part in zip(names, _slices(widths), strict=True):
+        ends = list(itertools.accumulate(widths))
+        columns = [(name, slice(end - width, end)) for name, end, width in zip(names, ends, widths, strict=True)]
+        for name, part in columns:
             variance, square = covariance.diagonal()[part].sum(), (moments.mean[part] ** 2).sum()
             if not variance > _MIN_VARIANCE * max(square, numpy.finfo("float64").tiny):
                 raise ValueError(
@@ -316,32 +316,21 @@ class _Linear(MetaEmbedding):
                     "it out, or fit on sentences that it tells apart."
                 )
         most = min(sum(widths), moments.n - 1)
-        size = min(self.size or max(widths), most)
-        values, components, available = self._solve(moments, list(widths), size, names)
-        rank = min(available, most)  # rounding may look like one more
+        values, components, rank = self._solve(covariance, columns, min(self.size or max(widths), most), moments.n)
+        rank = min(rank, most)  # rounding may look like one more
         self._check_directions(rank, moments.n)
-        size = min(size, rank)
-        self.mean_, self.components_, self.values_ = moments.mean.copy(), flip_signs(components[:size]), values[:size]
-        self.names_, self.widths_, self.size_ = tuple(names), tuple(widths), size
+        self.mean_, self.components_, self.values_ = moments.mean.copy(), flip_signs(components[:rank]), values[:rank]
+        self.names_, self.widths_, self.size_ = tuple(names), tuple(widths), len(self.values_)
         return self
 
     @abstractmethod
     def _solve(
-        self, moments: Moments, widths: list[int], size: int, names: Sequence[str]
+        self, covariance: numpy.ndarray, columns: list[tuple[str, slice]], size: int, n: int
     ) -> tuple[numpy.ndarray, numpy.ndarray, int]:
         """Return values (size,), components (size, D), best first, and how many there can be at any size."""
 
     def _transform(self, views: list[numpy.ndarray]) -> numpy.ndarray:
         return (numpy.hstack(views) - self.mean_) @ self.components_.T
-
-
-def _slices(widths: Sequence[int]) -> list[slice]:
-    """Return the columns of each member in the concatenation; widths (J ints): d_j."""
-    return [slice(start, end) for start, end in itertools.pairwise([0, *itertools.accumulate(widths)])]
-
-
-def _rank(covariance: numpy.ndarray) -> int:
-    return components_of_covariance(covariance).rank
 
 
 class SVD(_Linear):
@@ -356,14 +345,10 @@ class SVD(_Linear):
     method = "svd"
 
     def _solve(
-        self, moments: Moments, widths: list[int], size: int, names: Sequence[str]
+        self, covariance: numpy.ndarray, columns: list[tuple[str, slice]], size: int, n: int
     ) -> tuple[numpy.ndarray, numpy.ndarray, int]:
-        pca = components_of_covariance(moments.covariance)
-        return numpy.sqrt(numpy.maximum(pca.variances[:size], 0.0)), pca.axes[:size], pca.rank
-
-
-_ROUNDING = 1e-10
-_SINGULAR = 1e-12  # smallest eigenvalue of a matrix, as a share of the largest, that cannot be told from 0
+        axes, variances, rank = components_of_covariance(covariance)
+        return numpy.sqrt(numpy.maximum(variances[:size], 0.0)), axes[:size], rank
 
 
 class GCCA(_Linear):
@@ -393,15 +378,6 @@ class GCCA(_Linear):
         self.tau = tau
         self._n_positive: int | None = None  # of values_, but for rounding; what is loaded has no notes
 
-    def matrices(self, covariance: numpy.ndarray, widths: list[int]) -> tuple[numpy.ndarray, numpy.ndarray]:
-        """Return A and B of the eigenvalue problem, from the covariance of the concatenation: float64 (D, D) each."""
-        between, within = covariance.copy(), numpy.zeros_like(covariance)
-        for part, width in zip(_slices(widths), widths, strict=True):
-            block = covariance[part, part]
-            within[part, part] = block + self.tau * numpy.trace(block) / width * numpy.eye(width)
-            between[part, part] = 0.0
-        return between, within
-
     def notes(self, name: str) -> Iterator[str]:
         yield from super().notes(name)
         if self._n_positive is not None and self._n_positive < self.width:
@@ -409,31 +385,34 @@ class GCCA(_Linear):
             yield Warnings.META_NOT_POSITIVE.format(name=name, **counts)
 
     def _solve(
-        self, moments: Moments, widths: list[int], size: int, names: Sequence[str]
+        self, covariance: numpy.ndarray, columns: list[tuple[str, slice]], size: int, n: int
     ) -> tuple[numpy.ndarray, numpy.ndarray, int]:
         """Solve the eigenvalue problem. RAISES (ValueError): if B is singular, or A is 0."""
-        covariance, conditions = moments.covariance, []
-        between, within = self.matrices(covariance, widths)
-        total = len(covariance)
-        for name, part, width in zip(names, _slices(widths), widths, strict=True):
+        between, within, conditions = covariance.copy(), numpy.zeros_like(covariance), []
+        for name, part in columns:
+            block = covariance[part, part]
+            ridge = self.tau * numpy.trace(block) / len(block) * numpy.eye(len(block))
+            within[part, part] = block + ridge
+            between[part, part] = 0.0
             lowest, highest = linalg.eigvalsh(within[part, part])[[0, -1]]
             if lowest <= _SINGULAR * highest:
                 raise ValueError(
                     f"The covariance of the member '{name}' cannot be inverted with tau = {self.tau}: its vectors lie "
-                    f"in {_rank(covariance[part, part])} directions, of the {width} that they are wide. Set tau "
-                    "higher, such as 0.1."
+                    f"in {components_of_covariance(block).rank} directions, of the {len(block)} that they are wide. "
+                    "Set tau higher, such as 0.1."
                 )
             conditions.append(highest / lowest)
+        total = len(covariance)
         rho, theta = linalg.eigh(between, within, subset_by_index=[total - size, total - 1])
         # What is rounding in Sigma_jk is divided by the roots of the smallest eigenvalues of B_jj and B_kk.
         of_pair = numpy.prod(sorted(conditions)[-2:]) ** 0.5
         rounding = max(_ROUNDING * abs(rho).max(), total * numpy.finfo("float64").eps * of_pair)
         self._n_positive = int((rho > rounding).sum())
         if not self._n_positive:  # rho add up to 0, so all of them are 0
+            members = ", ".join(name for name, _ in columns)
             raise ValueError(
-                f"The members ({', '.join(names)}) have no direction to give by the method '{self.method}': on these "
-                f"{moments.n} sentences no number of one correlates with any of another. Use the method svd, "
-                "or other members."
+                f"The members ({members}) have no direction to give by the method '{self.method}': on these {n} "
+                "sentences no number of one correlates with any of another. Use the method svd, or other members."
             )
         return rho[::-1], theta.T[::-1], total
 
@@ -443,16 +422,12 @@ def _kl_divergence(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
     return functional.kl_div(*logs, reduction="batchmean", log_target=True)
 
 
-def _squared_cosine_distance(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
-    return (1 - functional.cosine_similarity(x, y, dim=1)).square().mean()
-
-
 # Of reconstructions x and members' vectors y, (n, d) each.
 LOSSES: dict[str, Callable[[torch.Tensor, torch.Tensor], torch.Tensor]] = {
     "mse": functional.mse_loss,  # 1 / (n d) sum_i |x_i - y_i|^2
     "mae": functional.l1_loss,  # 1 / (n d) sum_i |x_i - y_i|_1
     "kld": _kl_divergence,  # 1 / n sum_i KL(softmax(y_i) || softmax(x_i))
-    "cosine": _squared_cosine_distance,  # 1 / n sum_i (1 - cos(x_i, y_i))^2
+    "cosine": lambda x, y: (1 - functional.cosine_similarity(x, y, dim=1)).square().mean(),  # of (1 - cos(x_i, y_i))^2
 }
 LAYERS = (0, 1, 2)
 _MAX_EPOCHS = 1_000_000  # the loss of each is saved
@@ -567,9 +542,11 @@ class CrossViewAutoencoder(MetaEmbedding):
         losses = []
         for epoch in progress_of(range(self.epochs), desc="Training", unit="epochs", shown=progress):
             batch_losses = []
-            for batch in self._batches(views, names, rng):
+            order = rng.permutation(len(views[0]))
+            for start in range(0, len(order), self.batch_size):
+                rows = numpy.sort(order[start : start + self.batch_size])  # read in the order on disk
                 optimizer.zero_grad()
-                loss = network.loss(batch, self.loss)
+                loss = network.loss(self._tensors(self._prepared([view[rows] for view in views], names)), self.loss)
                 loss.backward()
                 optimizer.step()
                 batch_losses.append(loss.detach())
@@ -590,12 +567,6 @@ class CrossViewAutoencoder(MetaEmbedding):
 
     def _tensors(self, views: Sequence[numpy.ndarray]) -> list[torch.Tensor]:
         return [torch.from_numpy(view).to(getattr(torch, self.dtype)) for view in views]
-
-    def _batches(self, views: Views, names: Sequence[str], rng: numpy.random.Generator) -> Iterator[list[torch.Tensor]]:
-        order = rng.permutation(len(views[0]))
-        for start in range(0, len(order), self.batch_size):
-            rows = numpy.sort(order[start : start + self.batch_size])  # read in the order on disk
-            yield self._tensors([self._prepared(view[rows], name) for name, view in zip(names, views, strict=True)])
 
     @torch.no_grad()
     def _transform(self, views: list[numpy.ndarray]) -> numpy.ndarray:
@@ -624,19 +595,8 @@ def make_estimator(method: str, **settings: object) -> MetaEmbedding:
     return kind(**settings)
 
 
-def estimator_to_bytes(estimator: MetaEmbedding) -> bytes:
-    """Return an estimator, its settings and what it learned, as MessagePack with a checksum."""
-    state: dict[str, Any] = {
-        "method": estimator.method,
-        "settings": estimator.settings,
-        "names": list(estimator.names_),
-    }
-    state |= {"widths": list(estimator.widths_), "size": estimator.size_, "arrays": estimator.arrays}
-    return add_checksum(srsly.msgpack_dumps(state))
-
-
 def estimator_from_bytes(data: bytes) -> MetaEmbedding:
-    """Load an estimator from the bytes of `estimator_to_bytes`, such as the file `estimator` of a saved pipe.
+    """Load an estimator from the bytes of its `to_bytes`, such as the file `estimator` of a saved pipe.
 
     RAISES (ValueError): if the bytes are damaged, or those of something else.
     """

@@ -7,7 +7,8 @@ weights. Digests, for resumed runs and caches, are of all that vectors depend on
 import hashlib
 import json
 from collections.abc import Iterable, Iterator, Sequence
-from importlib.metadata import packages_distributions, version
+from functools import cache
+from importlib.metadata import version
 from typing import Any
 
 import numpy
@@ -27,6 +28,7 @@ from .span_batch import Array
 from .transformer import SpanTransformer, is_transformer, load
 
 LENGTH = 12  # hexadecimal digits of a fingerprint
+_distributions = cache(packages_distributions)  # it reads the metadata of all packages: a second or more
 # Settings of a transformer that saving, a new version or training changes, and that vectors do not depend on.
 _IGNORED = {
     *("_name_or_path", "architectures", "transformers_version", "dtype", "torch_dtype", "use_cache", "return_dict"),
@@ -282,7 +284,7 @@ def _pipeline_parts(nlp: Language) -> Iterator[str | bytes]:
             yield pipe.to_bytes(exclude=["vocab"])
         # "auto" in the config does not tell the precision.
         yield from [precision_of(shim) for node in nodes for shim in node.shims if precision_of(shim) != "float32"]
-    packages = packages_distributions()
+    packages = _distributions()
     modules = {type(pipe).__module__.partition(".")[0] for _, pipe in nlp.pipeline}
     for package in sorted({package for module in modules for package in packages.get(module, [])}):
         yield f"{package} {version(package)}"

@@ -12,7 +12,7 @@ import torch
 from spacy.language import Language
 from spacy.tokens import Doc
 from spacy.training import Example, validate_get_examples
-from spacy.util import minibatch
+from spacy.util import load_model, minibatch
 from spacy.vocab import Vocab
 from thinc.api import Model, Optimizer, set_dropout_rate, torch2xp, xp2torch
 from thinc.types import Floats1d, Floats2d, Ints1d
@@ -30,19 +30,8 @@ from ..pipeline._common import InPipeline, find_in
 from ..progress import progress_bar
 from ..training.batch_loss import LOSS_NOT_FINITE, SINGLE_CLASS, PairPipe, Scores
 from ..training.examples import attribute, labels_of, scores_of
-from ..validation import (
-    NOT_SEVERAL,
-    SCORE_RANGE,
-    Name,
-    Positive,
-    Text,
-    check_text,
-    column_names,
-    one_column,
-    short_repr,
-    validated,
-)
-from .cross_encoder import ACTIVATIONS, SOFTMAX_OF_ONE, CrossEncoder, Pair, PairLogits, network_bytes
+from ..validation import SCORE_RANGE, Name, Positive, Text, check_text, one_column, validated
+from .cross_encoder import ACTIVATIONS, SOFTMAX_OF_ONE, CrossEncoder, Pair, PairLogits
 
 WINDOW = 4096  # pairs that are tokenised and sorted together
 Activation = Callable[[torch.Tensor], torch.Tensor]
@@ -146,15 +135,12 @@ class SentenceReranker(PairPipe, ChecksummedPipe):
         RAISES (TypeError): for pairs of texts, which score_pairs takes.
         """
         docs = list(docs)
-        if others := [item for item in docs if not isinstance(item, Doc)]:
-            raise TypeError(
-                f"predict of '{self.name}' scores Docs that are pairs, as every pipe of spaCy does with Docs, "
-                f"got {short_repr(others[0])}. To score pairs of texts call score_pairs(pairs)."
-            )
+        if not all(isinstance(doc, Doc) for doc in docs):
+            raise TypeError(f"predict of '{self.name}' scores Docs. To score pairs of texts call score_pairs(pairs).")
         pairs = [self._pair(doc) for doc in docs]
-        known = [pair for pair in pairs if pair is not None]
+        known = list(filter(None, pairs))
         scores = iter(self._score_window(known) if known else [])  # else the weights need not be loaded
-        return [None if pair is None else next(scores) for pair in pairs]
+        return [next(scores) if pair else None for pair in pairs]
 
     def set_annotations(self, docs: Iterable[Doc], scores: list[numpy.ndarray | None]) -> None:
         """Store the scores of pairs in doc.spans[spans_key].attrs, and the label of the highest of several.
@@ -177,11 +163,7 @@ class SentenceReranker(PairPipe, ChecksummedPipe):
 
     @overload
     def score_pairs(
-        self,
-        pairs: Iterable[tuple[Text, Text]],
-        *,
-        convert_to_tensor: Literal[True],
-        **options: Unpack[_PairOptions],
+        self, pairs: Iterable[tuple[Text, Text]], *, convert_to_tensor: Literal[True], **options: Unpack[_PairOptions]
     ) -> torch.Tensor: ...
 
     @overload
@@ -221,17 +203,15 @@ class SentenceReranker(PairPipe, ChecksummedPipe):
         """
         check_device(device, self.model.ops)
         check_form(convert_to_numpy=convert_to_numpy, convert_to_tensor=convert_to_tensor)
-        _check_several(pairs)
-        total, shown = len(pairs) if isinstance(pairs, Sized) else None, progress or bool(show_progress_bar)
         parts = []
+        total = len(pairs) if isinstance(pairs, Sized) else None
         stream = (_texts_of(pair, number) for number, pair in enumerate(pairs))
-        with self._notices.one_for_cuts(), progress_bar(total, shown=shown, unit="pairs") as bar:
+        bar = progress_bar(total, shown=progress or bool(show_progress_bar), unit="pairs")
+        with self._notices.one_for_cuts(), bar as shown:
             for window in minibatch(stream, min(WINDOW, batch_size or WINDOW)):
                 parts.append(self._score_window(window, activation_fn, apply_softmax=apply_softmax))
-                bar.update(len(window))
-        if not parts:
-            parts.append(self._score_window([], activation_fn, apply_softmax=apply_softmax))
-        scores = numpy.concatenate(parts)
+                shown.update(len(window))
+        scores = numpy.concatenate(parts or [self._score_window([], activation_fn, apply_softmax=apply_softmax)])
         scores = scores[:, 0] if scores.shape[1] == 1 else scores
         return torch.from_numpy(scores) if convert_to_tensor else scores
 
@@ -276,9 +256,12 @@ class SentenceReranker(PairPipe, ChecksummedPipe):
                 f"Cannot rank with '{self.name}', whose cross-encoder gives {n_outputs} numbers a pair: expected "
                 "one. Use score_pairs and choose a column, or a cross-encoder with n_outputs = 1."
             )
-        pairs = [(query, text) for text in texts]
-        shown = progress or bool(show_progress_bar)
-        scores = self.score_pairs(pairs, progress=shown, activation_fn=activation_fn, batch_size=batch_size)
+        scores = self.score_pairs(
+            [(query, text) for text in texts],
+            progress=progress or bool(show_progress_bar),
+            activation_fn=activation_fn,
+            batch_size=batch_size,
+        )
         order = numpy.argsort(-scores, kind="stable")[: k or top_k].tolist()
         return [Ranked(texts[i], float(scores[i]), i) for i in order]
 
@@ -297,15 +280,11 @@ class SentenceReranker(PairPipe, ChecksummedPipe):
                 f"The score that '{self.name}' gives to the pair ('{first}', '{second}') is not finite. Use other "
                 "weights, or train with a lower learning rate."
             )
-        if activation_fn is None:
-            scores = self.model.scores(predicted.logits)
-        else:
-            scores = _apply(activation_fn, predicted.logits)
-        if not apply_softmax:
-            return to_numpy(scores)
-        if scores.shape[1] == 1:
+        logits = predicted.logits
+        scores = self.model.scores(logits) if activation_fn is None else _apply(activation_fn, logits)
+        if apply_softmax and scores.shape[1] == 1:
             raise ValueError(SOFTMAX_OF_ONE)
-        return to_numpy(softmax(scores))
+        return to_numpy(softmax(scores) if apply_softmax else scores)
 
     @property
     def _limit(self) -> int | None:
@@ -345,7 +324,7 @@ class SentenceReranker(PairPipe, ChecksummedPipe):
         validate_get_examples(get_examples, "SentenceReranker.initialize")
         shim, classifies = self.model.shim, self.objective == "classification"
         if checkpoint is not None:
-            shim.from_bytes(network_bytes(checkpoint, self.name))
+            self._start_from(checkpoint)
         self.model.initialize()
         pairs = (example for example in get_examples() if self._pair(example.predicted) is not None)
         first = next(pairs, None)  # reading all of them is left to an objective that needs their labels
@@ -369,6 +348,18 @@ class SentenceReranker(PairPipe, ChecksummedPipe):
         if shim.has_new_head or n_outputs != shim.config.num_labels or set(labels) - set(shim.labels):
             seed = 0 if nlp is None else nlp.config.interpolate()["training"]["seed"]
             shim.make_head(n_outputs, labels, seed or 0)
+
+    def _start_from(self, checkpoint: str | Path) -> None:
+        """Take the network, its head and its tokenizer from the reranker of this name in another pipeline."""
+        nlp = load_model(checkpoint)
+        model = getattr(nlp.get_pipe(self.name), "model", None) if nlp.has_pipe(self.name) else None
+        if not isinstance(model, CrossEncoder):
+            raise ValueError(
+                f"Cannot start '{self.name}' from the pipeline '{checkpoint}': it has no 'sbert_reranker' of that "
+                f"name, its pipes are {', '.join(nlp.pipe_names) or 'none'}. Name a pipeline that was trained with "
+                f"one, such as with configs/reranker_nli.cfg, in [initialize.components.{self.name}] checkpoint."
+            )
+        self.model.shim.from_bytes(model.shim.to_bytes())
 
     def update(
         self,
@@ -469,15 +460,6 @@ def _get_score(key: str, doc: Doc) -> float | list[float] | None:
     return next((group.attrs[key] for group in doc.spans.values() if key in group.attrs), None)
 
 
-def _check_several(pairs: object) -> None:
-    """Raise a TypeError if pairs are a table or another collection without the order of pairs."""
-    if not isinstance(pairs, Iterable) or isinstance(pairs, NOT_SEVERAL) or column_names(pairs) is not None:
-        raise TypeError(
-            f"Cannot score {' '.join(short_repr(pairs).split())}: expected several pairs of texts in an order. Give a "
-            'list of (query, passage), or of two columns of a table zip(df["query"], df["passage"]).'
-        )
-
-
 def _texts_of(pair: object, number: int) -> Pair:
     if not (isinstance(pair, tuple | list) and len(pair) == 2 and all(isinstance(text, Text) for text in pair)):
         raise TypeError(
@@ -485,8 +467,8 @@ def _texts_of(pair: object, number: int) -> Pair:
             "such as (query, passage). Put a single pair into a list."
         )
     first, second = (text if isinstance(text, str) else text.text for text in pair)
-    check_text(first, f"the first text of pair number {number}")
-    check_text(second, f"the second text of pair number {number}")
+    for text in (first, second):
+        check_text(text, f"a text of pair number {number}")
     return first, second
 
 

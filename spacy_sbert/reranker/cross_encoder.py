@@ -2,14 +2,13 @@
 
 from collections.abc import Callable, Sequence
 from copy import deepcopy
-from dataclasses import dataclass, replace
-from pathlib import Path
-from typing import Annotated, Any, Literal, cast
+from dataclasses import replace
+from typing import Annotated, Any, Literal, NamedTuple, cast
 
 import numpy
 import torch
 from pydantic import BaseModel, Field
-from spacy.util import SimpleFrozenDict, load_model, registry
+from spacy.util import SimpleFrozenDict, registry
 from thinc.api import Model, Optimizer, torch2xp, xp2torch
 from thinc.types import Floats2d
 from transformers import AutoModelForSequenceClassification, PretrainedConfig, PreTrainedModel, PreTrainedTokenizerBase
@@ -18,7 +17,7 @@ from ..files.serialization import ChecksummedModel
 from ..losses._common import softmax
 from ..models.engine.backends import GPU_BUDGET
 from ..models.engine.concurrency import prepare_forks
-from ..models.engine.packing import CPU_BUDGET, Batch, padded_batches, padded_inputs
+from ..models.engine.packing import CPU_BUDGET, padded_batches, padded_inputs
 from ..models.engine.training import autocast
 from ..models.heads import sigmoid
 from ..models.loading import Source, load_weights, position_limit, prepare_training
@@ -33,6 +32,7 @@ SOFTMAX_OF_ONE = (
 )
 
 Pair = tuple[str, str]
+_Pass = tuple[torch.Tensor, torch.Tensor]  # the indices of the pairs in it, int64 (k,), and their logits (k, outputs)
 CPU_TRAINING_BUDGET = 512  # wordpieces in a part of a batch; more would be padding
 _MIN_LENGTH = 8  # up to four special tokens, and some text of both
 _NO_SETTINGS: dict[str, object] = SimpleFrozenDict()
@@ -47,10 +47,7 @@ _OLD_KEY = "sbert_ce_default_activation_function"  # in config.json, of sentence
 
 
 class _PairTokenizer(BatchTokenizer):
-    """The tokenizer of a cross-encoder, for many pairs at a time.
-
-    limit (int): the most wordpieces of a pair, special tokens included; None for no limit.
-    """
+    """The tokenizer of a cross-encoder; limit: the most wordpieces of a pair, special tokens included."""
 
     def __init__(self, tokenizer: PreTrainedTokenizerBase, settings: SentenceTransformersConfig, limit: int | None):
         super().__init__(tokenizer, replace(settings, max_length=None), "truncate")
@@ -61,26 +58,23 @@ class _PairTokenizer(BatchTokenizer):
         if self.settings.lowercase:
             pairs = [(self.lower_case(first), self.lower_case(second)) for first, second in pairs]
         if self._slow is not None:
-            rows = list(map(self._slow_row, pairs))
+            rows = map(self._slow_row, pairs)
         else:
-            rows = list(map(self._fast_row, self._fast.encode_batch_fast(list(pairs))))
-        lengths = numpy.array([len(ids) for ids, _, _ in rows])
-        type_ids = flat(types for _, types, _ in rows)
+            rows = map(self._fast_row, self._fast.encode_batch_fast(list(pairs)))
+        ids, types, n_cut = zip(*rows, strict=True)
+        lengths, type_ids = numpy.array([len(row) for row in ids]), flat(types)
         return TokenizedBatch(
-            text_of=numpy.arange(len(rows)),
+            text_of=numpy.arange(len(ids)),
             lengths=lengths,
-            ids=flat(ids for ids, _, _ in rows),
+            ids=flat(ids),
             type_ids=type_ids if self.has_type_ids and type_ids.any() else None,
             special=numpy.zeros(int(lengths.sum()), dtype=bool),  # not used
             offsets=None,
-            n_cut=numpy.array([n_cut for _, _, n_cut in rows]),
+            n_cut=numpy.array(n_cut),
         )
 
     def _fast_row(self, encoding: Any) -> tuple[list[int], list[int], int]:  # noqa: ANN401 (of tokenizers)
-        """Return the ids and type ids of a tokenised pair, and how many wordpieces were cut.
-
-        The tokenizer's own truncation would make windows of all combinations of two long texts.
-        """
+        """Return the ids and type ids of a pair, and how many wordpieces were cut."""
         if self.limit is None or len(encoding) <= self.limit:
             return encoding.ids, encoding.type_ids, 0
         owners = numpy.array([-1 if owner is None else owner for owner in encoding.sequence_ids])
@@ -102,14 +96,10 @@ class _PairTokenizer(BatchTokenizer):
 
 
 def _truncated_lengths(first: int, second: int, room: int) -> tuple[int, int]:
-    """Return how many wordpieces of each text fit, as transformers' "longest_first": the longer text is cut.
-
-    Both are cut to half of the room, the most of both, if the shorter one is longer than that.
-    """
-    shorter = min(first, second)
+    """Return how many wordpieces of each text fit: the longer is cut, or both to half, as by "longest_first"."""
     if first + second <= room:
         return first, second
-    kept = shorter if 2 * shorter <= room else room // 2
+    kept = min(first, second, room // 2)
     return (room - kept, kept) if first > second else (kept, room - kept)
 
 
@@ -126,14 +116,9 @@ def _saved_activation(config: PretrainedConfig) -> str | None:
 
 
 class _ClassifierShim(TransformerShim):
-    """A sequence classifier that is looked for and loaded when it is first needed.
+    """A sequence classifier that is looked for and loaded when it is first needed; see cross_encoder.
 
-    A plain encoder, or a folder whose head has another number of outputs, gets a new head, of seed 0 until
-    make_head draws it again.
-
-    n_outputs (int): of the head, 0 for as many as the folder's has, or 1.
-    max_batch_items (int): the most wordpieces in a forward pass in use, padding included; 0 for what suits the device.
-    For the others see TransformerShim.
+    A plain encoder, or one with another number of outputs, gets a new head, of seed 0 until make_head draws it again.
     """
 
     _trial = ("a", "a")
@@ -171,36 +156,34 @@ class _ClassifierShim(TransformerShim):
         """Return the logits of pairs without dropout, float32 (n, outputs)."""
         budget = self.max_batch_items or (CPU_BUDGET if self.device.type == "cpu" else GPU_BUDGET)
         with self._using() as model, torch.no_grad(), autocast(self.device, self._inference_precision):
-            parts = [(rows, self._logits_of(model, wordpieces, rows)) for rows in _passes(wordpieces, budget)]
-        return self._gathered(wordpieces, parts)
+            return self._gathered(wordpieces, self._passes(model, wordpieces, budget))
 
     def begin_logits(self, wordpieces: TokenizedBatch) -> tuple[torch.Tensor, Callable[[torch.Tensor], None]]:
         """Return logits with dropout, and a callback that backpropagates their gradient to the parameters."""
         budget = CPU_TRAINING_BUDGET if self.device.type == "cpu" else GPU_BUDGET
         with self._begin_step() as step, autocast(self.device, self.precision):
-            parts = [(rows, self._logits_of(self.network, wordpieces, rows)) for rows in _passes(wordpieces, budget)]
+            parts = self._passes(self.network, wordpieces, budget)
 
         def backward(gradients: list[torch.Tensor]) -> None:
             (d_logits,) = gradients
             outputs = [logits for _, logits in parts if logits.requires_grad]  # none if every parameter is frozen
             if outputs:
-                torch.autograd.backward(outputs, [d_logits[self._indices(rows)] for rows, _ in parts])
+                torch.autograd.backward(outputs, [d_logits[indices] for indices, _ in parts])
 
         return self._gathered(wordpieces, parts), lambda d_logits: self._end_step(step, backward, [d_logits])
 
-    def _logits_of(self, model: PreTrainedModel, wordpieces: TokenizedBatch, rows: Batch) -> torch.Tensor:
-        return model(**padded_inputs(model, wordpieces, self.device, rows)).logits.float()
+    def _passes(self, model: PreTrainedModel, wordpieces: TokenizedBatch, budget: int) -> list[_Pass]:
+        batches = padded_batches(wordpieces.lengths, numpy.arange(len(wordpieces.lengths)), budget)
+        indices = [torch.from_numpy(rows.windows).to(self.device) for rows in batches]
+        logits = [model(**padded_inputs(model, wordpieces, self.device, rows)).logits.float() for rows in batches]
+        return list(zip(indices, logits, strict=True))
 
-    def _gathered(self, wordpieces: TokenizedBatch, parts: list[tuple[Batch, torch.Tensor]]) -> torch.Tensor:
+    def _gathered(self, wordpieces: TokenizedBatch, parts: list[_Pass]) -> torch.Tensor:
         """Return the logits in the order of the pairs."""
         logits = torch.empty(len(wordpieces.lengths), self.config.num_labels, device=self.device)
-        for rows, part in parts:
-            logits[self._indices(rows)] = part.detach()
+        for indices, part in parts:
+            logits[indices] = part.detach()
         return logits
-
-    def _indices(self, rows: Batch) -> torch.Tensor:
-        """Return the indices of the pairs of a pass, int64 (k,)."""
-        return torch.from_numpy(rows.windows).to(self.device)
 
     def _update(self, optimizer: Optimizer) -> None:
         super()._update(optimizer)
@@ -228,10 +211,6 @@ class _ClassifierShim(TransformerShim):
         return _with_new_head(model, self.n_outputs, (), 0)
 
 
-def _passes(wordpieces: TokenizedBatch, budget: int) -> list[Batch]:
-    return padded_batches(wordpieces.lengths, numpy.arange(len(wordpieces.lengths)), budget)
-
-
 def _with_new_head(model: PreTrainedModel, n_outputs: int, labels: Sequence[str], seed: int) -> PreTrainedModel:
     """Return the same encoder with a new head, and without the activation of the old one."""
     config = deepcopy(model.config)
@@ -250,8 +229,7 @@ def _with_new_head(model: PreTrainedModel, n_outputs: int, labels: Sequence[str]
     return model_with_head
 
 
-@dataclass(frozen=True)
-class PairLogits:
+class PairLogits(NamedTuple):
     """Output of a cross-encoder for n pairs.
 
     logits: float32 (n, outputs), before the activation. n_cut: how many pairs were cut at the limit.
@@ -291,8 +269,8 @@ class CrossEncoder(ConfiguredModel[list[Pair], PairLogits], ChecksummedModel[lis
         activation = saved.rsplit(".", 1)[-1].lower() if self._activation == "auto" else self._activation
         if activation not in ACTIVATIONS:
             raise ValueError(
-                f"The folder of the cross-encoder names the activation '{saved}', which is not supported: expected "
-                f"one of {', '.join(ACTIVATIONS)}. Set activation to one of them in the config of the model."
+                f"The folder of the cross-encoder names the activation '{saved}', which is not supported. Set "
+                f"activation in the config of the model to one of {', '.join(ACTIVATIONS)}."
             )
         if activation == "softmax" and config.num_labels == 1:
             raise ValueError(SOFTMAX_OF_ONE)
@@ -389,20 +367,3 @@ def _forward(model: Model, pairs: list[Pair], is_train: bool) -> tuple[PairLogit
         return pairs  # texts have no gradient
 
     return PairLogits(cast(Floats2d, torch2xp(logits)), n_cut), backprop
-
-
-def network_bytes(checkpoint: str | Path, name: str) -> bytes:
-    """Return the network of a reranker, its head and its tokenizer, as _ClassifierShim.from_bytes takes them.
-
-    checkpoint (str or Path): the folder or the name of a pipeline. name (str): of the pipe in it.
-    RAISES (OSError): if there is no such pipeline. (ValueError): if it has no cross-encoder under the name.
-    """
-    nlp = load_model(checkpoint)
-    model = getattr(nlp.get_pipe(name), "model", None) if nlp.has_pipe(name) else None
-    if not isinstance(model, CrossEncoder):
-        raise ValueError(
-            f"Cannot start '{name}' from the pipeline '{checkpoint}': it has no 'sbert_reranker' of that name, its "
-            f"pipes are {', '.join(nlp.pipe_names) or 'none'}. Name a pipeline that was trained with one, such as with "
-            f"configs/reranker_nli.cfg, in [initialize.components.{name}] checkpoint."
-        )
-    return model.shim.to_bytes()

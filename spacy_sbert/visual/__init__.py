@@ -2,14 +2,15 @@
 
 from collections.abc import Callable, Iterable, Mapping
 from inspect import signature
-from typing import Literal, overload
+from typing import Literal
 
 from spacy.tokens import Doc, Span
 from spacy.util import is_in_jupyter
 
-from ..validation import validated
+from ..validation import check, validated
 from . import heatmap, scatter
-from .page import Picture
+from .page import Picture, check_count
+from .projection import import_tsne
 
 __all__ = ["render"]
 
@@ -19,28 +20,6 @@ _STYLES: dict[str, Callable[..., Picture]] = {
     "map": scatter.scatter,
     "tokens": heatmap.tokens,
 }
-
-
-@overload
-def render(
-    docs: Doc | Span | Iterable[Doc | Span],
-    style: Style = ...,
-    *,
-    page: bool = ...,
-    jupyter: Literal[False],
-    options: Mapping[str, object] | None = ...,
-) -> str: ...
-
-
-@overload
-def render(
-    docs: Doc | Span | Iterable[Doc | Span],
-    style: Style = ...,
-    *,
-    page: bool = ...,
-    jupyter: bool | None = ...,
-    options: Mapping[str, object] | None = ...,
-) -> str | None: ...
 
 
 @validated
@@ -80,11 +59,11 @@ def render(
     return None
 
 
-def check_options(style: str, options: Mapping[str, object]) -> None:
-    """Check the options of a picture before texts are encoded.
+def check_options(style: str, options: Mapping[str, object], *, n_texts: int | None = None) -> None:
+    """Check the options of a picture, and the number of its texts, before these are encoded.
 
-    RAISES (ValueError): for an unknown style, or an option that it does not have; (ImportError): if an option needs a
-        package that is not installed.
+    RAISES (ValueError): for an unknown style, an option that it does not have, or more texts than it can show;
+        (ImportError): if an option needs a package that is not installed.
     """
     if style not in _STYLES:
         raise ValueError(f"Unknown style '{style}' of a picture: expected one of {', '.join(_STYLES)}.")
@@ -92,5 +71,8 @@ def check_options(style: str, options: Mapping[str, object]) -> None:
     unknown = [name for name in options if name not in known]
     if unknown:
         raise ValueError(f"The style '{style}' has no option '{unknown[0]}': expected some of {', '.join(known)}.")
-    if "projection" in options:
-        scatter.check_projection(options["projection"])
+    check("projection", options.get("projection"), scatter.Projection | None)
+    if options.get("projection") == "tsne":
+        import_tsne()
+    if n_texts is not None and style != "tokens":
+        check_count(n_texts, 2, heatmap.MAX_TEXTS if style == "heatmap" else scatter.MOST)

@@ -9,13 +9,15 @@ from scipy.cluster.hierarchy import leaves_list, linkage
 from spacy.tokens import Doc, Span
 
 from ..errors import Errors
+from ..pipeline.doc_vectors import doc_of
 from ..render.plots import clean
 from ..similarity import cosine, unit_length
 from ..validation import validated
-from .page import STEPS, TOO_FEW, Picture, Text, as_rows, language, row_vector, step, token_vectors, unit_rows
+from .page import STEPS, Picture, Text, as_rows, check_count, row_vector, token_vectors, unit_rows
 
 Order = Literal["similarity", "given"]
-_MAX_TEXTS = 64  # on a side: more cells than can be read
+_Head = Mapping[str, object]  # of a row or column: its place, its number ("" for none) and its label
+MAX_TEXTS = 64  # on a side: more cells than can be read
 _MAX_TOKENS = 128  # of a text
 _MAX_NUMBERS = 10**6  # similarities of tokens, about 3 MB of the page
 _MIN_RANGE = 0.01  # difference between similarities that the colours of a picture span
@@ -55,12 +57,12 @@ def heatmap(
     RAISES (ValueError): for fewer than two texts, more than 64 on a side, an unknown order, or vectors that are
         missing, of unequal widths or not finite.
     """
-    _check_range(low, high)
     square = columns is None
     by_similarity = order == "similarity" or (order is None and square and not isinstance(docs, (Doc, Span)))
     rows = list(as_rows(docs))
     others = rows if columns is None else list(as_rows(columns))
-    check_counts(len(rows), len(others), square=square)
+    for side in (rows, others):
+        check_count(len(side), 2 if square else 1, MAX_TEXTS)
     u = unit_rows(map(row_vector, rows, count()))
     v = u if square else unit_rows(map(row_vector, others, count()))
     cosines = _cosines(u, v)
@@ -83,7 +85,7 @@ def heatmap(
         template="visual/heatmap.html",
         title=title or f"Cosine similarity of {counts} texts",
         note=f"{_ORDERED} {_HINT}" if by_similarity else _HINT,
-        lang=language(rows[0]),
+        lang=doc_of(rows[0]).lang_,
         drawn=_table(_heads(rows, down), _heads(others, across), cosines[numpy.ix_(down, across)], *ends),
         data=data,
     )
@@ -105,7 +107,6 @@ def tokens(
     RAISES (ValueError): unless there are two texts with vectors of tokens, 128 at most in each; or if vectors are of
         unequal widths or not finite.
     """
-    _check_range(low, high)
     texts = list(islice(as_rows(docs), 3))  # more than two are not drawn
     if len(texts) != 2:
         raise ValueError(
@@ -120,8 +121,10 @@ def tokens(
     if left_out := sum(map(len, texts)) - len(rows) - len(columns):
         counted = "1 token without a vector is" if left_out == 1 else f"{left_out} tokens without a vector are"
         note += f" {counted} left out: white space, or beyond the encoder's limit."
-    down: list[Head] = [{"place": place, "number": "", "label": texts[0][place].text} for place in rows]
-    across: list[Head] = [{"place": place, "number": "", "label": texts[1][place].text} for place in columns]
+    down, across = (
+        [{"place": place, "number": "", "label": text[place].text} for place in places]
+        for text, places in zip(texts, (rows, columns), strict=True)
+    )
     drawn: dict[str, Any] = _table(down, across, cosines, low, high)
     for _, cells in drawn["rows"]:
         best = max(float(cell["exact"]) for cell in cells)
@@ -131,7 +134,7 @@ def tokens(
         template="visual/heatmap.html",
         title=title or "Tokens of two texts",
         note=note,
-        lang=language(texts[0]),
+        lang=doc_of(texts[0]).lang_,
         drawn=drawn,
         data={
             "rows": [_with_cosines(texts[0], rows, cosines)],
@@ -141,33 +144,18 @@ def tokens(
     )
 
 
-def check_counts(rows: int, columns: int, *, square: bool) -> None:
-    """Raise ValueError if a heat map cannot have so many texts on a side; square: if its columns are its rows."""
-    least = 2 if square else 1
-    if min(rows, columns) < least:
-        raise ValueError(TOO_FEW.format(given=min(rows, columns), least=least))
-    if max(rows, columns) > _MAX_TEXTS:
-        raise ValueError(
-            f"Cannot draw a heat map with {max(rows, columns)} texts on a side: expected at most {_MAX_TEXTS}. "
-            f'Choose some of them (--limit {_MAX_TEXTS}), or draw all with style = "map" (--style map).'
-        )
-
-
-def _check_range(low: float | None, high: float | None) -> None:
+def _range(cosines: numpy.ndarray, low: float | None, high: float | None) -> tuple[float, float]:
+    """Return the similarities of the outermost colours: those given, or the range of cosines in whole hundredths."""
+    if low is None and high is None and cosines.size and numpy.ptp(cosines) >= _MIN_RANGE:
+        lowest, highest = numpy.floor(100 * cosines.min() + 1e-6), numpy.ceil(100 * cosines.max() - 1e-6)
+        return float(lowest) / 100, float(highest) / 100
     low, high = -1.0 if low is None else low, 1.0 if high is None else high
     if not (low < high and high > 0):
         raise ValueError(
             f"Cannot give similarities from {low} to {high} colours: expected low below high, high above 0, "
             "such as low = 0.6, high = 1.0."
         )
-
-
-def _range(cosines: numpy.ndarray, low: float | None, high: float | None) -> tuple[float, float]:
-    """Return the similarities of the outermost colours: those given, or the range of cosines in whole hundredths."""
-    if low is None and high is None and cosines.size and numpy.ptp(cosines) >= _MIN_RANGE:
-        lowest, highest = numpy.floor(100 * cosines.min() + 1e-6), numpy.ceil(100 * cosines.max() - 1e-6)
-        return float(lowest) / 100, float(highest) / 100
-    return -1.0 if low is None else low, 1.0 if high is None else high
+    return low, high
 
 
 def _cosines(u: numpy.ndarray, v: numpy.ndarray) -> numpy.ndarray:
@@ -197,42 +185,43 @@ def _similarity_order(cosines: numpy.ndarray) -> list[int]:
     return order if order.index(0) < order.index(n - 1) else order[::-1]
 
 
-Head = Mapping[str, object]  # of a row or column: its place, its number ("" for none) and its label
-
-
-def _heads(texts: Sequence[Text], order: Iterable[int]) -> list[Head]:
+def _heads(texts: Sequence[Text], order: Iterable[int]) -> list[_Head]:
     """Return the headers of rows or columns: the position of each text in the given order, and the text on one line."""
     return [{"place": place, "number": place + 1, "label": " ".join(texts[place].text.split())} for place in order]
 
 
 def _table(
-    heads: Sequence[Head], columns: Sequence[Head], cosines: numpy.ndarray, low: float, high: float
+    heads: Sequence[_Head], columns: Sequence[_Head], cosines: numpy.ndarray, low: float, high: float
 ) -> dict[str, object]:
-    """Return the variables of visual/heatmap.html, for cosines float64 (n, m).
-
-    bar, marks: the colours from low to high, and similarities below them with their places from 0 to 1. zero: the
-    similarity from which the bars of the cells are measured.
-    """
+    """Return the variables of visual/heatmap.html, for cosines float64 (n, m)."""
     inner = 0.0 if low < 0 < high else (low + high) / 2
     share = (inner - low) / (high - low)
     marks = [(low, 0.0), *([(inner, share)] if _MIN_GAP <= share <= 1 - _MIN_GAP else []), (high, 1.0)]
     rows = [
-        [{"kind": _kind(step(value, low, high)), "exact": f"{value:z.4f}", "short": f"{value:z.2f}"} for value in row]
+        [{"kind": _kind(_step(value, low, high)), "exact": f"{value:z.4f}", "short": f"{value:z.2f}"} for value in row]
         for row in cosines.tolist()
     ]
     return {
         "columns": columns,
         "rows": list(zip(heads, rows, strict=True)),
-        "bar": [_kind(place) for place in range(step(low, low, high), step(high, low, high) + 1)],
+        "bar": [_kind(place) for place in range(_step(low, low, high), _step(high, low, high) + 1)],
         "marks": [(_mark(mark), round(place, 4)) for mark, place in marks],
         "zero": _mark(0.0 if low < 0 < high else low if low >= 0 else high),
         "below": low < 0,
     }
 
 
+def _step(value: float, low: float, high: float) -> int:
+    """Return the step of the colour, -STEPS to STEPS: 0 is zero, or the end that is nearer to it; STEPS the farther."""
+    value = min(high, max(low, value))
+    if low < 0 < high:
+        return round(STEPS * value / max(-low, high))
+    return round(STEPS * (value - (low if low >= 0 else high)) / (high - low))
+
+
 def _steps(low: float, high: float) -> list[int]:
     """Return the index of the colour of each similarity from -1 to 1, in steps of 0.01."""
-    return [step(hundredths / 100, low, high) + STEPS for hundredths in range(-100, 101)]
+    return [_step(hundredths / 100, low, high) + STEPS for hundredths in range(-100, 101)]
 
 
 def _kind(place: int) -> str:

@@ -13,11 +13,6 @@ from ..pipeline import doc_vectors
 from ..render.document import render
 from ..similarity import checked, unit_length
 
-TOO_FEW = (
-    "Cannot draw {given} texts: expected at least {least}. Give more; for the sentences of one Doc give "
-    "the Doc itself, not a list of it."
-)
-
 Text = Doc | Span
 _EXCERPT = 50  # characters of a text in a message
 
@@ -25,7 +20,7 @@ _EXCERPT = 50  # characters of a text in a message
 def as_rows(docs: Text | Iterable[Text]) -> Iterator[Text]:
     """Yield the texts to draw: the given texts, or the sentences of a single Doc or Span that are not blank."""
     if isinstance(docs, (Doc, Span)):
-        doc = _doc_of(docs)
+        doc = doc_vectors.doc_of(docs)
         if not doc.has_annotation("SENT_START"):
             raise ValueError(
                 f"Cannot draw the sentences of '{doc.text[:_EXCERPT]}': the Doc has no sentence boundaries. Put "
@@ -39,6 +34,20 @@ def as_rows(docs: Text | Iterable[Text]) -> Iterator[Text]:
                 "Docs and Spans. Process texts first: render(nlp.pipe(texts))."
             )
         yield row
+
+
+def check_count(n: int, least: int, most: int) -> None:
+    """Raise ValueError if a picture cannot have so many texts."""
+    if n < least:
+        raise ValueError(
+            f"Cannot draw {n} texts: expected at least {least}. Give more; for the sentences of one Doc give the Doc "
+            "itself, not a list of it."
+        )
+    if n > most:
+        raise ValueError(
+            f"Cannot draw {n} texts: expected at most {most}. Choose some of them (--limit {most}), or draw more than "
+            'a heat map can show with style = "map" (--style map).'
+        )
 
 
 def row_vector(row: Text, number: int) -> numpy.ndarray:
@@ -63,25 +72,16 @@ def unit_rows(vectors: Iterable[numpy.ndarray]) -> numpy.ndarray:
 
 def token_vectors(text: Text) -> dict[int, numpy.ndarray]:
     """Return the vectors of the tokens that have one, by their index; none if the pipe did not keep them."""
-    kept = all("states" in record.data for record in doc_vectors.find(_doc_of(text)))
+    kept = all("states" in record.data for record in doc_vectors.find(doc_vectors.doc_of(text)))
     found = ((index, _vector_of(token)) for index, token in enumerate(text) if kept)
     return {index: vector for index, vector in found if vector is not None}
 
 
 def _vector_of(text: Text | Token) -> numpy.ndarray | None:
     """Return the vector that a pipe stored for a text, even if no hooks are set, else spaCy's own, else None."""
-    if doc_vectors.find(_doc_of(text)):
+    if doc_vectors.find(doc_vectors.doc_of(text)):
         return doc_vectors.vector(text) if doc_vectors.has_vector(text) else None
     return to_numpy(text.vector) if text.has_vector else None
-
-
-def language(row: Text) -> str:
-    """Return the language code of a text."""
-    return _doc_of(row).lang_
-
-
-def _doc_of(text: Text | Token) -> Doc:
-    return text if isinstance(text, Doc) else text.doc
 
 
 STEPS = 20  # colours on either side of zero
@@ -94,21 +94,7 @@ DARK_LABELS = ("#6fb7f2", "#ff9f5a", "#4fd0a5", "#ee9bcb", "#e6cf5c", "#b7a9ff",
 _EQUAL_CONTRAST = 0.179  # the relative luminance that contrasts as much with black as with white
 
 
-def step(value: float, low: float, high: float) -> int:
-    """Return the step of the colour of a similarity: round(STEPS value / max(-low, high)) if low < 0 < high.
-
-    If no end is negative, step 0 is low and STEPS is high; if no end is positive, -STEPS is low and 0 is high.
-
-    value (float): a similarity; beyond the ends, the colour is that of the end. low, high (float): the ends.
-    RETURNS (int): from -STEPS to STEPS.
-    """
-    value = min(high, max(low, value))
-    if low < 0 < high:
-        return round(STEPS * value / max(-low, high))
-    return round(STEPS * (value - (low if low >= 0 else high)) / (high - low))
-
-
-def scale(stops: Sequence[str]) -> list[str]:
+def _scale(stops: Sequence[str]) -> list[str]:
     """Return the colours of all steps, from -STEPS to STEPS, interpolated between equally spaced stops."""
     channels = numpy.array([list(bytes.fromhex(stop[1:])) for stop in stops])
     places = numpy.linspace(0, len(stops) - 1, 2 * STEPS + 1)
@@ -117,23 +103,15 @@ def scale(stops: Sequence[str]) -> list[str]:
 
 
 def _variables(stops: Sequence[str], labels: Sequence[str]) -> dict[str, str]:
-    """Return the colours of a theme by the names of its CSS variables.
-
-    v and i are the colour of each step and the ink on it, numbered from 0 for -STEPS; c is the colour of each label.
-
-    stops: see scale. labels: colours of labels.
-    """
-    colours = scale(stops)
+    """Return the CSS variables of a theme: v and i, the colour of each step and the ink on it; c, those of labels."""
+    colours = _scale(stops)
     variables = {f"v{place}": colour for place, colour in enumerate(colours)}
     variables |= {f"i{place}": _ink(colour) for place, colour in enumerate(colours)}
     return variables | {f"c{place}": colour for place, colour in enumerate(labels)}
 
 
 def _ink(colour: str) -> str:
-    """Return black or white, whichever has more contrast with a colour: at least 4.58.
-
-    SOURCE: WCAG 2.2, contrast ratio and relative luminance.
-    """
+    """Return black or white, whichever has more contrast with a colour: at least 4.58, by WCAG 2.2."""
     parts = numpy.frombuffer(bytes.fromhex(colour[1:]), dtype="uint8") / 255
     linear = numpy.where(parts <= 0.04045, parts / 12.92, ((parts + 0.055) / 1.055) ** 2.4)
     return "#000" if linear @ [0.2126, 0.7152, 0.0722] > _EQUAL_CONTRAST else "#fff"

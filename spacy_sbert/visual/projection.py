@@ -76,15 +76,6 @@ def tsne(vectors: ArrayLike, *, seed: int = 0) -> numpy.ndarray:
     return model.fit_transform(rows).astype("float64")
 
 
-def has_tsne() -> bool:
-    """Return True if scikit-learn is installed."""
-    try:
-        import_tsne()
-    except ImportError:
-        return False
-    return True
-
-
 def _from_sample(rows: numpy.ndarray, seed: int) -> numpy.ndarray:
     """Return t-SNE's points of a sample of rows, and those of the other rows among their neighbours in it."""
     order = numpy.random.default_rng(seed).permutation(len(rows))

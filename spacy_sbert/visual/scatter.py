@@ -5,14 +5,16 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from math import cos, lcm, log, pi, sin
 from numbers import Integral
+from typing import Literal
 
 import numpy
 from markupsafe import Markup
 
+from ..pipeline.doc_vectors import doc_of
 from ..render.plots import Axis, box, clean, number, shape
 from ..validation import Seed, validated
-from .page import LIGHT_LABELS, TOO_FEW, Picture, Text, as_rows, language, row_vector, unit_rows
-from .projection import MAX_TSNE, has_tsne, import_tsne, pca, tsne
+from .page import LIGHT_LABELS, Picture, Text, as_rows, check_count, row_vector, unit_rows
+from .projection import MAX_TSNE, import_tsne, pca, tsne
 
 MOST = 20_000  # points
 MOST_CHARACTERS = 500  # of a text that is shown
@@ -21,16 +23,8 @@ TOP, EDGE = 34, 12
 FIELD = 52, TOP, WIDTH - EDGE, HEIGHT - 44  # left, top, right and bottom: of a map with axes
 WHOLE = EDGE, TOP, WIDTH - EDGE, HEIGHT - EDGE  # of one without
 MARGIN = 12.0  # between the outermost points and the frame
-PROJECTIONS = ("pca", "tsne")
+Projection = Literal["pca", "tsne"]
 LEAST_TSNE = 50  # points: fewer are projected by PCA unless asked otherwise
-PCA_NOTE = (
-    "Projection: principal components (PCA). The two axes hold {share:.1f} % of the variance of the vectors: texts "
-    "that lie close together here may be far apart along the other axes."
-)
-TSNE_NOTE = (
-    "Projection: t-SNE, seed {seed}. Neighbours are similar; distances between groups, and their sizes, mean nothing."
-)
-SAMPLE_NOTE = " t-SNE placed {most} of the texts, chosen at random; each other text stands among its nearest of these."
 HINT = (
     "Point at the map, or move along the texts with the arrow keys, to read them. Zoom with the buttons, the keys + "
     "and -, two fingers, or the wheel after a click; then drag."
@@ -38,12 +32,7 @@ HINT = (
 DENSE = 1000  # points, of which more have no outlines: these would cover the points
 LAYERS = 6  # of a dense map: where see-through points of one path overlap, they are painted once
 OPAQUE, FAINT, SPARSE = 0.85, 0.35, 300  # the opacity of up to SPARSE points, and the least of more
-_TOO_MANY = (
-    f"Cannot draw a map of more than {MOST} texts, which is what a browser can hold. Draw a random sample: "
-    f"random.sample(texts, {MOST})."
-)
 SMALL_SCREEN = 1.8  # times as large are the points there
-TERMS = 3  # in the name of a group
 LONGEST = 32  # characters of a name on the map; the button has all of it
 
 
@@ -52,7 +41,7 @@ def scatter(
     docs: Text | Iterable[Text],
     *,
     labels: Iterable[object] | None = None,
-    projection: str | None = None,
+    projection: Projection | None = None,
     seed: Seed = 0,
     title: str | None = None,
     terms: bool | None = None,
@@ -72,11 +61,12 @@ def scatter(
         projection, or vectors that are missing, of unequal widths, not finite, or all of one direction.
     RAISES (ImportError): for t-SNE without scikit-learn.
     """
-    check_projection(projection)
+    if projection == "tsne":
+        import_tsne()
     texts, words, vectors, lang = _read(docs)
     names, group = _named(labels, words, terms)
     if projection is None:
-        projection = "tsne" if len(texts) >= LEAST_TSNE and has_tsne() else "pca"
+        projection = "tsne" if len(texts) >= LEAST_TSNE and _has_tsne() else "pca"
     points, axes, note = _project(vectors, projection, seed)
     field = FIELD if axes else WHOLE
     places, axes_drawn = _place(points, axes, field)
@@ -112,56 +102,49 @@ def scatter(
     )
 
 
-def check_projection(projection: object) -> None:
-    """Raise ValueError for an unknown projection, ImportError for t-SNE without scikit-learn."""
-    if projection not in (None, *PROJECTIONS):
-        raise ValueError(f"Unknown projection '{projection}': expected one of {', '.join(PROJECTIONS)}.")
-    if projection == "tsne":
+def _has_tsne() -> bool:
+    try:
         import_tsne()
-
-
-def check_sizes(n_texts: int, n_labels: int) -> None:
-    """Raise ValueError if there are too many texts or labels for a map. Called before texts are encoded."""
-    if n_texts > MOST:
-        raise ValueError(_TOO_MANY)
-    if n_labels > MOST_LABELS:
-        raise ValueError(
-            f"Cannot tell {n_labels} clusters apart in one picture: expected at most {MOST_LABELS}. Find fewer, or let "
-            "the command `cluster` find them: of the labels of a table the largest are told apart."
-        )
+    except ImportError:
+        return False
+    return True
 
 
 def _read(docs: Text | Iterable[Text]) -> tuple[list[str], list[list[str]], numpy.ndarray, str]:
-    """Return the shown text, the words and the vector of length 1 of each text, and the language.
-
-    No Doc is kept, as there may be many.
-    """
+    """Return the shown text, words and vector of length 1 of each text, and the language; keep no Doc."""
     texts: list[str] = []
     words: list[list[str]] = []
     vectors: list[numpy.ndarray] = []
     lang = ""
     for row in as_rows(docs):
-        if len(texts) == MOST:
-            raise ValueError(_TOO_MANY)
+        check_count(len(texts) + 1, 1, MOST)
         vectors.append(row_vector(row, len(texts)))
         texts.append(_shortened(row.text))
         words.append(words_of(row))
-        lang = lang or language(row)
-    if len(texts) < 2:
-        raise ValueError(TOO_FEW.format(given=len(texts), least=2))
+        lang = lang or doc_of(row).lang_
+    check_count(len(texts), 2, MOST)
     return texts, words, unit_rows(vectors), lang
 
 
 def _project(vectors: numpy.ndarray, projection: str, seed: int) -> tuple[numpy.ndarray, list[str], str]:
     """Return the points, the names of the axes (none if their numbers mean nothing), and how to read the map."""
     if projection == "tsne":
-        note = TSNE_NOTE.format(seed=seed)
+        note = (
+            f"Projection: t-SNE, seed {seed}. Neighbours are similar; distances between groups, and their sizes, mean "
+            "nothing."
+        )
         if len(vectors) > MAX_TSNE:
-            note += SAMPLE_NOTE.format(most=MAX_TSNE)
+            note += (
+                f" t-SNE placed {MAX_TSNE} texts, chosen at random; each other one stands among its nearest of these."
+            )
         return tsne(vectors, seed=seed), [], note
     points, shares = pca(vectors)
     axes = [f"principal component {axis}, {100 * share:.1f} % of the variance" for axis, share in enumerate(shares, 1)]
-    return points, axes, PCA_NOTE.format(share=100 * shares.sum())
+    note = (
+        f"Projection: principal components (PCA). The two axes hold {100 * shares.sum():.1f} % of the variance of the "
+        "vectors: texts that lie close together here may be far apart along the other axes."
+    )
+    return points, axes, note
 
 
 def _place(
@@ -190,7 +173,7 @@ def _points(places: Sequence[tuple[float, float]], group: Sequence[int], size: f
     for at, ((x, y), place) in enumerate(zip(places, group, strict=True)):
         paths[(at * labels + place) % len(paths)].append(f"M{number(x)} {number(y)}{_outline(place, size)}")
     dense = " dense" if is_dense else ""
-    return Markup("").join(shape("".join(path), f"points{dense} {kind(at % labels)}") for at, path in enumerate(paths))
+    return Markup("").join(shape("".join(path), f"points{dense} {_kind(at % labels)}") for at, path in enumerate(paths))
 
 
 def _opacity(count: int) -> float:
@@ -226,7 +209,7 @@ _SHAPES: tuple[tuple[tuple[float, float], ...], ...] = (
 MOST_LABELS = lcm(len(LIGHT_LABELS), len(_SHAPES))  # 40: then colour and shape begin again together
 
 
-def kind(place: int) -> str:
+def _kind(place: int) -> str:
     """Return the CSS class with the colour of a label, by its place in the order of labels."""
     return f"c{place % len(LIGHT_LABELS)}"
 
@@ -245,17 +228,15 @@ def _buttons(names: Sequence[str], group: Sequence[int]) -> list[dict[str, objec
     """Return the name, marker and number of texts of each label; its button shows only its points."""
     counts = Counter(group)
     return [
-        {"name": name, "mark": shape(f"M0 0{_outline(place, 6)}", kind(place)), "count": counts[place]}
+        {"name": name, "mark": shape(f"M0 0{_outline(place, 6)}", _kind(place)), "count": counts[place]}
         for place, name in enumerate(names)
     ]
 
 
 def _compact_groups(group: Sequence[int], places: Sequence[tuple[float, float]]) -> Iterable[tuple[int, float, float]]:
-    """Yield the groups whose points keep together, the largest first, each with the middle of its points.
+    """Yield the groups that keep together, the largest first, and their middles, in pixels.
 
-    They do if more than half of the points within the median distance of a group's points from its middle are its own.
-
-    places: of the points, in pixels.
+    More than half of the points within the median distance of a group's points from its middle are its own.
     """
     points, of = numpy.array(places), numpy.array(group)
     for place, _ in Counter(group).most_common():
@@ -273,7 +254,7 @@ def words_of(text: Text) -> list[str]:
 
 
 def class_terms(
-    words: Iterable[Sequence[str]], group: Sequence[int], groups: int, *, count: int = TERMS
+    words: Iterable[Sequence[str]], group: Sequence[int], groups: int, *, count: int = 3
 ) -> list[list[str]]:
     """Return the terms of each group with the highest class-based tf-idf, the highest first.
 
@@ -307,10 +288,7 @@ def _named(
 ) -> tuple[list[str], list[int]]:
     """Return the names of the distinct labels in order of appearance, and the index of each text's label among them.
 
-    If there are more than MOST_LABELS labels, the largest keep their names, and the others share the last one.
-
-    words: of each text, see words_of. terms: whether to append the terms of its texts to a name; None to append them
-        only to the numbers of clusters.
+    Of more than MOST_LABELS the largest keep their names. terms: see scatter. words: of each text, see words_of.
     """
     if labels is None:
         if terms:

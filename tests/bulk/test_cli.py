@@ -171,7 +171,7 @@ def test_encode_index_and_search(make_nlp, search, tmp_path, monkeypatch):
     (tmp_path / "vectors").rename(tmp_path / "moved")
     assert "is no folder of vectors that is whole" in search(tmp_path / "index", code=1)
     assert search(tmp_path / "index", "--vectors", tmp_path / "moved") == found
-    assert "so --vectors x cannot be searched" in search(tmp_path / "moved", "--vectors", "x", code=1)
+    assert "--vectors is of a file of texts" in search(tmp_path / "moved", "--vectors", "x", code=1)
     assert "--kind is of a file of texts" in search(tmp_path / "index", "--kind", "flat", code=1)
     make_nlp(model={"pooling": "cls"}).to_disk(tmp_path / "nlp")
     for folder in ("index", "moved"):

@@ -1,4 +1,4 @@
-"""The shipped sample as a folder of data sets, laid out once."""
+"""The shipped sample as a folder of data sets, and a saved pipeline, each made once."""
 
 import runpy
 import shutil
@@ -7,6 +7,11 @@ from pathlib import Path
 
 import pytest
 from pipelines import ROOT
+from spacy.language import Language
+
+from spacy_sbert.bulk.loading import load_pipeline
+
+LOADED: dict[tuple[object, ...], Language] = {}
 
 
 @pytest.fixture(scope="session")
@@ -18,6 +23,22 @@ def sample_data(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+@pytest.fixture
+def loaded_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let commands that leave a pipeline as it is load each one once, by what is in its files."""
+
+    def load(pipeline: str, name: str | None = None) -> Language:
+        files = sorted(file for file in Path(pipeline).rglob("*") if file.is_file())
+        if not files:
+            return load_pipeline(pipeline, name)
+        key = (name, *((file.relative_to(pipeline), file.read_bytes()) for file in files))
+        if key not in LOADED:
+            LOADED[key] = load_pipeline(pipeline, name)
+        return LOADED[key]
+
+    monkeypatch.setattr("spacy_sbert.bulk.loading.load_pipeline", load)
+
+
 @pytest.fixture(scope="session")
 def saved_nlp(make_nlp, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The folder of a saved pipeline."""
@@ -27,7 +48,8 @@ def saved_nlp(make_nlp, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def nlp_folder(saved_nlp: Path, tmp_path: Path) -> Path:
-    """A folder with that pipeline as `nlp`."""
+def nlp_folder(saved_nlp: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, loaded_once: None) -> Path:
+    """The working directory, with that pipeline as `nlp`."""
     shutil.copytree(saved_nlp, tmp_path / "nlp")
+    monkeypatch.chdir(tmp_path)
     return tmp_path

@@ -45,6 +45,7 @@ def test_train_logs_and_keeps_the_scores(tiny_bert, tmp_path):
     assert spacy.load(tmp_path / "training" / "model-last")("A man is eating.").has_vector
 
 
+@pytest.mark.slow
 @pytest.mark.spacy_transformers
 def test_train_without_paths(tmp_path):
     config = (ROOT / "configs" / "sts.cfg").read_text(encoding="utf8")

@@ -10,11 +10,9 @@ import numpy
 import pytest
 import spacy
 import typer
-from typer.testing import CliRunner
+from invoking import said
 
-from spacy_sbert.cli import _util as loading
 from spacy_sbert.cli import app
-from spacy_sbert.models.resolve import PACKAGES
 
 COMMANDS = typer.main.get_command(app).commands
 LOADING = {"benchmark", "card", "cluster", "distill-static", "encode", "evaluate", "export", "fit-meta", "hub-card"}
@@ -48,14 +46,6 @@ def test_options_of_commands_that_load_a_pipeline(command):
     assert {"--pipe", "--code", "--quiet"} | (set() if command in NOT_COMPUTING else {"--gpu-id"}) <= options
     assert ("--id-column" in options) == (command in {"cluster", "encode", "mine", "search"})  # which keep rows
     assert command in RUNS or command == "hub-card"  # which needs the hub
-
-
-def test_encoders_of_packages():
-    assert set(loading.PACKAGED) == {name.rpartition("/")[2] for name in PACKAGES}
-    for name in (*PACKAGES, *loading.PACKAGED, "all-minilm-l6-v3"):
-        loading.check_pipeline(name)  # load_pipeline says what is near
-    with pytest.raises(typer.Exit):
-        loading.check_pipeline("nope")
 
 
 @pytest.fixture(scope="module")
@@ -94,9 +84,8 @@ def inside(folder, monkeypatch):
 
 def run(command, pipeline, out, *options, code=0):
     arguments, output = (text.format(out=f"{command}-{out}", pipeline=pipeline) for text in RUNS[command])
-    done = CliRunner().invoke(app, [command, pipeline, *arguments.split(), "--quiet", *options])
-    assert done.exit_code == code, done.output
-    return result(command, output) if code == 0 else " ".join(done.output.split())
+    done = said(command, pipeline, *arguments.split(), "--quiet", *options, code=code)
+    return result(command, output) if code == 0 else done
 
 
 def result(command, output):
@@ -115,7 +104,7 @@ def result(command, output):
     return [round(float(number), 3) for number in re.findall(r"-?\d\.\d\d+", text)] or text
 
 
-LONG = ("benchmark", "distill-static", "fit-meta")
+LONG = ("benchmark", "cluster", "distill-static", "fit-meta", "mine", "visualize")
 
 
 @pytest.mark.parametrize(
@@ -145,5 +134,4 @@ def test_encoder_name_where_a_pipeline_is_needed(inside):
     assert "two members" in run("fit-meta", "org/tiny-encoder", "new", code=1)
     for command in ("card", "hub-card"):
         repo = ["org/repo"] if command == "hub-card" else []
-        done = CliRunner().invoke(app, [command, *repo, "org/tiny-encoder"])
-        assert done.exit_code == 2 and "does not exist" in done.output
+        assert "does not exist" in said(command, *repo, "org/tiny-encoder", code=2)

@@ -2,49 +2,47 @@
 
 import csv
 import json
-import re
 import shutil
 
 import numpy
 import pytest
 import spacy
+from invoking import invoke, said
 from pipelines import ROOT
 from spacy.tokens import DocBin
-from typer.testing import CliRunner
 
-from spacy_sbert.cli import app
-from spacy_sbert.cli._util import show
+from spacy_sbert.cli.benchmark import _show
 from spacy_sbert.hub.distillation import distill_static
 from spacy_sbert.pipeline.sbert import SentenceBert
 from spacy_sbert.readers import PairCorpus, read_sts
 from spacy_sbert.render.document import Cell, Document, Table
 
 SAMPLE = ROOT / "assets"
-FEW = ["--suite", "sts,triplets", "--any-count", "--bootstrap", 20]
+FEW = ["--suite", "sts,triplets", "--any-count", "--bootstrap", 20, "--quiet"]
+BASELINE = ["benchmark", "blank:en", "data", *FEW, "--baseline", "random-projection", "-o"]
+
+
+@pytest.fixture(scope="module")
+def data(sample_data, tmp_path_factory):
+    """The sample, with a third of its pairs."""
+    folder = shutil.copytree(sample_data, tmp_path_factory.mktemp("few") / "data")
+    pairs = folder / "STSBenchmark" / "sts-dev.csv"
+    pairs.write_text("".join(pairs.read_text(encoding="utf8").splitlines(keepends=True)[:50]), encoding="utf8")
+    return folder
 
 
 @pytest.fixture
-def folder(nlp_folder, sample_data, monkeypatch):
-    shutil.copytree(sample_data, nlp_folder / "data")
-    monkeypatch.chdir(nlp_folder)
+def folder(nlp_folder, data):
+    shutil.copytree(data, nlp_folder / "data")
     return nlp_folder
-
-
-def run(*arguments, code=0):
-    done = CliRunner().invoke(app, list(map(str, arguments)))
-    assert done.exit_code == code and isinstance(done.exception, SystemExit | None), (done.output, done.exception)
-    return done
-
-
-def flat(done):
-    return re.sub(r"[│\s]+", " ", done.output)
 
 
 def test_benchmark_and_compare(folder):
     """A folder of data sets: results, reports, reuse, a baseline, and both side by side."""
     settings = ["--suite", "sts,triplets,arguments", "--any-count", "--bootstrap", 20]
+    (folder / "second").mkdir()
     for place in ("first", "second"):
-        done = run("benchmark", "nlp", "data", *settings, "-o", folder / place / "tiny.json")
+        done = invoke("benchmark", "nlp", "data", *settings, "-o", f"{place}/tiny.json")
         results = json.loads((folder / place / "tiny.json").read_text())
         assert list(results["tasks"]) == ["STSb-dev", "wikisec", "UKP-ASPECT"] and results["failed"] == {}
         assert "STS12" in results["skipped"] and "STS12-en-test" in done.stdout
@@ -52,57 +50,51 @@ def test_benchmark_and_compare(folder):
         report = (folder / place / "tiny.md").read_text(encoding="utf8")
         assert f"{100 * spearman:.2f}" in report and report.strip() in done.stdout
         assert "<svg" in (folder / place / "tiny.html").read_text(encoding="utf8")
-        (folder / "second").mkdir(exist_ok=True)
         if place == "first":
             (folder / "first" / "tiny.cache").rename(folder / "second" / "tiny.cache")
     assert all(task["reused"] for task in results["tasks"].values())
-    run("benchmark", "blank:en", "data", *settings, "--baseline", "random-projection", "-o", "words.json")
-    done = run("compare", "second/tiny.json", "words.json", "-o", "both.json")
+    invoke(*BASELINE, "words.json")
+    done = invoke("compare", "second/tiny.json", "words.json", "-o", "both.json")
     assert (folder / "both.html").is_file()
     assert (folder / "both.md").read_text(encoding="utf8").strip() in done.stdout
+    shutil.copy("words.json", "again.json")
+    done = invoke("compare", "words.json", "again.json", "--quiet")
+    assert "one and the same model" in done.stdout and done.stderr == ""
 
 
 def test_task_that_fails(folder):
     triplets = folder / "data" / "wikisec" / "test.csv"
     triplets.write_text(triplets.read_text(encoding="utf8") + "title,a,b,\n", encoding="utf8")
-    run("benchmark", "nlp", "data", *FEW, "-o", "results.json", code=1)
+    invoke("benchmark", "nlp", "data", *FEW, "-o", "results.json", code=1)
     results = json.loads((folder / "results.json").read_text())
     assert list(results["tasks"]) == ["STSb-dev"] and "test.csv, line 82" in results["failed"]["wikisec"]
-    assert "Cannot compare 1 results" in flat(run("compare", "results.json", code=1))
-
-
-def test_compare_equal_models(folder):
-    for name in "ab":
-        run("benchmark", "blank:en", "data", *FEW, "--baseline", "random-projection", "-o", f"{name}.json")
-        assert all((folder / f"{name}.{kind}").is_file() for kind in ("md", "html"))
-    done = run("compare", "a.json", "b.json", "-o", "both.json", "--quiet")
-    assert "one and the same model" in done.stdout and done.stderr == ""
+    assert "Cannot compare 1 results" in said("compare", "results.json", code=1)
 
 
 def test_unnamed_models_go_by_their_folders(folder):
     for name in ("sts", "nli"):
         shutil.copytree("nlp", folder / name / "model-best")
-        run("benchmark", folder / name / "model-best", "data", *FEW, "-o", f"{name}.json")
-    done = run("compare", "sts.json", "nli.json")
-    assert "# Comparison of sts/model-best, nli/model-best" in done.stdout
-    again = run("compare", "sts.json", shutil.copy("sts.json", "again.json"))
-    assert "# Comparison of sts/model-best (sts), sts/model-best (again)" in again.stdout
+        options = ("--suite", "sts", *FEW[2:], "-o", f"{name}.json")
+        invoke("benchmark", folder / name / "model-best", "data", *options)
+    assert "# Comparison of sts/model-best, nli/model-best" in invoke("compare", "sts.json", "nli.json").stdout
+    done = invoke("compare", "sts.json", shutil.copy("sts.json", "again.json"))
+    assert "# Comparison of sts/model-best (sts), sts/model-best (again)" in done.stdout
 
 
 def test_plain_table_in_a_terminal_and_markdown_in_a_file(monkeypatch):
     table = Table("STS", ("Model", "STS12"), [("mine", Cell("70.00", ["Seen in training."]))])
     document = Document("Evaluation of mine", [], [table])
     shown = []
-    monkeypatch.setattr("spacy_sbert.cli._util.echo", shown.append)
+    monkeypatch.setattr("spacy_sbert.cli.benchmark.echo", shown.append)
     for in_terminal in (False, True):
         monkeypatch.setattr("sys.stdout.isatty", lambda in_terminal=in_terminal: in_terminal)
-        show(document.markdown(), document.terminal)
+        _show(document.markdown(), document.terminal)
     assert shown[0] == document.markdown() and r"| 70.00 \[1\] |" in shown[0]
     assert "mine   70.00 [1]" in shown[1] and "|" not in shown[1]
 
 
 @pytest.mark.parametrize(
-    ("arguments", "code", "said"),
+    ("arguments", "code", "message"),
     [
         (["evaluate", "nlp"], 2, "data_path"),
         (["evaluate", "nlp", "nowhere"], 2, "nowhere"),
@@ -122,32 +114,32 @@ def test_plain_table_in_a_terminal_and_markdown_in_a_file(monkeypatch):
         (["convert", "plain.spacy", "none.spacy", "--format", "excel"], 1, "'excel'"),
     ],
 )
-def test_refused(folder, arguments, code, said):
+def test_refused(folder, arguments, code, message):
     DocBin(docs=[spacy.blank("en")("no pair")]).to_disk(folder / "plain.spacy")
     spacy.blank("en").to_disk(folder / "without")
-    assert said in flat(run(*arguments, code=code))
+    assert message in said(*arguments, code=code)
 
 
 def test_convert_a_table(folder):
     (folder / "pairs.tsv").write_text("4\tOne.\tTwo.\tx\n2\tThree.\tFour.\ty\n", encoding="utf8")
     columns = ["--members", "2,1", "--score", 0, "--label", 3, "--min-score", 2, "--max-score", 4, "--no-header"]
-    assert "Wrote 1 pairs" in run("convert", "pairs.tsv", "out.spacy", *columns, "--limit", 1).stdout
+    assert "Wrote 1 pairs" in said("convert", "pairs.tsv", "out.spacy", *columns, "--limit", 1)
     (doc,) = DocBin().from_disk(folder / "out.spacy").get_docs(spacy.blank("en").vocab)
     assert [span.text for span in doc.spans["sbert"]] == ["Two.", "One."]
     assert doc.spans["sbert"].attrs == {"score": 1.0, "label": "x"}
-    done = run("convert", SAMPLE / "nli-train.jsonl", "nli.spacy", "--format", "nli")
-    assert "Wrote 360 pairs" in done.stdout  # three have no label
+    done = said("convert", SAMPLE / "nli-train.jsonl", "nli.spacy", "--format", "nli")
+    assert "Wrote 360 pairs" in done  # three have no label
 
 
 def test_distill_static(folder):
     texts = (SAMPLE / "texts-train.txt").read_text(encoding="utf8").splitlines()
     options = ["-v", SAMPLE / "texts-train.txt", "--words", 3]
-    run("distill-static", "nlp", "out", *options, "--size", 5)
+    said("distill-static", "nlp", "out", *options, "--size", 5)
     expected = distill_static(spacy.load("nlp"), texts, size=5, words=3).get_pipe("sbert").encode(texts)
     assert numpy.array_equal(spacy.load("out").get_pipe("sbert").encode(texts), expected)
     assert expected.shape == (300, 5)
-    run("distill-static", "nlp", "new", *options, "--size", 99, code=1)
-    run("distill-static", "none", "new", *options, "--size", 5, code=1)
+    said("distill-static", "nlp", "new", *options, "--size", 99, code=1)
+    said("distill-static", "none", "new", *options, "--size", 5, code=1)
     assert not (folder / "new").exists()
 
 
@@ -166,27 +158,27 @@ def own_table(folder, header=("id", "left", "right", "grade"), scale=5.0):
 def test_evaluate_a_table(folder):
     """The same scores as in the layout of the STS benchmark, and as with all options."""
     path = own_table(folder)
-    done = run("evaluate", "nlp", path, "-o", "found.json")
-    assert "Columns found: left, right, grade, scores from 0 to 5" in flat(done)
+    done = said("evaluate", "nlp", path, "-o", "found.json")
+    assert "Columns found: left, right, grade, scores from 0 to 5" in done
     told = ["--members", "left,right", "--score", "grade", "--min-score", 0, "--max-score", 5]
-    run("evaluate", "nlp", path, *told, "-o", "told.json")
+    said("evaluate", "nlp", path, *told, "-o", "told.json")
     lines = (SAMPLE / "pairs-dev.csv").read_text(encoding="utf8").splitlines(keepends=True)[:40]
     (folder / "sts.csv").write_text("".join(lines), encoding="utf8")
-    assert "Columns" not in run("evaluate", "nlp", "sts.csv", "-o", "sts.json").output
+    assert "Columns" not in said("evaluate", "nlp", "sts.csv", "-o", "sts.json")
     found, told, sts = (json.loads((folder / f"{name}.json").read_text()) for name in ("found", "told", "sts"))
     assert found == told == sts and found["pairs"] == 40 and found["sts_spearman"] is not None
 
 
 def test_convert_a_table_of_found_columns(folder):
     """But for the range: another file of the data may show more of it."""
-    assert "--max-score" in run("convert", own_table(folder), "own.spacy", code=1).output
+    assert "--max-score" in said("convert", own_table(folder), "own.spacy", code=1)
     assert not (folder / "own.spacy").exists()
-    assert "Columns found: left, right, grade" in run("convert", "own.csv", "own.spacy", "--max-score", 5).output
+    assert "Columns found: left, right, grade" in said("convert", "own.csv", "own.spacy", "--max-score", 5)
     scores = {name: folder / f"{name}.json" for name in ("spacy", "csv")}
     for kind, output in scores.items():
-        run("evaluate", "nlp", f"own.{kind}", "-o", output)
+        said("evaluate", "nlp", f"own.{kind}", "-o", output)
     assert scores["spacy"].read_bytes() == scores["csv"].read_bytes()
-    run("convert", "own.csv", "pairs.spacy", "-m", "left,right")
+    said("convert", "own.csv", "pairs.spacy", "-m", "left,right")
     (doc, *_) = PairCorpus(folder / "pairs.spacy")(spacy.blank("en"))
     assert "score" not in doc.reference.spans["sbert"].attrs  # as the options say: texts alone
 
@@ -195,15 +187,15 @@ def test_errors_of_a_table(folder):
     path = own_table(folder)
     text = path.read_text(encoding="utf8")
     path.write_text(text.replace("\n7,", "\n7,A b c,D e f,oops\n99,"), encoding="utf8")
-    done = run("evaluate", "nlp", path, code=1)
-    assert "own.csv, line 9" in flat(done) and "'oops'" in flat(done) and "genre" not in done.output
+    done = said("evaluate", "nlp", path, code=1)
+    assert "own.csv, line 9" in done and "'oops'" in done and "genre" not in done
     for content in ("a,b\n1,2\n", ""):
         path.write_text(content, encoding="utf8")
-        assert "genre" not in run("evaluate", "nlp", path, code=1).output
+        assert "genre" not in said("evaluate", "nlp", path, code=1)
 
 
 def test_encoder_without_training(folder, tiny_bert):
-    run("evaluate", tiny_bert, own_table(folder), "-o", "before.json")
+    said("evaluate", tiny_bert, own_table(folder), "-o", "before.json")
     assert json.loads((folder / "before.json").read_text())["pairs"] == 40
 
 
@@ -213,6 +205,6 @@ def test_table_without_gold(folder, monkeypatch):
     table.write_text("first,second\n" + "".join(f"a cat {i},a dog {i}\n" for i in range(9)))
     with monkeypatch.context() as patch:
         patch.setattr(SentenceBert, "predict", None)
-        assert "(first, second)" in flat(run("evaluate", "nlp", table, code=1))
+        assert "(first, second)" in said("evaluate", "nlp", table, code=1)
     table.write_text("a,b,c\n" + "".join(f"a cat {i},a dog {i},a man eats {i}\n" for i in range(9)))
-    assert "Accuracy of triplets" in run("evaluate", "nlp", table, "--members", "a,b,c").output
+    assert "Accuracy of triplets" in said("evaluate", "nlp", table, "--members", "a,b,c")

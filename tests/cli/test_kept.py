@@ -6,25 +6,17 @@ import sys
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner
+from invoking import said
 
 from spacy_sbert import SentenceBert
-from spacy_sbert.cli import app
 from spacy_sbert.visual.scatter import class_terms, words_of
 
 TEXTS = ["the cat sat on the mat", "a dog ran", "the cat sat on the mat", "", "food for the man", "a dog ran", "he"]
 IDS = [f"t{i}" for i in range(len(TEXTS))]
 
 
-def run(*arguments, code=0, **settings):
-    done = CliRunner(**settings).invoke(app, list(map(str, arguments)))
-    assert done.exit_code == code and isinstance(done.exception, SystemExit | None), (done.output, done.exception)
-    return " ".join(done.output.split())
-
-
 @pytest.fixture
-def nlp(make_nlp, nlp_folder, monkeypatch):
-    monkeypatch.chdir(nlp_folder)
+def nlp(make_nlp, nlp_folder):
     nlp = make_nlp()
     with open("a.csv", "w", newline="", encoding="utf8") as file:
         rows = [(name, i % 2, text, f"note {i}, more") for i, (name, text) in enumerate(zip(IDS, TEXTS, strict=True))]
@@ -48,7 +40,7 @@ COLUMNS = ("--column", "body", "--id-column", "sku", "--quiet")
 
 @pytest.mark.parametrize(("source", "target"), [("a.csv", "c.jsonl"), ("a.jsonl", "c.tsv")])
 def test_cluster_keeps_columns(nlp, source, target):
-    run("cluster", "nlp", source, target, *COLUMNS, "-m", "hierarchical", "-n", 3)
+    said("cluster", "nlp", source, target, *COLUMNS, "-m", "hierarchical", "-n", 3)
     found = read(target)
     kept = [i for i, text in enumerate(TEXTS) if text]
     assert [row["id"] for row in found] == [IDS[i] for i in kept]
@@ -68,41 +60,41 @@ def test_cluster_keeps_columns(nlp, source, target):
 
 
 def test_unclustered_texts_have_no_name(nlp):
-    run("cluster", "nlp", "a.csv", "c.jsonl", *COLUMNS, "--threshold", 0.9999, "--min-size", 2)
+    said("cluster", "nlp", "a.csv", "c.jsonl", *COLUMNS, "--threshold", 0.9999, "--min-size", 2)
     assert {row["cluster"]: bool(row["name"]) for row in read("c.jsonl")} == {0: True, 1: True, -1: False}
 
 
 def test_mine_has_ids(nlp):
-    run("mine", "nlp", "a.csv", "p.tsv", *COLUMNS, "-k", 2)
+    said("mine", "nlp", "a.csv", "p.tsv", *COLUMNS, "-k", 2)
     rows = read("p.tsv")
     assert list(rows[0]) == ["score", "first_row", "second_row", "first_id", "second_id", "first", "second"]
     assert {(row["first_id"], row["second_id"], row["first"]) for row in rows} == {
         ("t0", "t2", TEXTS[0]),
         ("t1", "t5", TEXTS[1]),
     }
-    assert "There may be more pairs" not in run("mine", "nlp", "a.csv", "all.tsv", *COLUMNS)
+    assert "There may be more pairs" not in said("mine", "nlp", "a.csv", "all.tsv", *COLUMNS)
 
 
 def test_mine_groups_of_duplicates(nlp):
-    said = run("mine", "nlp", "a.csv", "g.jsonl", *COLUMNS, "--groups", "--min-score", 0.9999)
+    done = said("mine", "nlp", "a.csv", "g.jsonl", *COLUMNS, "--groups", "--min-score", 0.9999)
     assert read("g.jsonl") == [
         {"group": 0, "row": 0, "id": "t0", "text": TEXTS[0]},
         {"group": 0, "row": 2, "id": "t2", "text": TEXTS[0]},
         {"group": 1, "row": 1, "id": "t1", "text": TEXTS[1]},
         {"group": 1, "row": 5, "id": "t5", "text": TEXTS[1]},
     ]
-    assert "2 groups of 4 texts; 2 are in none" in said
-    run("mine", "nlp", "a.csv", "plain.tsv", "--column", "body", "--groups", "--min-score", 0.9999)
+    assert "2 groups of 4 texts; 2 are in none" in done
+    said("mine", "nlp", "a.csv", "plain.tsv", "--column", "body", "--groups", "--min-score", 0.9999)
     assert list(read("plain.tsv")[0]) == ["group", "row", "text"]
     for wrong in (("--groups",), ("--groups", "--min-score", 0.9, "-k", 3)):
-        assert "--groups" in run("mine", "nope", "a.csv", "w.tsv", *wrong, code=1)
+        assert "--groups" in said("mine", "nope", "a.csv", "w.tsv", *wrong, code=1)
 
 
 def test_search_has_ids(nlp):
     pytest.importorskip("faiss")
 
     def found(corpus, *options):
-        run("search", "nlp", corpus, "a dog ran", "-k", 4, "-o", "f.jsonl", "--overwrite", "--quiet", *options)
+        said("search", "nlp", corpus, "a dog ran", "-k", 4, "-o", "f.jsonl", "--overwrite", "--quiet", *options)
         return sorted((row["row"], row.get("id"), row["text"]) for row in read("f.jsonl"))  # equal texts score the same
 
     expected = found("a.csv", *COLUMNS)
@@ -114,29 +106,29 @@ def test_search_has_ids(nlp):
     assert found("a.csv", "--column", "body", "--index", "index") == without
     assert found("a.csv", "--column", "body", "--index", "plain", "--kind", "flat") == found("plain") == without
     assert found("a.csv", *COLUMNS, "--index", "plain") == expected  # the ids are in the file
-    assert "--id-column" in run("search", "nlp", "index", "he", "--id-column", "sku", code=1)
+    assert "--id-column" in said("search", "nlp", "index", "he", "--id-column", "sku", code=1)
     for old, new in (("t5", "t9"), ("a dog ran", "a dog runs")):
         text = Path("a.csv").read_text(encoding="utf8")
         Path("other.csv").write_text(text.replace(old, new), encoding="utf8")
         options = ("--column", "body", "--id-column", "sku", "--index", "index")
-        assert "other.csv" in run("search", "nlp", "other.csv", "he", *options, code=1)
+        assert "other.csv" in said("search", "nlp", "other.csv", "he", *options, code=1)
 
 
 def test_missing_column(nlp):
     for command, output in (("cluster", "o.tsv"), ("mine", "o.tsv"), ("search", "he")):
-        said = run(command, "nlp", "a.csv", output, "--column", "body", "--id-column", "number", code=1)
-        assert "'number'" in said
+        done = said(command, "nlp", "a.csv", output, "--column", "body", "--id-column", "number", code=1)
+        assert "'number'" in done
 
 
 def test_texts_with_line_breaks(nlp, tmp_path):
     texts = [f'the cat {i}\nsat\ton "the" mat' for i in range(3)]
     with open("n.csv", "w", newline="", encoding="utf8") as file:
         csv.writer(file).writerows([["text"], *([text] for text in texts)])
-    run("mine", "nlp", "n.csv", "m.tsv", "--quiet")
+    said("mine", "nlp", "n.csv", "m.tsv", "--quiet")
     assert {row["first"] for row in read("m.tsv")} == set(texts[:2])
-    run("cluster", "nlp", "n.csv", "c.tsv", "--quiet", "-m", "hierarchical", "-n", 1)
+    said("cluster", "nlp", "n.csv", "c.tsv", "--quiet", "-m", "hierarchical", "-n", 1)
     assert [row["text"] for row in read("c.tsv")] == texts
-    run("search", "nlp", "n.csv", "a\tb", "-o", "s.tsv", "--quiet")
+    said("search", "nlp", "n.csv", "a\tb", "-o", "s.tsv", "--quiet")
     assert {(row["query"], row["text"]) for row in read("s.tsv")} == {("a\tb", text) for text in texts}
 
 
@@ -146,11 +138,11 @@ def test_console_without_unicode(nlp, tmp_path, charset):
     text = "emoji \U0001f600 text, \u4e00"
     (tmp_path / "e.txt").write_text(f"{text}\nplain\n", encoding="utf8")
     (tmp_path / "\u4e00.txt").write_text("he\n", encoding="utf8")
-    said = run("search", "nlp", "e.txt", "plain", "-o", "\u4e00.jsonl", charset=charset)
-    assert "emoji ? text, ?" in said and "plain" in said and "Wrote 2 rows to ?.jsonl" in said
+    done = said("search", "nlp", "e.txt", "plain", "-o", "\u4e00.jsonl", charset=charset)
+    assert "emoji ? text, ?" in done and "plain" in done and "Wrote 2 rows to ?.jsonl" in done
     assert {row["text"] for row in read("\u4e00.jsonl")} == {text, "plain"}
-    assert "?" in run("mine", "nlp", "\u4e00.txt", "m.tsv", code=1, charset=charset)
-    assert "Cannot load" in run("mine", "\U0001f600", "e.txt", "m.tsv", code=1, charset=charset)
+    assert "?" in said("mine", "nlp", "\u4e00.txt", "m.tsv", code=1, charset=charset)
+    assert "Cannot load" in said("mine", "\U0001f600", "e.txt", "m.tsv", code=1, charset=charset)
 
 
 # A module that is missing, and the command that needs it
@@ -162,8 +154,7 @@ MISSING = [
     ("sklearn", "visualize nlp texts.txt m.html --style map --clusters 2"),
     ("sklearn", "visualize nlp texts.txt m.html --style map --projection tsne"),
     ("sklearn", "benchmark nlp . --suite sts,transfer"),
-    ("sklearn", "benchmark nlp . --suite probing"),
-    ("sklearn", "benchmark nlp . --suite learned"),
+    ("sklearn", "benchmark nlp . --suite probing,learned"),
     ("pyarrow", "encode nlp texts.txt v.parquet"),
     ("pyarrow", "mine nlp texts.parquet p.tsv"),
 ]
@@ -174,7 +165,7 @@ def test_missing_package_is_reported_before_encoding(nlp, tmp_path, monkeypatch,
     (tmp_path / "texts.txt").write_text("he\na dog ran\nfood\n")
     (tmp_path / "texts.parquet").write_bytes(b"")
     if "nlp index" in command:
-        run("search", "nlp", "texts.txt", "he", "--index", "index", "--quiet")
+        said("search", "nlp", "texts.txt", "he", "--index", "index", "--quiet")
     there = sorted(path.name for path in tmp_path.iterdir())
     encoded = []
     monkeypatch.setattr(SentenceBert, "encode", lambda self, texts, **_: encoded.append(texts))
@@ -183,8 +174,8 @@ def test_missing_package_is_reported_before_encoding(nlp, tmp_path, monkeypatch,
     for name in [name for name in sys.modules if name.partition(".")[0] == module]:
         monkeypatch.setitem(sys.modules, name, None)
     monkeypatch.setitem(sys.modules, module, None)
-    said = run(*command.split(), "--quiet", code=1)
-    assert "pip install" in said and encoded == []
+    done = said(*command.split(), "--quiet", code=1)
+    assert "pip install" in done and encoded == []
     assert sorted(path.name for path in tmp_path.iterdir()) == there
 
 

@@ -6,11 +6,9 @@ import shutil
 
 import pytest
 import spacy
+from invoking import invoke
 from made_results import graded, results
 from spacy.language import Language
-from typer.testing import CliRunner
-
-from spacy_sbert.cli import app
 
 BAR = re.compile(r"\d+%\|")
 TEXTS = ["the cat sat on the mat", "a dog ran", "the dog ran", "food for the man", "the cat sat on a mat", "he can"]
@@ -35,6 +33,7 @@ COMMANDS = {  # the output, and the arguments
     "distill-static": ("new", "nlp new -v texts.txt --size 2 --words 3"),
     "fit-meta": ("new", "two texts.txt new --method conc"),
 }
+LONG = ("benchmark", "distill-static", "fit-meta", "search --index", "visualize --limit")
 WITHOUT_OVERWRITE = {"import", "export", "distill-static", "search --index"}
 
 
@@ -65,25 +64,21 @@ def folder(made, tmp_path, monkeypatch):
     return tmp_path
 
 
-def run(*arguments, code=0):
-    done = CliRunner().invoke(app, list(map(str, arguments)))
-    assert done.exit_code == code and isinstance(done.exception, SystemExit | None), (done.output, done.exception)
-    return done
-
-
 def run_command(command, *more, code=0):
-    return run(command.split()[0], *COMMANDS[command][1].split(), *more, code=code)
+    return invoke(command.split()[0], *COMMANDS[command][1].split(), *more, code=code)
 
 
 def remove(path):
     shutil.rmtree(path) if path.is_dir() else path.unlink()
 
 
-@pytest.mark.parametrize("command", COMMANDS)
-def test_command_that_writes(folder, command):
+@pytest.mark.parametrize("command", [pytest.param(c, marks=[pytest.mark.slow] * (c in LONG)) for c in COMMANDS])
+def test_command_that_writes(folder, command, request):
     """Bars are on standard error, whether or not that is a terminal; the last lines name what was written."""
     if command == "search --index":
         pytest.importorskip("faiss")
+    if command != "fit-meta":  # which changes what it loads
+        request.getfixturevalue("loaded_once")
     name, saved = COMMANDS[command][0], rf"(Wrote|Saved) (.* to )?{COMMANDS[command][0]}"
     output = folder / name
     if command != "search --index":
@@ -107,7 +102,7 @@ def test_command_that_writes(folder, command):
 
 def test_existing_output_is_refused_before_any_work(folder):
     (folder / "pairs.tsv").write_text(HAND)
-    done = run("mine", "no pipeline", "texts.txt", "pairs.tsv", code=1)
+    done = invoke("mine", "no pipeline", "texts.txt", "pairs.tsv", code=1)
     assert "pairs.tsv" in done.output and "no pipeline" not in done.output
 
 

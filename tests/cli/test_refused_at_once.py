@@ -13,10 +13,6 @@ from spacy_sbert.cli import app
 HEAVY = ["spacy_sbert.pipeline.sbert", "spacy_sbert.models", "spacy_sbert.search.corpus_search", "spacy_sbert.bulk"]
 # Of a folder with texts.txt, own.csv, vectors.npy and out.tsv; and what is said
 WRONG = {
-    "no pipeline to benchmark": (["benchmark", "nope", "."], "Can't find model 'nope'"),
-    "no pipeline to export": (["export", "nope", "exported"], "Can't find model 'nope'"),
-    "no teacher": (["distill-static", "nope", "out", "-v", "texts.txt"], "Can't find model 'nope'"),
-    "no pipeline to fit": (["fit-meta", "nope", "texts.txt", "out"], "Can't find model 'nope'"),
     "no corpus": (["search", "nope", "none.txt", "a dog"], "'none.txt' does not exist"),
     "no query": (["search", "nope", "texts.txt"], "query"),
     "taken": (["mine", "nope", "texts.txt", "out.tsv"], "out.tsv"),
@@ -30,8 +26,8 @@ WRONG = {
         "leave --column and --no-header out",
     ),
     "a column to mine": (["mine", "nlp", "texts.txt", "new.tsv", "-c", "0"], "--column"),
-    "no output": (["encode", "nope", "texts.txt"], "no OUTPUT"),
-    "no output of a folder": (["encode", "folder", "texts.parquet"], "no OUTPUT"),
+    "no output": (["encode", "nope", "texts.txt"], "There is no such file or folder"),
+    "no output of a folder": (["encode", "folder"], "no OUTPUT"),
     "vectors to search": (["search", "nope", "vectors.npy", "a dog"], "--vectors vectors.npy"),
     "vectors to mine": (["mine", "nope", "vectors.npy", "pairs.tsv"], "vectors.npy"),
     "vectors to draw": (["visualize", "nope", "vectors.npy", "map.html"], "vectors.npy"),

@@ -16,7 +16,7 @@ from thinc.api import Adam
 from tokenizers import Tokenizer
 from transformers import AutoTokenizer, BertModel, BertTokenizerFast
 
-from spacy_sbert.hub.distillation import _frequent_words, _least_squares, _with_words, distill_static
+from spacy_sbert.hub.distillation import _frequent_words, _least_squares, distill_static
 from spacy_sbert.models.static_embedding import without_special_tokens
 from spacy_sbert.pipeline.listeners import find_static_embedding
 from spacy_sbert.readers import read_sts
@@ -65,8 +65,7 @@ def expected_table(folder, targets, axes):
     return weighted @ (numpy.linalg.pinv(means, rcond=1e-6) @ (targets @ axes))
 
 
-@pytest.mark.parametrize("encoder", TRANSFORMERS)
-@pytest.mark.parametrize("size", [6, 16])
+@pytest.mark.parametrize(("encoder", "size"), zip(TRANSFORMERS, (6, 16), strict=True))
 def test_the_table_is_that_of_the_formula(make_nlp, tiny_bert, encoder, size):
     """v is the teacher's vector before it is normalised, t the one that it gives."""
     teacher = make_nlp(encoder, model={"normalize": True})
@@ -131,9 +130,7 @@ def test_teacher_that_lower_cases(tiny_bert, make_nlp, tmp_path):
     (folder / "sentence_bert_config.json").write_text(json.dumps({"max_seq_length": 24, "do_lower_case": True}))
     upper = [text.upper() for text in TEXTS]
     nlp = distill_static(make_nlp("own", name=folder), upper, size=6)
-    assert json.loads(find_static_embedding(nlp.get_pipe("sbert").model).attrs["tokenizer"])["model"][
-        "vocab"
-    ].keys() > {*WHOLE}
+    assert word_id(nlp, "zebra") and word_id(nlp, "ox")
     given = nlp.get_pipe("sbert").encode(["A Zebra sat", "a zebra sat"])
     assert numpy.array_equal(*given) and given.any()
     expected = distill_static(make_nlp("own"), TEXTS, size=6)
@@ -168,11 +165,14 @@ def test_words_are_counted_by_the_tokenizers_normaliser(tokenizer):
     assert _frequent_words(tokenizer, ["x" * 101 + " "] * 9, 10) == [], "longer than a word may be: it is unknown"
 
 
-def test_words_stay_whole_and_all_else_is_as_before(tokenizer):
+def test_words_stay_whole_and_all_else_is_as_before(make_nlp, tokenizer):
     n = len(json.loads(tokenizer)["model"]["vocab"])
-    given = _with_words(tokenizer, ["zebra", "ox"], n)
+    nlp = distill_static(make_nlp(), TEXTS, size=6)
+    given = find_static_embedding(nlp.get_pipe("sbert").model).attrs["tokenizer"]
     assert pieces(given, "A Zebra, an ox.") == ["a", "zebra", ",", "a", "##n", "ox", "."]
-    assert json.loads(given)["model"]["vocab"] | {"zebra": n, "ox": n + 1} == json.loads(given)["model"]["vocab"]
+    vocabulary = json.loads(given)["model"]["vocab"]
+    assert {vocabulary.pop(word) for word in WHOLE} == {n, n + 1}
+    assert vocabulary == json.loads(tokenizer)["model"]["vocab"]
     for text in ("The man cannot go.", "he sat on a horse", "axe", "zeb", "", "[MASK] 123"):
         assert pieces(given, text) == pieces(tokenizer, text)
     assert pieces(given, "zebras") == ["zebra", "##s"], "the longest wordpiece that it begins with"

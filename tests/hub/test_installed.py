@@ -17,6 +17,7 @@ import pytest
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
+pytestmark = pytest.mark.slow  # it builds packages, and makes an environment
 ROOT = Path(__file__).parents[2]
 PACKAGE = ROOT / "spacy_sbert"
 BUILT_FROM = ("pyproject.toml", "setup.cfg", "MANIFEST.in", "README.md", "LICENSE")
@@ -47,6 +48,13 @@ def sources():
     return {path.relative_to(ROOT).as_posix() for path in files}
 
 
+def setup():
+    config = ConfigParser(delimiters="=")
+    config.optionxform = str
+    config.read(ROOT / "setup.cfg", encoding="utf8")
+    return config
+
+
 def test_wheel_has_the_whole_package(built):
     with ZipFile(built[1]) as archive:
         names = {name for name in archive.namelist() if not name.endswith("/")}
@@ -57,10 +65,7 @@ def test_wheel_has_the_whole_package(built):
     package = {name for name in names if ".dist-info/" not in name}
     assert package == sources()  # no tests, nothing left behind by a build
     assert {Path(name).suffix for name in package} >= {".py", ".html", ".css", ".js", ".typed"}
-    expected = ConfigParser(delimiters="=")
-    expected.optionxform = str
-    expected.read(ROOT / "setup.cfg", encoding="utf8")
-    points = expected["options.entry_points"]
+    points = setup()["options.entry_points"]
     assert set(given.sections()) == set(points)
     for group in points:
         lines = dict(re.split(r"\s*=\s*", line) for line in points[group].strip().split("\n"))
@@ -76,9 +81,8 @@ def test_sdist_has_what_the_wheel_is_built_of(built):
 
 def required():
     """The distributions that `pip install spacy-sbert` brings, without extras, by their names."""
-    config = ConfigParser()
-    config.read(ROOT / "setup.cfg", encoding="utf8")
-    found, waiting = {}, [(Requirement(line), "") for line in config["options"]["install_requires"].split("\n") if line]
+    lines = setup()["options"]["install_requires"].split("\n")
+    found, waiting = {}, [(Requirement(line), "") for line in lines if line]
     while waiting:
         one, extra = waiting.pop()
         name = canonicalize_name(one.name)

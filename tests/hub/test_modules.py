@@ -10,22 +10,7 @@ import sentence_transformers.sparse_encoder.modules as sparse_modules
 import spacy
 import torch
 from sentence_transformers import SentenceTransformer
-from sentence_transformers.sentence_transformer.modules import (
-    CNN,
-    LSTM,
-    BoW,
-    Dense,
-    Dropout,
-    LayerNorm,
-    Normalize,
-    Pooling,
-    Router,
-    StaticEmbedding,
-    Transformer,
-    WeightedLayerPooling,
-    WordEmbeddings,
-    WordWeights,
-)
+from sentence_transformers.sentence_transformer.modules import Dense, Dropout, Normalize, Pooling, Transformer
 from sentence_transformers.sentence_transformer.modules.tokenizer import WhitespaceTokenizer
 from tokenizers import Tokenizer
 
@@ -42,34 +27,40 @@ def encoder(folder, *, width=WIDTH):
 
 
 def words():
-    return WordEmbeddings(WhitespaceTokenizer(WORDS), torch.randn(len(WORDS), WIDTH))
+    return sentence_modules.WordEmbeddings(WhitespaceTokenizer(WORDS), torch.randn(len(WORDS), WIDTH))
 
 
 def static(folder):
     tokenizer = Tokenizer.from_file(str(folder / "tokenizer.json"))
-    return StaticEmbedding(tokenizer, embedding_weights=torch.randn(tokenizer.get_vocab_size(), WIDTH))
+    return sentence_modules.StaticEmbedding(tokenizer, embedding_weights=torch.randn(tokenizer.get_vocab_size(), WIDTH))
 
 
 # Whose texts a Transformer reads, so that its config.json would do without what stands behind it.
 BEHIND = {
     "WeightedLayerPooling": lambda folder: [
         Transformer(str(folder), config_args={"output_hidden_states": True}),
-        WeightedLayerPooling(WIDTH, num_hidden_layers=2, layer_start=1),
+        sentence_modules.WeightedLayerPooling(WIDTH, num_hidden_layers=2, layer_start=1),
         Pooling(WIDTH),
     ],
-    "CNN": lambda folder: [Transformer(str(folder)), CNN(WIDTH, 4, [1, 3]), Pooling(8)],
-    "LSTM": lambda folder: [Transformer(str(folder)), LSTM(WIDTH, 4), Pooling(8)],
-    "LayerNorm": lambda folder: [*encoder(folder), LayerNorm(WIDTH)],
+    "CNN": lambda folder: [Transformer(str(folder)), sentence_modules.CNN(WIDTH, 4, [1, 3]), Pooling(8)],
+    "LSTM": lambda folder: [Transformer(str(folder)), sentence_modules.LSTM(WIDTH, 4), Pooling(8)],
+    "LayerNorm": lambda folder: [*encoder(folder), sentence_modules.LayerNorm(WIDTH)],
 }
 FIRST = {
-    "BoW": lambda folder: [BoW(WORDS)],
+    "BoW": lambda folder: [sentence_modules.BoW(WORDS)],
     "WordEmbeddings": lambda folder: [words(), Pooling(WIDTH)],
-    "Router": lambda folder: [Router.for_query_document([static(folder)], encoder(folder))],
+    "Router": lambda folder: [sentence_modules.Router.for_query_document([static(folder)], encoder(folder))],
 }
 OTHERS = {
-    "WordWeights": lambda folder: [words(), WordWeights(WORDS, {"cat": 2.0}), Pooling(WIDTH)],
-    "static LayerNorm": lambda folder: [static(folder), LayerNorm(WIDTH)],
+    "WordWeights": lambda folder: [words(), sentence_modules.WordWeights(WORDS, {"cat": 2.0}), Pooling(WIDTH)],
+    "static LayerNorm": lambda folder: [static(folder), sentence_modules.LayerNorm(WIDTH)],
 }
+
+
+def quick(cases):
+    """The cases, of which the others of a kind are slow."""
+    few = ("CNN", "LayerNorm", "BoW", "static LayerNorm")
+    return [pytest.param(case, marks=[pytest.mark.slow] * (case not in few)) for case in cases]
 
 
 def save(modules, path):
@@ -87,7 +78,7 @@ def rename(folder, place, name):
     (folder / "modules.json").write_text(json.dumps(modules))
 
 
-@pytest.mark.parametrize("case", [*BEHIND, *FIRST, *OTHERS])
+@pytest.mark.parametrize("case", quick([*BEHIND, *FIRST, *OTHERS]))
 def test_import_refuses_by_name(case, tiny_bert, tmp_path):
     make = {**BEHIND, **FIRST, **OTHERS}[case]
     folder = save(make(tiny_bert), tmp_path / "in")
@@ -122,7 +113,7 @@ def test_every_module_of_the_library_is_known():
     assert {*sentence_modules.__all__, *sparse_modules.__all__} - known == set(FOREIGN) - {"LogitScore"}
 
 
-@pytest.mark.parametrize("case", FIRST)
+@pytest.mark.parametrize("case", quick(FIRST))
 def test_config_of_a_part_is_ignored(case, tiny_bert, tmp_path):
     """A folder whose texts no Transformer reads, with a whole encoder beside its modules.json."""
     folder = save(FIRST[case](tiny_bert), tmp_path / "in")
@@ -140,7 +131,7 @@ def vector(folder, **model):
     return nlp("a cat sat").vector
 
 
-@pytest.mark.parametrize("case", BEHIND)
+@pytest.mark.parametrize("case", quick(BEHIND))
 def test_modules_behind_the_transformer(case, tiny_bert, tmp_path):
     folder = save(BEHIND[case](tiny_bert), tmp_path / "in")
     with pytest.raises(ValueError, match=f"sentence encoder with {case}, and normalize = "):

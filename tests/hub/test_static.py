@@ -40,7 +40,7 @@ IMPORTS = {
 
 def texts():
     """Sentences, and texts that are long, have characters that are unknown, special tokens, or nothing to pool."""
-    lines = (ASSETS / "texts-train.txt").read_text(encoding="utf8").splitlines()
+    lines = (ASSETS / "texts-train.txt").read_text(encoding="utf8").splitlines()[::10]
     strange = ["the \u1234 cat \N{SNOWMAN}", "\u1234", "[UNK] the [CLS] [SEP] [PAD]", "CAT", "  a man  ", "a\u200bman"]
     return [*lines, " ".join(lines[:20]), *strange, "E\u0301 \u4e2d", "", " ", "\n\t"]
 
@@ -81,8 +81,7 @@ def make_model2vec(source, path):
     tokenizer.enable_padding(length=128)
     tokenizer.save(str(path / "tokenizer.json"))
     (path / "config.json").write_text('{"model_type": "model2vec", "normalize": true}')
-    listed = [(".", "StaticEmbedding"), ("1_Normalize", "Normalize")]
-    write_modules(path, listed)
+    write_modules(path, [(".", "StaticEmbedding"), ("1_Normalize", "Normalize")])
     return path
 
 
@@ -114,7 +113,9 @@ def is_empty(nlp, given):
     return numpy.array([not tokenizer.encode(text, add_special_tokens=False).ids for text in given])
 
 
-@pytest.mark.parametrize("case", EXPORTS)
+@pytest.mark.parametrize(
+    "case", ["plain", "all", *(pytest.param(c, marks=pytest.mark.slow) for c in ("Normalize", "Dense"))]
+)
 def test_out_and_in_again(case, tiny_bert, tmp_path):
     given, nlp = texts(), make_nlp(tiny_bert, **EXPORTS[case])
     ours, empty = vectors(nlp, given), is_empty(nlp, given)
@@ -134,7 +135,13 @@ def test_out_and_in_again(case, tiny_bert, tmp_path):
 
 @pytest.mark.parametrize(
     ("case", "dtype"),
-    [*((case, torch.float32) for case in IMPORTS), ("all", torch.float16), ("all", torch.bfloat16)],
+    [
+        ("plain", torch.bfloat16),
+        ("all", torch.float32),
+        pytest.param("Normalize", torch.float32, marks=pytest.mark.slow),
+        pytest.param("Dense", torch.float32, marks=pytest.mark.slow),
+        pytest.param("all", torch.float16, marks=pytest.mark.slow),
+    ],
     ids=str,
 )
 def test_in(case, dtype, tiny_bert, tmp_path):
@@ -256,11 +263,14 @@ DAMAGES = {
 }
 
 
+@pytest.fixture(scope="module")
+def whole(tiny_bert, tmp_path_factory):
+    return make_folder(tiny_bert, tmp_path_factory.mktemp("whole") / "in", "Dense")
+
+
 @pytest.mark.parametrize("damage", DAMAGES)
-def test_damaged_folders(damage, tiny_bert, tmp_path):
-    folder = make_folder(tiny_bert, tmp_path / "in", "Dense")
-    assert import_folder(str(folder))
+def test_damaged_folders(damage, whole, tmp_path):
     change, message = DAMAGES[damage]
-    change(folder)
+    change(shutil.copytree(whole, tmp_path / "in"))
     with pytest.raises(ValueError, match=message):
-        import_folder(str(folder))
+        import_folder(str(tmp_path / "in"))

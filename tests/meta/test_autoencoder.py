@@ -11,24 +11,24 @@ from spacy_sbert.meta.methods import LAYERS, LOSSES, CrossViewAutoencoder, _Cros
 X, Y = torch.tensor([[3.0, 4.0], [1.0, 0.0]]), torch.tensor([[1.0, 4.0], [0.0, -1.0]])
 
 
-@pytest.mark.parametrize(
-    ("loss", "expected"),
-    [("mse", (4 + 0 + 1 + 1) / 4), ("mae", (2 + 0 + 1 + 1) / 4), ("cosine", ((1 - 19 / (5 * 17**0.5)) ** 2 + 1) / 2)],
+def softmax(row):
+    return numpy.exp(row) / numpy.exp(row).sum()
+
+
+KL = numpy.mean(
+    [(softmax(y) * numpy.log(softmax(y) / softmax(x))).sum() for x, y in zip(X.numpy(), Y.numpy(), strict=True)]
 )
-def test_losses_by_hand(loss, expected):
-    assert float(LOSSES[loss](X, Y)) == pytest.approx(expected, rel=1e-6)
+BY_HAND = {"mse": 6 / 4, "mae": 4 / 4, "cosine": ((1 - 19 / (5 * 17**0.5)) ** 2 + 1) / 2, "kld": KL}
 
 
-def test_kl_divergence_by_hand():
-    def softmax(row):
-        return numpy.exp(row) / numpy.exp(row).sum()
+@pytest.mark.parametrize("loss", LOSSES)
+def test_losses_by_hand(loss):
+    assert float(LOSSES[loss](X, Y)) == pytest.approx(BY_HAND[loss], rel=1e-5)
+    assert float(LOSSES[loss](X, X)) == pytest.approx(0, abs=1e-7)
 
-    each = [
-        (q * numpy.log(q / p)).sum()
-        for p, q in ((softmax(x), softmax(y)) for x, y in zip(X.numpy(), Y.numpy(), strict=True))
-    ]
-    assert float(LOSSES["kld"](X, Y)) == pytest.approx(numpy.mean(each), rel=1e-5)
-    assert float(LOSSES["kld"](X, X)) == pytest.approx(0, abs=1e-7)
+
+def two_views(n):
+    return [torch.from_numpy(view[:n, :width].astype("f8")) for view, width in zip(make_views(), (4, 3), strict=False)]
 
 
 @pytest.mark.parametrize("hidden_layers", LAYERS)
@@ -36,7 +36,7 @@ def test_kl_divergence_by_hand():
 def test_gradients(loss, hidden_layers):
     torch.manual_seed(3)
     network = _CrossViewNetwork([4, 3], 3, hidden_layers).double()
-    views = [torch.from_numpy(view[:6, :width].astype("f8")) for view, width in zip(make_views(), (4, 3), strict=False)]
+    views = two_views(6)
     network.loss(views, loss).backward()
     for name, parameter in network.named_parameters():
 
@@ -58,14 +58,14 @@ def test_gradients(loss, hidden_layers):
 def test_the_loss_is_over_all_pairs_of_members_and_the_code_is_the_sum():
     torch.manual_seed(4)
     network = _CrossViewNetwork([4, 3], 2, 1).double()
-    views = [torch.from_numpy(view[:5, :width].astype("f8")) for view, width in zip(make_views(), (4, 3), strict=False)]
+    views = two_views(5)
     codes = [network.encoders[j](views[j]) for j in range(2)]
     expected = sum(((network.decoders[k](codes[j]) - views[k]) ** 2).mean() for j in range(2) for k in range(2))
     assert float(network.loss(views, "mse").detach()) == pytest.approx(float(expected.detach()), rel=1e-12)
     assert torch.equal(network(views), codes[0] + codes[1])
 
 
-@pytest.mark.parametrize(("loss", "hidden_layers"), zip(LOSSES, (*LAYERS, *LAYERS), strict=False))
+@pytest.mark.parametrize(("loss", "hidden_layers"), [("mse", 0), ("mae", 1), ("kld", 2), ("cosine", 0)])
 def test_training_trains(loss, hidden_layers):
     settings = {"size": 5, "hidden_layers": hidden_layers, "loss": loss, "epochs": 40, "learn_rate": 0.02}
     views = make_views()
@@ -89,15 +89,11 @@ def test_a_seed_decides_everything_and_nobody_elses_numbers_change():
 def test_a_linear_autoencoder_finds_what_the_views_share():
     """Without hidden layers and with enough directions, each view is predicted as well as by least squares."""
     views = make_views(n=200)
-    fitted = CrossViewAutoencoder(
-        size=16, epochs=600, learn_rate=0.02, batch_size=200, dtype="float64", normalize=False
-    ).fit(views)
+    settings = {"size": 16, "epochs": 600, "learn_rate": 0.02, "batch_size": 200, "dtype": "float64"}
+    fitted = CrossViewAutoencoder(**settings, normalize=False).fit(views)
     rows = [numpy.column_stack([view.astype("f8"), numpy.ones(200)]) for view in views]
-    best = 0.0
-    for x in rows:
-        for y in rows:
-            residual = y[:, :-1] - x @ numpy.linalg.lstsq(x, y[:, :-1], rcond=None)[0]
-            best += float((residual**2).mean())
+    residuals = [y[:, :-1] - x @ numpy.linalg.lstsq(x, y[:, :-1], rcond=None)[0] for x in rows for y in rows]
+    best = sum(float((residual**2).mean()) for residual in residuals)
     assert best <= fitted.losses_[-1] < 1.02 * best
 
 

@@ -5,10 +5,9 @@ import gzip
 import numpy
 import pytest
 import spacy
+from invoking import said
 from made_views import SENTENCES as CORPUS
-from typer.testing import CliRunner
 
-from spacy_sbert.cli import app
 from spacy_sbert.meta import GCCA
 from spacy_sbert.meta.fit import read_sentences
 
@@ -49,33 +48,24 @@ def two_encoders(make_nlp, tiny_bert, tmp_path_factory):
     return folder
 
 
-def fit(folder, *options, source="in", target="out"):
-    given = ["fit-meta", str(folder / source), str(folder / "corpus.txt"), str(folder / target), *options]
-    return CliRunner().invoke(app, given)
+def fit(folder, *options, source="in", target="out", code=0):
+    return said("fit-meta", folder / source, folder / "corpus.txt", folder / target, *options, code=code)
 
 
 def test_the_command_fits_and_saves(two_encoders):
-    done = fit(
-        two_encoders, "--method", "gcca", "--size", "5", "--option", "tau=0.5", "--cache", str(two_encoders / "c")
-    )
-    assert done.exit_code == 0, done.output
-    assert "1 sentences of 60 tokens or more were left out" in " ".join(done.output.split())
+    cache = two_encoders / "c"
+    done = fit(two_encoders, "--method", "gcca", "--size", "5", "--option", "tau=0.5", "--cache", cache)
+    assert "1 sentences of 60 tokens or more were left out" in done
     nlp = spacy.load(two_encoders / "out")
     pipe = nlp.get_pipe("sbert_meta")
     assert nlp.pipe_names == ["sbert", "sbert_max", "sbert_meta"]
     assert pipe.estimator.settings == {"size": 5, "normalize": True, "tau": 0.5}
-    views = [numpy.memmap(two_encoders.joinpath(*file), dtype="f4").reshape(40, 16) for file in _files(two_encoders)]
-    by_hand = GCCA(size=5, tau=0.5).fit(views)
-    assert numpy.array_equal(by_hand.components_, pipe.estimator.components_)
-    again = fit(two_encoders, "--option", "tau=2.0", source="out", target="again")
-    assert again.exit_code == 0, again.output
+    views = [numpy.memmap(file, dtype="f4").reshape(40, 16) for file in sorted(cache.rglob("*.f32"))]
+    assert numpy.array_equal(GCCA(size=5, tau=0.5).fit(views).components_, pipe.estimator.components_)
+    fit(two_encoders, "--option", "tau=2.0", source="out", target="again")
     nlp = spacy.load(two_encoders / "again")
     assert nlp.pipe_names == ["sbert", "sbert_max", "sbert_meta"]
     assert nlp.get_pipe("sbert_meta").estimator.settings == {"size": 5, "normalize": True, "tau": 2.0}
-
-
-def _files(folder):
-    return sorted(file.relative_to(folder).parts for file in (folder / "c").rglob("*.f32"))
 
 
 @pytest.mark.parametrize(
@@ -88,6 +78,5 @@ def _files(folder):
     ],
 )
 def test_the_command_says_what_is_wrong(two_encoders, options, message):
-    done = fit(two_encoders, *options, target="none")
-    assert done.exit_code == 1 and message in " ".join(done.output.split())
+    assert message in fit(two_encoders, *options, target="none", code=1)
     assert not (two_encoders / "none").exists()

@@ -8,7 +8,6 @@ from scipy import linalg
 
 from spacy_sbert.files.serialization import add_checksum
 from spacy_sbert.meta import GCCA, METHODS, SVD, Average, Concatenation, Moments, estimator_from_bytes, make_estimator
-from spacy_sbert.meta.methods import estimator_to_bytes
 
 RNG = numpy.random.default_rng(1)
 FITTED = ("svd", "gcca", "ae")
@@ -124,11 +123,11 @@ def test_fitting_from_the_disk_is_the_same(tmp_path):
 def test_bytes_keep_everything(method):
     views = make_views()
     fitted = small(method, **({"epochs": 2, "hidden_layers": 1} if method == "ae" else {})).fit(views, ["a", "b", "c"])
-    again = estimator_from_bytes(estimator_to_bytes(fitted))
+    again = estimator_from_bytes(fitted.to_bytes())
     assert (again.settings, again.names_, again.widths_) == (fitted.settings, ("a", "b", "c"), (7, 5, 4))
     assert numpy.array_equal(again.transform(views), fitted.transform(views))
     assert again.width == fitted.width == fitted.transform(views).shape[1]
-    unfitted = estimator_from_bytes(estimator_to_bytes(small(method)))
+    unfitted = estimator_from_bytes(small(method).to_bytes())
     assert unfitted.is_fitted == (method in ("conc", "avg"))
 
 

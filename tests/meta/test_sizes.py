@@ -4,11 +4,11 @@ import logging
 
 import numpy
 import pytest
+import spacy
 from made_views import SENTENCES, make_views
 
 from spacy_sbert.meta import GCCA, SVD, CrossViewAutoencoder, estimator_from_bytes
 from spacy_sbert.meta.component import fit_meta
-from spacy_sbert.meta.methods import estimator_to_bytes
 
 
 @pytest.fixture
@@ -38,7 +38,7 @@ def test_the_default_is_what_there_is_and_is_saved():
         fitted = estimator.fit(views if not estimator.normalize else make_views()[:2])
         assert fitted.width == fitted.size_ == width and fitted.size is None
         assert fitted.transform(views).shape == (300, width)
-        again = estimator_from_bytes(estimator_to_bytes(fitted))
+        again = estimator_from_bytes(fitted.to_bytes())
         assert again.width == width and again.size is None
         assert numpy.array_equal(again.transform(views), fitted.transform(views))
     for kind in (SVD, GCCA):
@@ -63,22 +63,19 @@ def test_numbers_too_large_for_their_squares():
     assert SVD(size=3).fit(views).transform(views) == pytest.approx(SVD(size=3).fit(make_views()).transform(views))
 
 
+WIDE = {"method": "ae", "size": 2**15, "options": {"hidden_layers": 1}}
+
+
 @pytest.mark.parametrize(
     ("config", "width", "n", "message"),
     [
         ({"method": "svd", "size": 21}, 4, 120, "only 20 directions to give on 120 sentences"),
-        (
-            {"method": "ae", "size": 2**15, "options": {"hidden_layers": 1}},
-            0,
-            8,
-            "at most 268435456 weights in a layer, not 32768 x 32768",
-        ),
+        (WIDE, 0, 8, "at most 268435456 weights in a layer, not 32768 x 32768"),
         ({"method": "svd"}, 0, 0, "no sentence to fit the meta-embedding on"),
     ],
 )
 def test_said_before_anything_is_encoded(make_members, monkeypatch, config, width, n, message):
-    nlp = make_members(width, **config)
-    encoded = []
+    nlp, encoded = make_members(width, **config), []
     monkeypatch.setattr(nlp, "pipe", lambda *args, **kwargs: encoded.append(args) or iter(()))
     with pytest.raises(ValueError, match=message):
         fit_meta(nlp, "sbert_meta", lambda: SENTENCES[:n])
@@ -86,8 +83,6 @@ def test_said_before_anything_is_encoded(make_members, monkeypatch, config, widt
 
 
 def test_fewer_directions_than_the_widest_member_are_logged(make_members, caplog, monkeypatch, tmp_path):
-    import spacy
-
     monkeypatch.setattr(logging.getLogger("spacy"), "propagate", True)
     nlp = make_members(4, method="svd")
     with caplog.at_level(logging.WARNING, "spacy"):

@@ -133,7 +133,6 @@ def calls(nlp, folder):
         "cluster_texts": (of_files.cluster_texts, of_file),
         "encode_file": (bulk.encode_file, {"sbert": sbert, **written}),
         "encode_dataset": (bulk.encode_dataset, dataset),
-        "Concatenation.__init__": (meta.Concatenation, {}),
         "GCCA.__init__": (meta.GCCA, {}),
         "MetaEmbedding.__init__": (meta.SVD, {}),
         "CrossViewAutoencoder.__init__": (meta.CrossViewAutoencoder, {}),
@@ -154,7 +153,6 @@ ELSEWHERE = {  # tried as registered functions, or with them
     "SentenceBert.__init__",
     "SentenceMeta.__init__",
     "SentenceReranker.__init__",
-    "SmoothInverseFrequency.__init__",
     "build_ivfpq",  # by the commands, see test_options
 }
 LABELS = {"SentenceBert.classify", "SentenceBert.initialize", "SentenceReranker.initialize"}  # tried by test_given

@@ -26,7 +26,7 @@ from spacy_sbert.evaluation.suite import write_json
 from spacy_sbert.files.serialization import checksummed_json
 from spacy_sbert.files.tables import read_table
 from spacy_sbert.meta.component import SentenceMeta
-from spacy_sbert.meta.fit import VectorCache
+from spacy_sbert.meta.fit import _VectorCache
 from spacy_sbert.meta.members import PipeMember
 from spacy_sbert.meta.methods import make_estimator
 from spacy_sbert.search import BinaryVectors, Int8Vectors, VectorIndex, build_ivfpq, identify
@@ -117,11 +117,11 @@ def make_meta(method):
 
 def make_member_vectors(folder, sbert):
     blocks = [[numpy.float32(view[:40]), numpy.float32(view[40:])] for view in make_views(80)]
-    cache = VectorCache(folder, "a" * 64)
-    expected = [numpy.array(view) for view in cache.write(["a", "b", "c"], zip(*blocks, strict=True))]
+    cache = _VectorCache(folder, "a" * 64, ["a", "b", "c"])
+    expected = [numpy.array(view) for view in cache.write(zip(*blocks, strict=True))]
 
     def read(folder):
-        found = VectorCache(folder, "a" * 64).read(["a", "b", "c"])
+        found = _VectorCache(folder, "a" * 64, ["a", "b", "c"]).read()
         return expected if found is None else found  # they are made anew
 
     return Artefact(folder, read)

@@ -10,7 +10,6 @@ from counting import parts
 from scipy import linalg
 
 from spacy_sbert.meta import GCCA, SVD, Average, Concatenation, CrossViewAutoencoder, estimator_from_bytes
-from spacy_sbert.meta.methods import estimator_to_bytes
 
 PARTS, QUICK = 40, 1
 PROMISE = "a meta-embedding of members of any rank is right, or refused with a remedy that works"
@@ -108,7 +107,7 @@ def judge_gcca(fitted, views, normalize):
 
 def facts_of(fitted, views, normalize):
     found = fitted.transform(views)
-    again = estimator_from_bytes(estimator_to_bytes(fitted))
+    again = estimator_from_bytes(fitted.to_bytes())
     facts = {
         "finite": numpy.isfinite(found).all(),
         "shape": found.shape == (len(views[0]), fitted.width) and fitted.width > 0,

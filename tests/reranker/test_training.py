@@ -52,7 +52,9 @@ def test_gradient_is_that_of_autograd(make_reranker, make_classifier, objective,
     examples = (labelled if objective == "classification" else graded)(nlp)
     nlp.initialize(lambda: examples)
     shim = nlp.get_pipe(PIPE).model.shim
-    losses = nlp.update(examples, sgd=False)
+    before = weights(nlp, PIPE)
+    losses = nlp.update(examples, sgd=False)  # without an optimizer nothing moves
+    assert all(numpy.array_equal(before[key], value) for key, value in weights(nlp, PIPE).items())
     given = gradients_of(shim._model)
     shim._model.zero_grad()
     texts = [[span.text for span in example.predicted.spans["sbert"]] for example in examples]
@@ -143,9 +145,6 @@ def test_a_head_of_other_labels_goes(make_reranker, make_classifier):
     before = reranker.score_pairs([("a", "b")])
     nlp.initialize(lambda: labelled(nlp))
     assert reranker.model.shim.has_new_head and not numpy.allclose(reranker.score_pairs([("a", "b")]), before)
-    regression = make_reranker(make_classifier(3))
-    regression.initialize(lambda: graded(regression))
-    assert regression.get_pipe(PIPE).score_pairs([("a", "b")]).shape == (1,)
 
 
 def test_a_new_head_is_of_the_seed_of_the_pipeline(make_reranker, tiny_bert):
@@ -276,7 +275,7 @@ def fit(tiny_bert, tmp_path, monkeypatch):
 
     def run(output, config="reranker", **overrides):
         steps = {"training.max_epochs": 0, "training.max_steps": 2, "training.eval_frequency": 2}
-        steps |= {"corpora.train.limit": 60, "corpora.dev.limit": 20}
+        steps |= {"corpora.train.limit": 40, "corpora.dev.limit": 20}
         name = {} if "paths.checkpoint" in overrides else {"components.sbert_reranker.model.name": str(tiny_bert)}
         train(f"configs/{config}.cfg", tmp_path / output, overrides={**steps, **name, **overrides})
         return spacy.load(tmp_path / output / "model-last")
@@ -318,12 +317,3 @@ def test_a_checkpoint_without_a_reranker(make_reranker, tmp_path):
     other.to_disk(tmp_path)
     with pytest.raises(ValueError, match=r"Cannot start 'sbert_reranker' from .* its pipes are sentencizer\. Name a"):
         reranker.initialize(lambda: graded(nlp), nlp=nlp, checkpoint=tmp_path)
-
-
-def test_without_an_optimizer_nothing_moves(make_reranker):
-    nlp = make_reranker()
-    nlp.initialize(lambda: graded(nlp))
-    before = weights(nlp, PIPE)
-    for sgd in (False, None):
-        nlp.get_pipe(PIPE).update(graded(nlp), sgd=sgd)
-    assert all(numpy.array_equal(before[key], value) for key, value in weights(nlp, PIPE).items())

@@ -112,39 +112,23 @@ ZOOM = """
     [...path.getAttribute("d").matchAll(/M([\\d.-]+) ([\\d.-]+)m/g)].map(([, x, y]) => [+x, +y]));
   const key = (name, more) => plot.dispatchEvent(new KeyboardEvent("keydown", { key: name, ...more }));
   const gap = () => { const [a, b] = drawn(); return b ? Math.hypot(a[0] - b[0], a[1] - b[1]) : 0; };
-  const buttons = [...plot.querySelectorAll(".zoom button")];
+  const [zoomIn, zoomOut, whole] = plot.querySelectorAll(".zoom button");
+  const begin = gap(), steps = [];
+  for (const act of [
+    () => zoomIn.click(), () => zoomOut.click(), () => "++++".split("").forEach((one) => key(one)), () => key("-"),
+    () => key("+", { ctrlKey: true }), () => key("0"), () => { for (let n = 0; n < 20; n++) key("+"); whole.click(); },
+  ]) { act(); steps.push(gap() / begin, drawn().length); }
+  put("steps", steps.map((one) => one.toFixed(3)).join());
 """
 
 
-@pytest.fixture
-def near_points():
-    """Two points near the middle of the field, and one far in each corner."""
+def test_zoom_by_buttons_and_keys(tmp_path):
+    """Of two points near the middle of the field, and one far in each corner."""
     vectors = [[1, 0, 0], [1, 0.05, 0], [0.4, 1, 1], [0.4, -1, 1], [0.4, 1, -1], [0.4, -1, -1]]
-    return [made(f"Text {number}.", vector) for number, vector in enumerate(vectors)]
-
-
-def test_zoom_by_buttons_and_keys(near_points, tmp_path):
-    script = """
-      const begin = gap(), steps = [];
-      put("names", buttons.map((one) => one.getAttribute("aria-label")).join());
-      buttons[0].click(); steps.push(gap() / begin, drawn().length);
-      buttons[1].click(); steps.push(gap() / begin);
-      key("+"); key("+"); key("+"); key("+"); steps.push(gap() / begin, drawn().length);
-      put("zoomed", plot.classList.contains("zoomed"));
-      key("-"); steps.push(gap() / begin);
-      key("+", { ctrlKey: true }); steps.push(gap() / begin);
-      key("0"); steps.push(gap() / begin, drawn().length);
-      for (let time = 0; time < 20; time++) key("+");
-      buttons[2].click(); steps.push(gap() / begin);
-      key("-"); steps.push(gap() / begin);
-      put("steps", steps.map((one) => one.toFixed(3)).join());
-    """
-    page = visual.render(near_points, "map", page=True)
-    dom = act(page, ZOOM + script, tmp_path)
-    assert kept(dom, "names") == "Zoom in,Zoom out,Whole map" and kept(dom, "zoomed") == "true"
-    scales = [float(step) for step in kept(dom, "steps").split(",")]
-    steps = 1.6, 2, 1, 1.6**4, 2, 1.6**3, 1.6**3, 1, 6, 1, 1
-    assert scales == pytest.approx(steps, rel=0.03)
+    docs = [made(f"Text {number}.", vector) for number, vector in enumerate(vectors)]
+    steps = kept(act(visual.render(docs, "map", page=True), ZOOM, tmp_path), "steps").split(",")
+    expected = [1.6, 2, 1, 6, 1.6**4, 2, 1.6**3, 2, 1.6**3, 2, 1, 6, 1, 6]
+    assert [float(step) for step in steps] == pytest.approx(expected, rel=0.03)
 
 
 TEXTS = [f"A text that is rather long, so that its label does not fit beside the numbers, {n}." for n in range(12)]
@@ -155,14 +139,11 @@ WIDE = [made(text, [1, number, number**2]) for number, text in enumerate(TEXTS)]
 def test_pages_fit_a_phone(style, make_nlp, tmp_path):
     """What is wide scrolls by itself, and not the page."""
     if style == "report":
-        made_results = results(
-            {name: graded(0.5) for name in ("STS12", "STSb-test")}, name="a-rather-long-name-of-a-model"
-        )
-        page = evaluation_report(made_results).html()
+        tasks = {name: graded(0.5) for name in ("STS12", "STSb-test")}
+        page = evaluation_report(results(tasks, name="a-rather-long-name-of-a-model")).html()
     elif style == "tokens":
-        page = visual.render(
-            list(make_nlp().pipe(["A man is eating food.", "The cat sat on the mat and ran."])), style, page=True
-        )
+        texts = ["A man is eating food.", "The cat sat on the mat and ran."]
+        page = visual.render(list(make_nlp().pipe(texts)), style, page=True)
     else:
         page = visual.render(WIDE, style, page=True, options={"labels": range(12)} if style == "map" else {})
     script = """

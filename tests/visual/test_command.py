@@ -1,14 +1,14 @@
 """`spacy sbert visualize`, and the files that it reads and writes."""
 
 import os
+from pathlib import Path
 
 import pytest
+from invoking import said
 from made_pages import data_of
-from typer.testing import CliRunner
-
-from spacy_sbert.cli import app
 
 TEXTS = ["A man is eating.", "The cat sat.", "He cannot go.", "The dog ran fast."]
+LINES = "\n".join(TEXTS)
 
 
 @pytest.fixture(scope="module")
@@ -18,85 +18,75 @@ def pipeline(make_nlp, tmp_path_factory):
     return folder
 
 
-@pytest.fixture
-def visualize(pipeline, tmp_path, monkeypatch):
+@pytest.fixture(autouse=True)
+def folder(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
+    return tmp_path
 
-    def call(*arguments):
-        done = CliRunner().invoke(app, ["visualize", str(pipeline), *arguments])
-        return done.exit_code, " ".join(done.output.split())
+
+@pytest.fixture
+def draw(pipeline):
+    """Draw a file with this content, and return the page and its data; with a code, what was said."""
+
+    def call(content, *arguments, name="texts.txt", code=0):
+        Path(name).write_text(content, encoding="utf8")
+        output = said("visualize", pipeline, name, "out.html", "--overwrite", *arguments, code=code)
+        page = Path("out.html").read_text(encoding="utf8") if code == 0 else ""
+        return (page, data_of(page)) if code == 0 else output
 
     return call
 
 
-def test_lines_make_a_heat_map(visualize, tmp_path):
-    (tmp_path / "texts.txt").write_text("\n\n".join(TEXTS), encoding="utf8")
-    code, said = visualize("texts.txt", "sub/out.html", "--limit", "3", "--title", "Three <b>lines", "--low", "0")
-    assert code == 0 and "Saved the picture to sub/out.html" in said
-    page = (tmp_path / "sub" / "out.html").read_text(encoding="utf8")
-    assert ["".join(row["tokens"]) for row in data_of(page)["rows"]] == TEXTS[:3]
+def test_lines_make_a_heat_map(draw, pipeline, folder):
+    page, data = draw("\n\n".join(TEXTS), "--limit", "3", "--title", "Three <b>lines", "--low", "0")
+    assert ["".join(row["tokens"]) for row in data["rows"]] == TEXTS[:3]
     assert "<title>Three &lt;b&gt;lines</title>" in page and "Colours from 0 to 1" in page
-    assert os.listdir(tmp_path / "sub") == ["out.html"]
+    assert "Saved the picture to sub/out.html" in said("visualize", pipeline, "texts.txt", "sub/out.html")
+    assert os.listdir(folder / "sub") == ["out.html"]
 
 
-def test_too_many_texts_for_a_heat_map(visualize, tmp_path):
-    (tmp_path / "texts.txt").write_text("dog\n" * 65, encoding="utf8")
-    code, said = visualize("texts.txt", "out.html")
-    assert code == 1 and "65 texts on a side: expected at most 64" in said and "(--limit 64)" in said
-    assert "Encoding" not in said and "Loading" not in said
+def test_too_many_texts_for_a_heat_map(draw):
+    output = draw("dog\n" * 65, code=1)
+    assert "65 texts: expected at most 64" in output and "(--limit 64)" in output
+    assert "Encoding" not in output and "Loading" not in output
 
 
-def test_tokens_of_two_texts(visualize, tmp_path):
-    (tmp_path / "texts.txt").write_text("\n".join(TEXTS), encoding="utf8")
-    assert visualize("texts.txt", "out.html", "--style", "tokens", "--limit", "2", "--low", "0")[0] == 0
-    page = (tmp_path / "out.html").read_text(encoding="utf8")
-    data = data_of(page)
+def test_tokens_of_two_texts(draw):
+    page, data = draw(LINES, "--style", "tokens", "--limit", "2", "--low", "0")
     assert ["".join(data[side][0]["tokens"]) for side in ("rows", "columns")] == TEXTS[:2]
     assert page.count("data-cosine") == 5 * 4 and "Colours from 0 to 1" in page
-    code, said = visualize("texts.txt", "none.html", "--style", "tokens")
-    assert code == 1 and "give two of them" in said.lower() and "--limit 2" in said
+    output = draw(LINES, "--style", "tokens", code=1)
+    assert "give two of them" in output.lower() and "--limit 2" in output
 
 
-def test_clusters_of_a_map_are_named(visualize, tmp_path):
+def test_clusters_of_a_map_are_named(draw):
     pytest.importorskip("sklearn")
-    (tmp_path / "texts.txt").write_text("\n".join(TEXTS), encoding="utf8")
-    assert visualize("texts.txt", "out.html", "--style", "map", "--clusters", "2", "--seed", "1")[0] == 0
-    names = data_of((tmp_path / "out.html").read_text(encoding="utf8"))["names"]
-    assert [name.split(":")[0] for name in names] == ["0", "1"]
-    code, said = visualize("texts.txt", "none.html", "--clusters", "2")
-    assert code == 1 and "use it with --style map" in said
+    _, data = draw(LINES, "--style", "map", "--clusters", "2", "--seed", "1")
+    assert [name.split(":")[0] for name in data["names"]] == ["0", "1"]
+    assert "use it with --style map" in draw(LINES, "--clusters", "2", code=1)
 
 
-def test_the_name_of_an_encoder_is_enough(tmp_path, tiny_bert):
-    (tmp_path / "texts.txt").write_text("\n".join(TEXTS), encoding="utf8")
-    given = [str(tmp_path / "texts.txt"), str(tmp_path / "out.html")]
-    assert CliRunner().invoke(app, ["visualize", str(tiny_bert), *given]).exit_code == 0
-    rows = data_of((tmp_path / "out.html").read_text(encoding="utf8"))["rows"]
+def test_the_name_of_an_encoder_is_enough(tiny_bert, folder):
+    (folder / "texts.txt").write_text(LINES, encoding="utf8")
+    said("visualize", tiny_bert, "texts.txt", "out.html")
+    rows = data_of((folder / "out.html").read_text(encoding="utf8"))["rows"]
     assert ["".join(row["tokens"]) for row in rows] == TEXTS
-    done = CliRunner().invoke(app, ["visualize", "no-such-thing", *given, "--overwrite"])
-    assert done.exit_code == 1 and "Cannot load 'no-such-thing'" in " ".join(done.output.split())
 
 
-def test_one_text_by_its_sentences(visualize, tmp_path):
-    (tmp_path / "text.txt").write_text(" ".join(TEXTS), encoding="utf8")
-    assert visualize("text.txt", "out.html", "--sentences")[0] == 0
-    assert len(data_of((tmp_path / "out.html").read_text(encoding="utf8"))["rows"]) == 4
-    code, said = visualize("text.txt", "other.html")
-    assert code == 1 and "Cannot draw 1 texts: expected at least 2" in said
-    code, said = visualize("text.txt", "out.html", "--sentences", "--limit", "2")
-    assert code == 1 and "leave --column, --labels, --limit and --vectors out" in said
+def test_one_text_by_its_sentences(draw):
+    assert len(draw(" ".join(TEXTS), "--sentences")[1]["rows"]) == 4
+    assert "Cannot draw 1 texts: expected at least 2" in draw(" ".join(TEXTS), code=1)
+    output = draw(" ".join(TEXTS), "--sentences", "--limit", "2", code=1)
+    assert "leave --column, --labels, --limit and --vectors out" in output
 
 
-def test_a_table_makes_a_map(visualize, tmp_path):
-    rows = [f"{text}\t{number % 2}" for number, text in enumerate(TEXTS)]
-    (tmp_path / "table.tsv").write_text("\n".join(["text\tkind", *rows]), encoding="utf8")
-    assert visualize("table.tsv", "out.html", "--style", "map", "--labels", "kind")[0] == 0
-    data = data_of((tmp_path / "out.html").read_text(encoding="utf8"))
+def test_a_table_makes_a_map(draw):
+    table = "\n".join(["text\tkind", *(f"{text}\t{number % 2}" for number, text in enumerate(TEXTS))])
+    _, data = draw(table, "--style", "map", "--labels", "kind", name="table.tsv")
     assert (data["texts"], data["names"], data["group"]) == (TEXTS, ["0", "1"], [0, 1, 0, 1])
     for arguments, message in (
         (["--labels", "kind"], "The style 'heatmap' has no option 'labels'"),
         (["--style", "map", "--column", "words"], "expected a column 'words', got text, kind"),
         (["--style", "tree"], "Unknown style 'tree'"),
     ):
-        code, said = visualize("table.tsv", "none.html", *arguments)
-        assert code == 1 and message in said and not (tmp_path / "none.html").exists()
+        assert message in draw(table, *arguments, name="table.tsv", code=1)

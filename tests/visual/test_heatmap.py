@@ -12,8 +12,8 @@ from spacy.tokens import Doc, DocBin
 
 from spacy_sbert import visual
 from spacy_sbert.similarity import cosine, unit_length
-from spacy_sbert.visual.heatmap import _MAX_TOKENS, _similarity_order
-from spacy_sbert.visual.page import STEPS, step
+from spacy_sbert.visual.heatmap import _MAX_TOKENS, _similarity_order, _step
+from spacy_sbert.visual.page import STEPS
 
 TEXTS = ["A man is eating food.", "Someone is having a meal.", "The cat sat on the mat.", "He cannot go."]
 
@@ -53,7 +53,7 @@ def test_numbers_are_the_cosines(docs):
     assert exact[1] == round(docs[0].similarity(docs[1]), 4)
     others = cosines[~numpy.eye(4, dtype=bool).ravel()]
     low, high = numpy.floor(100 * others.min()) / 100, numpy.ceil(100 * others.max()) / 100
-    assert [one["class"] for one in attributes] == [f"v{step(value, low, high) + STEPS}" for value in cosines]
+    assert [one["class"] for one in attributes] == [f"v{_step(value, low, high) + STEPS}" for value in cosines]
     assert [one["tabindex"] for one in attributes] == ["0"] + ["-1"] * 15
     assert attributes[1]["aria-label"] == f"{exact[1]:.4f}, texts 1 and 2"
 
@@ -89,7 +89,7 @@ def test_tokens_are_compared_with_the_other_text(docs):
     found = [cosine for text in data["rows"] for cosine in numpy.ravel(text["cosines"])]
     low, high = min(found) / 100, max(found) / 100
     assert data["range"] == f"{low:g} to {high:g}"
-    assert data["steps"] == [step(value / 100, low, high) + STEPS for value in range(-100, 101)]
+    assert data["steps"] == [_step(value / 100, low, high) + STEPS for value in range(-100, 101)]
     given = data_of(visual.render(docs[:2], options={"low": -1.0, "high": 1.0}))["steps"]
     assert (given[0], given[100], given[200]) == (0, STEPS, 2 * STEPS)
 
@@ -136,6 +136,12 @@ def test_range_of_colours():
     assert 'aria-label="Colours from 0.6 to 1"' in page and "<span>0.8</span>" in page
     for angles in ((0.0, 0.8), (0.5, 0.5, 0.5), (0.0, 0.001, 0.002)):
         assert 'aria-label="Colours from -1 to 1"' in visual.render(on_a_circle(*angles))
+
+
+def test_steps():
+    assert [_step(value, -1, 1) for value in (-1, -0.5, 0, 0.24, 1)] == [-20, -10, 0, 5, 20]
+    assert [_step(value, -0.2, 0.8) for value in (-0.2, 0, 0.4, 0.8, 1)] == [-5, 0, 10, 20, 20]
+    assert [_step(value, 0.6, 1) for value in (-1, 0.6, 0.8, 1)] == [0, 0, 10, 20]
 
 
 # Order
@@ -241,7 +247,7 @@ def words(count):
     [
         (many(1), {}, "Cannot draw 1 texts: expected at least 2. Give more; for the sentences of one Doc give the Doc"),
         (many(2), {"columns": []}, "Cannot draw 0 texts: expected at least 1"),
-        (many(65), {}, "with 65 texts on a side: expected at most 64"),
+        (many(65), {}, "Cannot draw 65 texts: expected at most 64"),
         ([made("a " * 4000, [1.0, 0.0])] * 20, {}, 'have 1600000 similarities.*"tokens": False'),
         ([doc_of(["One"]), doc_of(["Two"])], {}, r"Number 0 \(from 0\) of the texts to draw, 'One ', has no vector"),
         ([made("One.", [1, 0]), made("Two.", [1, 0, 0])], {}, "unequal width: 2 and 3"),

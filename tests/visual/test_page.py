@@ -8,7 +8,7 @@ import pytest
 from made_pages import data_of, made, read
 
 from spacy_sbert import visual
-from spacy_sbert.visual.page import DARK, DARK_LABELS, LIGHT, LIGHT_LABELS, STEPS, _ink, scale, step
+from spacy_sbert.visual.page import DARK, DARK_LABELS, LIGHT, LIGHT_LABELS, STEPS, _ink, _scale
 
 EVIL = "</script><script>alert(1)</script><!-- \"quoted\" 'x' & <img src=x onerror=alert(2)> \u202e\u2028 ]]> $x$"
 STYLES = ("heatmap", "map")
@@ -92,7 +92,7 @@ def _contrast(*colours):
 
 @pytest.mark.parametrize("stops", [LIGHT, DARK])
 def test_scale_moves_away_from_zero(stops):
-    colours = scale(stops)
+    colours = _scale(stops)
     assert len(colours) == 2 * STEPS + 1
     assert colours[:: STEPS // 2] == list(stops)
     middle = [_contrast(colour, colours[STEPS]) for colour in colours]
@@ -104,7 +104,7 @@ def test_scale_moves_away_from_zero(stops):
 
 @pytest.mark.parametrize("stops", [LIGHT, DARK])
 def test_numbers_can_be_read(stops):
-    for colour in scale(stops):
+    for colour in _scale(stops):
         assert _contrast(colour, {"#000": "#000000", "#fff": "#ffffff"}[_ink(colour)]) >= 4.58
 
 
@@ -112,9 +112,3 @@ def test_numbers_can_be_read(stops):
 def test_points_stand_out(labels, page):
     assert min(_contrast(colour, page) for colour in labels) >= 3  # WCAG 1.4.11, of graphics
     assert len(set(labels)) == len(labels) == 8
-
-
-def test_steps():
-    assert [step(value, -1, 1) for value in (-1, -0.5, 0, 0.24, 1)] == [-20, -10, 0, 5, 20]
-    assert [step(value, -0.2, 0.8) for value in (-0.2, 0, 0.4, 0.8, 1)] == [-5, 0, 10, 20, 20]
-    assert [step(value, 0.6, 1) for value in (-1, 0.6, 0.8, 1)] == [0, 0, 10, 20]

@@ -12,7 +12,7 @@ from made_pages import NLP, data_of, made, read
 from spacy_sbert import visual
 from spacy_sbert.visual import scatter
 from spacy_sbert.visual.projection import pca
-from spacy_sbert.visual.scatter import MOST_LABELS, _outline, class_terms, kind, words_of
+from spacy_sbert.visual.scatter import MOST_LABELS, _kind, _outline, class_terms, words_of
 
 RNG = numpy.random.default_rng(0)
 VECTORS = RNG.normal(size=(12, 5)).astype("float32")
@@ -47,7 +47,7 @@ def test_labels():
     assert buttons == [{"type": "button", "aria-pressed": "false"}] * 3
     shown = re.findall(r"<span dir=\"auto\" title=\"\w\">(\w)</span> <small>(\d)</small>", page)
     assert shown == [("b", "4"), ("a", "4"), ("3", "4")]
-    assert len({(kind(place), _outline(place, 5)) for place in range(MOST_LABELS)}) == MOST_LABELS == 40
+    assert len({(_kind(place), _outline(place, 5)) for place in range(MOST_LABELS)}) == MOST_LABELS == 40
 
 
 @pytest.mark.parametrize("kinds", [40, 48])
@@ -77,9 +77,9 @@ def test_tsne_is_the_same_for_the_same_seed():
     ("docs", "options", "message"),
     [
         (DOCS[:1], {}, "Cannot draw 1 texts: expected at least 2"),
-        ([DOCS[0]] * 20_001, {}, "Cannot draw a map of more than 20000 texts"),
+        ([DOCS[0]] * 20_001, {}, "Cannot draw 20001 texts: expected at most 20000"),
         (DOCS, {"labels": ["a"]}, "Given 1 labels, expected one for each of the 12 texts"),
-        (DOCS, {"projection": "umap"}, "Unknown projection 'umap': expected one of pca, tsne"),
+        (DOCS, {"projection": "umap"}, "Cannot use projection = 'umap': expected 'pca' or 'tsne'"),
         (DOCS, {"colour": "red"}, "The style 'map' has no option 'colour': expected some of labels, projection"),
         ([made("One.", [1, 0]), made("Twice.", [2, 0])], {}, "All 2 vectors have the same direction"),
         ([made("One.", [1, 0]), made("Two.", [0, numpy.nan])], {}, "Row 1 of the vectors is not finite"),

@@ -1,0 +1,171 @@
+"""`python -m spacy sbert convert` and `evaluate`: files of examples, to .spacy or to scores."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any
+
+from typer import Argument, Option
+from wasabi import msg
+
+from ._util import check_new, command, exit_on_error, fail
+from .options import AUTO, Lang, Layout, Limit, LoadingOnGpu, Output, Overwrite, Pipeline, Quiet
+
+_GOLDS = ("score", "label")
+_LABELS = {
+    "sts_spearman": "Spearman",
+    "sts_pearson": "Pearson",
+    "pair_ap": "Average precision",
+    "nli_acc": "Accuracy of labels",
+    "triplet_acc": "Accuracy of triplets",
+    "knn_acc": "Accuracy of the nearest text's label",
+}
+
+
+@command("convert")
+def _convert_cli(
+    input_path: Annotated[
+        Path, Argument(help="The file of pairs, triplets or texts, see --format.", exists=True, dir_okay=False)
+    ],
+    output_path: Annotated[Path, Argument(help="The .spacy file to write.")],
+    layout: Layout,
+    lang: Lang = "en",
+    expect: Annotated[
+        int | None, Option("--expect", "-e", help="The number of examples that the file must have.")
+    ] = None,
+    limit: Limit = 0,
+    overwrite: Overwrite = False,
+    quiet: Quiet = False,
+) -> None:
+    """Convert pairs, triplets or texts to .spacy.
+
+    The reader spacy-sbert.PairCorpus.v1 reads the file.
+    """
+    import logging
+
+    from spacy.util import logger
+
+    from ..readers import convert
+
+    check_new(output_path, overwrite=overwrite)
+    logger.setLevel(logging.INFO)  # says what was skipped
+    with exit_on_error(f"Cannot convert {input_path}"):
+        given = layout.settings()
+        is_named = layout.members and not (layout.score or layout.label)  # texts that are named alone need no gold
+        reading = given if is_named else reading_of(input_path, given, shown=not quiet)
+        _check_range(input_path, given, reading)
+        count = convert(input_path, output_path, lang=lang, expect=expect, limit=limit, progress=not quiet, **reading)
+    msg.good(f"Wrote {count} pairs to {output_path} (one epoch in batches of 16: {-(-count // 16)} steps)")
+
+
+def _check_range(path: Path, given: Mapping[str, Any], reading: dict[str, Any]) -> None:
+    """Raise ValueError if scores would be scaled by what one file shows of their range: others may show more."""
+    low, high = reading.get("min_score", 0.0), reading.get("max_score", 1.0)
+    if (low, high) != (0.0, 1.0) and not {"min_score", "max_score"} & given.keys():
+        raise ValueError(
+            f"The scores of {path} (column '{reading['score']}') are in the range {low:g} to {high:g}, and "
+            f"are stored from 0 to 1. Give the range of the whole data set: --min-score {low:g} --max-score "
+            f"{high:g}."
+        )
+    for edge in {"min_score", "max_score"} - given.keys():
+        reading.pop(edge, None)
+
+
+@command("evaluate")
+def _evaluate_cli(
+    pipeline: Pipeline,
+    data_path: Annotated[Path, Argument(help="The file of examples, see --format.", exists=True)],
+    layout: Layout,
+    loading: LoadingOnGpu,
+    output: Output = None,
+    overwrite: Overwrite = False,
+) -> None:
+    """Score a pipeline on pairs, triplets or texts with labels.
+
+    On the standard tasks of a folder of data sets, see `benchmark`; for results side by side, see `compare`.
+    """
+    if data_path.is_dir():
+        fail(
+            f"{data_path} is a folder: give a file of examples, or score the pipeline on the data sets in a "
+            "folder with 'python -m spacy sbert benchmark'."
+        )
+    given, shown = layout.settings(), not loading.quiet
+    check_new(output, overwrite=overwrite)
+    nlp = loading.load(pipeline, answering=True, also_scores=True)
+
+    import srsly
+
+    from ..evaluation.scoring import evaluate_with_reasons
+    from ..files.atomic import write_text
+
+    with exit_on_error(f"Cannot evaluate on {data_path}"):
+        reading = reading_of(data_path, given, nlp.config.get("corpora", {}).get("dev"), shown=shown)
+        members = reading.get("members", ())
+        if reading.get("format") == "table" and len(members) == 2 and not {*_GOLDS} & reading.keys():
+            fail(
+                f"{data_path} has two texts a row ({', '.join(members)}) and no gold to score by, neither a "
+                "score nor a label. Name its column by --score or --label, or give a table that has one."
+            )
+        scores, reasons = evaluate_with_reasons(nlp, data_path, progress=shown, **reading)
+        measured = {key: score for key, score in scores.items() if key != "pairs" and score is not None}
+        if not measured:
+            raise ValueError(
+                f"Nothing can be measured on {data_path}: {'; '.join(reasons)}. Give a file whose gold the "
+                "pipeline can be scored by."
+            )
+    rows = [("Examples", str(scores["pairs"]))]
+    rows += [(_LABELS.get(key, key), f"{100 * score:.2f}") for key, score in measured.items()]
+    msg.table(rows, title="Scores x 100, vectors compared by cosine, triplets by Euclidean distance")
+    if reasons and measured.keys() <= _LABELS.keys():
+        msg.warn(f"Other scores are not defined: {'; '.join(reasons)}")
+    if output is not None:
+        with exit_on_error(f"Cannot write {output}"):
+            write_text(output, srsly.json_dumps(scores, indent=2))
+        msg.good(f"Saved the scores to {output}")
+
+
+def reading_of(
+    path: Path, layout: Mapping[str, Any], scored_as: Mapping[str, Any] | None = None, *, shown: bool
+) -> dict[str, Any]:
+    """Return how a file is read, and print in one line what was chosen.
+
+    A table is read by the columns that the pipeline was scored by in training if it has them, else by their names; its
+    header, range of scores and missing labels are its own. Other layouts are read as the options say.
+
+    path (Path): the file. layout (Mapping): the settings of a Layout.
+    scored_as (Mapping): the reader in the pipeline's config, if there is one. shown (bool): whether a bar is.
+    RETURNS (dict): settings of PairCorpus.
+    RAISES (ValueError): for a table whose names do not tell its columns, see find_table.
+    """
+    from ..files.text_lines import format_suffix
+    from ..progress import ticking
+    from ..readers.formats import TABLE, is_own_table
+    from ..readers.infer_schema import find_table
+
+    format = layout.get("format", AUTO)
+    named = [*layout.get("members", ()), *(layout[gold] for gold in _GOLDS if gold in layout)]
+    if not is_own_table(path, format, named, header=layout["header"]):
+        if format == AUTO and format_suffix(path) in (".csv", ".tsv"):
+            msg.info("Layout found: the STS benchmark's, two texts and a score from 0 to 5 in seven columns")
+        return dict(layout)
+    known = {name: value for name, value in layout.items() if name != "format"}
+    trained = _columns_of(path, scored_as or {}) if known == {"header": True} else {}
+    with ticking("Finding the columns", shown=shown):
+        found = find_table(path, **(trained or known))
+    columns = found.columns
+    scaled = "" if columns.score is None else f", scores from {columns.min_score:g} to {columns.max_score:g}"
+    unused = f"; not used: {', '.join(found.unused)}" if found.unused else ""
+    skipped = f"; {found.skipped_rows()}" if found.skipped else ""
+    how = "Columns as in its training" if trained else "Columns found"
+    msg.info(f"{how}: {', '.join(columns.names)}{scaled}{unused}{skipped}")
+    return {"format": TABLE, **found.reading()}
+
+
+def _columns_of(path: Path, scored_as: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the named columns of a reader of tables, as find_table takes them; none if this table has others."""
+    from ..files.tables import column_names
+
+    if scored_as.get("format") != "table" or not scored_as.get("members") or not scored_as.get("header", True):
+        return {}
+    golds = {name: scored_as[name] for name in _GOLDS if scored_as.get(name)}
+    columns = {"members": list(scored_as["members"]), "header": True, **golds}
+    return columns if {*columns["members"], *golds.values()} <= {*column_names(path, header=True)} else {}
