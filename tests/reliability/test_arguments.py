@@ -5,8 +5,8 @@ import inspect
 import numpy
 import pytest
 import spacy
-from counting import parts
-from wrong_settings import MANY, NUMBERS, PROMISE, entry_points, target, validated_functions
+from counted_cases import parts
+from wrong_settings import LATER, MANY, NUMBERS, PROMISE, entry_points, target, validated_functions
 
 from spacy_sbert import bulk, meta, readers, search, visual
 from spacy_sbert import hub as interchange
@@ -20,18 +20,12 @@ ROWS = RNG.normal(size=(12, 16)).astype("float32")
 DATA = {"self", "cls", "nlp", "vocab", "model", "docs", "texts", "vectors", "queries", "query", "stream", "spans"}
 DATA |= {"sbert", "teacher", "get_examples", "pipe", "source", "estimator", "text", "columns", "labels", "index"}
 DATA |= {"encoder", "read", "first", "second", "jupyter", "target", "pairs", "device", "activation_fn"}
-LATER = {"number as text", "unknown"}
 RIGHT = {  # by the argument's name, with the reason; what flags are, what may be None and defaults go without saying
-    "batch_size": MANY,  # no more than there are
-    "window": MANY,
-    "block_bytes": MANY,  # as much memory as it takes
+    **dict.fromkeys(("batch_size", "window", "k", "limit"), MANY),  # no more than there are
+    **dict.fromkeys(("block_bytes", "max_batch_items"), MANY),  # as much memory as it takes
     "gpu_ids": {"list"},  # none
-    "k": MANY,  # all, if there are fewer
-    "limit": MANY,
-    "max_batch_items": MANY,
     "max_tokens": {"zero", *MANY},  # zero for all
-    "prompt": {"empty text", *LATER},  # any text may be a prompt
-    "title": {"empty text", *LATER},
+    **{key: {"empty text", *LATER} for key in ("prompt", "title")},  # any text may be one
     "tau": {"zero", "one and a half", *MANY},  # regularisation of any strength
     "learn_rate": {"one and a half", *MANY},  # a loss that is not finite is refused
     "threshold": {"zero"},
@@ -150,15 +144,11 @@ def calls(nlp, folder):
     }
 
 
-ELSEWHERE = {  # tried as registered functions, or with them
-    "SentenceBert.__init__",
-    "SentenceMeta.__init__",
-    "SentenceReranker.__init__",
-    "SmoothInverseFrequency.__init__",
-    "build_ivfpq",  # by the commands, see test_options
+ELSEWHERE = {  # tried as registered functions, by the commands, and by test_given; the last one has only paths
+    *("SentenceBert.__init__", "SentenceMeta.__init__", "SentenceReranker.__init__", "SmoothInverseFrequency.__init__"),
+    *("build_ivfpq", "SentenceBert.classify", "SentenceBert.initialize", "SentenceReranker.initialize"),
+    "SentenceMeta.initialize",
 }
-LABELS = {"SentenceBert.classify", "SentenceBert.initialize", "SentenceReranker.initialize"}  # tried by test_given
-FILES = {"SentenceMeta.initialize"}  # whose only settings are paths, which tests of files try
 
 
 def validated():
@@ -170,7 +160,7 @@ def validated():
 
 @pytest.mark.spacy_transformers
 def test_none_is_forgotten(nlp, folder):
-    assert validated().keys() == calls(nlp, folder).keys() | ELSEWHERE | FILES | LABELS
+    assert validated().keys() == calls(nlp, folder).keys() | ELSEWHERE
 
 
 @pytest.mark.parametrize("part", parts(16))

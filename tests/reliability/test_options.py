@@ -6,7 +6,7 @@ from collections.abc import Iterator
 import pytest
 import spacy
 import typer
-from counting import parts
+from counted_cases import parts
 from thinc.api import Config
 from typer.testing import CliRunner
 from wrong_settings import PROMISE, ROOT

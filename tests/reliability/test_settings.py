@@ -1,17 +1,13 @@
-"""Every setting with wrong values: refused with an error that names it, before anything hangs or is allocated.
-
-What is right among the values is listed with its reason, so that nothing is accepted by accident. Settings are found
-in signatures and in the commands, so that one that is added later is tried, too.
-"""
+"""Every setting with wrong values: refused with an error that names it, before anything hangs or is allocated."""
 
 import inspect
 
 import pytest
 import spacy
-from counting import parts
+from counted_cases import parts
 from spacy.util import registry
 from thinc.api import reduce_mean
-from wrong_settings import MANY, PROMISE, ROOT, entry_points, target
+from wrong_settings import LATER, MANY, PROMISE, ROOT, entry_points, target
 
 from spacy_sbert.architectures import sentence_listener
 from spacy_sbert.losses.similarity import CosineSimilarityLoss
@@ -20,9 +16,7 @@ from spacy_sbert.readers import PairCorpus
 from spacy_sbert.training.batchers import batch_mixed
 
 RIGHT_FACTORS = {"zero", "one and a half", *MANY}  # a finite factor; a loss that is not finite is refused in training
-LATER = {"number as text", "unknown"}  # a name that only use can find to be unknown
-LIMITS = MANY  # a limit that nothing reaches
-# Values that are right, by setting, or by registered name and setting: with the reason.
+# Values that are right, by setting: with the reason, so that nothing is accepted by accident.
 ALLOWED = {
     # Factors and margins in formulas
     **dict.fromkeys(("grad_factor", "learn_rate_factor", "loss_weight", "margin", "initial_rate"), RIGHT_FACTORS),
@@ -33,12 +27,12 @@ ALLOWED = {
     "max_score": {"one and a half", *MANY},  # above min_score, 0
     # Limits, which large numbers take away
     **dict.fromkeys(
-        ("batch_size", "limit", "max_batch_items", "mini_batch_size", "shuffle_buffer", "size", "total_steps"), LIMITS
+        ("batch_size", "limit", "max_batch_items", "mini_batch_size", "shuffle_buffer", "size", "total_steps"), MANY
     ),
-    "epochs": {"minus one", "zero", *LIMITS},  # a stream and no limit, which max_steps ends
-    "max_steps": LIMITS,
-    "start_step": LIMITS,  # behind the end the rate is zero, at once
-    "max_length": LIMITS,  # more than the encoder has is refused when it is loaded
+    "epochs": {"minus one", "zero", *MANY},  # a stream and no limit, which max_steps ends
+    "max_steps": MANY,
+    "start_step": MANY,  # behind the end the rate is zero, at once
+    "max_length": MANY,  # more than the encoder has is refused when it is loaded
     # Names that are anybody's choice, or found when they are used
     "spans_key": LATER,
     "upstream": LATER,  # refused by name when the pipeline is put together
