@@ -109,9 +109,8 @@ def _watch(event: str, args: Any) -> None:
 sys.addaudithook(_watch)
 
 
-@contextmanager
-def watched() -> Iterator[None]:
-    """End what hangs, and note what is executed."""
+def judge(cases: Cases, case: str, use: Callable[[], Any], is_same: Callable[[Any], bool], *named: str) -> None:
+    """Right if what is read is the same, refused with an error that names all of `named`; nothing hangs or runs."""
 
     def stop(number: int, frame: Any) -> None:
         raise Hangs(f"no end after {SECONDS} seconds")
@@ -121,23 +120,16 @@ def watched() -> Iterator[None]:
     _executed.clear()
     _watched[0] = True
     try:
-        yield
-    finally:
-        _watched[0] = False
-        signal.alarm(0)
-        signal.signal(signal.SIGALRM, before)
-
-
-def judge(cases: Cases, case: str, use: Callable[[], Any], is_same: Callable[[Any], bool], *named: str) -> None:
-    """Right if what is read is the same, refused with an error in which all `named` stand, and nothing is executed."""
-    try:
-        with watched():
-            found = use()
+        found = use()
     except (ValueError, OSError) as error:
         cases.check_message(error, case, *named)
     except (Exception, Hangs) as error:  # the case is judged, not the test ended
         cases.wrong(f"{case}: {type(error).__name__}: {str(error)[:300]}")
     else:
         cases.check(is_same(found), f"{case}: other results")
+    finally:
+        _watched[0] = False
+        signal.alarm(0)
+        signal.signal(signal.SIGALRM, before)
     if _executed:
         cases.wrong(f"{case}: executed {_executed}")

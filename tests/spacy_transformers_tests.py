@@ -27,9 +27,11 @@ MODELS: dict[str, tuple[str, dict[str, Any]]] = {  # by the names in the tests: 
 BYTE_LEVEL = {"roberta-base": "Roberta", "hf-internal-testing/tiny-random-gpt2": "GPT2"}
 
 
-def make_models(root: Path) -> None:
-    """Put every model into a folder of its name, which is found before the hub by a process that works in the root."""
+def make_models(root: Path, kinds: str | tuple[str, ...] = "") -> None:
+    """Put the models whose class begins with `kinds` into folders of their names: they are found before the hub."""
     for seed, (name, (kind, settings)) in enumerate(MODELS.items()):
+        if not kind.startswith(kinds):
+            continue
         folder = root / name
         folder.mkdir(parents=True)
         if name in BYTE_LEVEL:

@@ -16,10 +16,8 @@ import numpy
 import pytest
 import spacy
 from killing import python, scripted, typed
-from made_views import SENTENCES, WORDS
 
 from spacy_sbert.hub.cards import describe, package_card, write_readme
-from spacy_sbert.meta.component import fit_meta
 from spacy_sbert.readers import read_sts
 
 ROOT = Path(__file__).parent.parent
@@ -35,30 +33,9 @@ numpy.save(sys.argv[2], spacy.load("en_tiny")(sys.argv[3]).vector)
 """
 
 
-def ensemble(make_nlp):
-    """Two poolings of one shared transformer and static vectors, combined by SVD."""
-    nlp = make_nlp("shared")
-    shared = {"@architectures": "spacy-sbert.SharedSentenceEncoder.v1", "pooling": "max"}
-    nlp.add_pipe("sbert", name="sbert_max", config={"model": shared})
-    for word in WORDS:
-        nlp.vocab.set_vector(word, numpy.random.default_rng(len(word)).normal(size=5).astype("float32"))
-    functions = {"sif": {"@misc": "spacy-sbert.SmoothInverseFrequency.v1"}}
-    nlp.add_pipe("sbert_meta", config={"functions": functions, "method": "svd", "size": 6})
-    fit_meta(nlp, "sbert_meta", lambda: SENTENCES)
-    return nlp
-
-
-SHARING = [pytest.mark.slow, pytest.mark.spacy_transformers]
-MADE = [
-    pytest.param(lambda make_nlp: make_nlp(), id="own"),
-    pytest.param(lambda make_nlp: make_nlp("shared"), id="shared", marks=SHARING),
-    pytest.param(ensemble, id="ensemble", marks=SHARING),
-]
-
-
-@pytest.mark.parametrize("make", MADE)
-def test_wheel(make_nlp, tmp_path, make):
-    nlp = make(make_nlp)
+@pytest.mark.parametrize("encoder", ["own", pytest.param("shared", marks=pytest.mark.slow)])
+def test_wheel(make_nlp, tmp_path, encoder):
+    nlp = make_nlp(encoder)
     expected = nlp(TEXT).vector
     nlp.to_disk(tmp_path / "nlp")
     card = package_card(describe(nlp, folder=tmp_path / "nlp", name="tiny", version="1.2.3"))

@@ -81,12 +81,6 @@ def test_train_workflow(project):
     assert metrics(project, "after")["pairs"] == 30
     succeed(project, "baseline")
     assert metrics(project, "before")["pairs"] == 160
-    succeed(project, "visualize")
-    assert (project / "metrics" / "heatmap.html").read_text(encoding="utf8").count("data-cosine=") == 16 * 16
-    assert "Map of 120 texts" in (project / "metrics" / "map.html").read_text(encoding="utf8")
-    succeed(project, "evaluate")
-    results = metrics(project, "evaluation")
-    assert list(results["tasks"]) == ["STSb-dev", "wikisec", "UKP-ASPECT"] and not results["failed"]
 
 
 @pytest.mark.spacy_transformers
@@ -105,6 +99,17 @@ def test_every_command_in_a_process_that_begins_with_nothing(project):
         subprocess.run([sys.executable, "-m", "spacy", "project", "run", name, "."], check=True, cwd=project)
     assert metrics(project, "after")["pairs"] == 160
     assert list((project / "packages").rglob("en_sbert_sts-*.whl"))
+
+
+@pytest.mark.slow
+@pytest.mark.spacy_transformers
+def test_visualize_and_evaluate_workflows(project):
+    succeed(project, "visualize")
+    assert (project / "metrics" / "heatmap.html").read_text(encoding="utf8").count("data-cosine=") == 16 * 16
+    assert "Map of 120 texts" in (project / "metrics" / "map.html").read_text(encoding="utf8")
+    succeed(project, "evaluate")
+    results = metrics(project, "evaluation")
+    assert list(results["tasks"]) == ["STSb-dev", "wikisec", "UKP-ASPECT"] and not results["failed"]
 
 
 @pytest.mark.slow

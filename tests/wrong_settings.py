@@ -1,7 +1,7 @@
 """Wrong values for settings, and the settings that there are: from signatures, so that a new one is tried, too."""
 
 import inspect
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from configparser import ConfigParser
 from dataclasses import dataclass
 from importlib import import_module
@@ -68,11 +68,15 @@ class Target:
     natural: dict[str, set[str]]
     paths: set[str]
 
-    def cases(self, but: str = "") -> Iterator[tuple[str, str]]:
-        """Every setting with every value, but one."""
-        return ((setting, label) for setting in self.natural for label in VALUES if label != but)
+    def judge_all(self, cases: Cases, right: dict[str, set[str]], alone: dict[str, set[str]], but: str = "") -> None:
+        """Try every setting with every value but one. right: values beside the natural ones; alone: in their place."""
+        for setting, natural in self.natural.items():
+            allowed = alone.get(setting, right.get(setting, set()) | natural)
+            for label in VALUES:
+                if label != but:
+                    self._judge(cases, setting, label, allowed)
 
-    def judge(self, cases: Cases, setting: str, label: str, allowed: set[str]) -> None:
+    def _judge(self, cases: Cases, setting: str, label: str, allowed: set[str]) -> None:
         """Try one value: refused with an error that names the setting, or one that is allowed."""
         what = f"{self.name}, {setting} = {label}"
         try:

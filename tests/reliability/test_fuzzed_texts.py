@@ -8,11 +8,10 @@ from functools import cache, partial
 
 import numpy
 import pytest
-import torch
 from counted_cases import parts
 from pipelines import INSTALLED
-from tokenizers import ByteLevelBPETokenizer
-from transformers import AutoTokenizer, RobertaConfig, RobertaModel, RobertaTokenizerFast
+from spacy_transformers_tests import make_models
+from transformers import AutoTokenizer
 
 from spacy_sbert.models.resolve import find_local
 
@@ -36,7 +35,7 @@ PIPELINES = {
     "own, bytes": ("roberta", "own", {"model": {"pooling": "mean", "normalize": True}}),
 }
 PIPELINES = {name: made for name, made in PIPELINES.items() if made[1] in INSTALLED}
-N_TEXTS, N_ROUNDS, N_SHARES = 500, 196, 3  # texts of a round; the parts of a round, by pipelines
+N_TEXTS, N_ROUNDS, N_SHARES = 250, 392, 3  # texts of a round; the parts of a round, by pipelines
 N_REAL_TEXTS, N_REAL_PARTS = 400, 5
 
 # Texts drawn from a seed, without lone surrogates
@@ -140,20 +139,9 @@ def test_drawn_texts():
 @pytest.fixture(scope="session")
 def tiny_roberta(tmp_path_factory):
     """The folder of a random RoBERTa whose tokenizer knows every byte."""
-    folder = tmp_path_factory.mktemp("tiny") / "roberta"
-    folder.mkdir()
-    bytes_alone = ByteLevelBPETokenizer()
-    special = ["<s>", "<pad>", "</s>", "<unk>", "<mask>"]
-    bytes_alone.train_from_iterator(["the cat sat on the mat, a man is eating"], vocab_size=300, special_tokens=special)
-    bytes_alone.save_model(str(folder))
-    tokenizer = RobertaTokenizerFast.from_pretrained(folder, model_max_length=24)
-    tokenizer.save_pretrained(folder)
-    sizes = {"hidden_size": 16, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 32}
-    places = {"max_position_embeddings": 26, "type_vocab_size": 1, "pad_token_id": 1}
-    with torch.random.fork_rng():
-        torch.manual_seed(0)
-        RobertaModel(RobertaConfig(vocab_size=len(tokenizer), **places, **sizes)).save_pretrained(folder)
-    return folder
+    folder = tmp_path_factory.mktemp("tiny")
+    make_models(folder, "Roberta")
+    return folder / "roberta-base"
 
 
 def judge(cases, what, nlp, texts, tokenizer, rng):

@@ -136,7 +136,7 @@ def test_examples(counted, nlp):
                     nlp.get_pipe(pipe).update(given)
 
 
-@pytest.mark.parametrize("encoder", ["own", "shared"])
+@pytest.mark.parametrize("encoder", ["own", pytest.param("shared", marks=pytest.mark.slow)])
 def test_spans_keys(counted, make_nlp, encoder):
     with counted("a pipe and its span getter that look for examples in two places are refused, both named") as cases:
         for ours, theirs in [("sbert", "pairs"), ("pairs", "sbert"), ("a", "b"), ("sbert", "Sbert")]:

@@ -171,14 +171,14 @@ def judge_refusal(cases, what, message, make, settings, views, names):
     cases.refused()
 
 
-@pytest.fixture(params=parts(40))
+@pytest.fixture(params=parts(80))
 def rng(request):
     return numpy.random.default_rng(request.param)
 
 
 def test_meta_embeddings(counted, rng):
     with counted(PROMISE) as cases:
-        for number in range(6):
+        for number in range(3):
             views = made_members(rng)
             widths, n = [view.shape[1] for view in views], len(views[0])
             sizes = {None, 1, max(widths), min(sum(widths), n - 1) or 1, sum(widths), sum(widths) + 1}
@@ -194,6 +194,7 @@ def test_meta_embeddings(counted, rng):
                 judge(cases, f"ae, {number}, {given}", CrossViewAutoencoder, given, views)
 
 
+@pytest.mark.parametrize("rng", parts(40), indirect=True)
 def test_numbers_of_any_size(counted, rng):
     """What is brought to unit length does not depend on how long it was, in float32 and float64."""
     both = rng.normal(size=(60, 3)) @ rng.normal(size=(3, 10)) + 0.1 * rng.normal(size=(60, 10))

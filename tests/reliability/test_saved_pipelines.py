@@ -90,7 +90,7 @@ LANDMARKS = (  # in a saved model: each begins a class of bytes
 damaged_at_marks = partial(damages, landmarks=LANDMARKS)
 
 
-@pytest.mark.parametrize("part", parts(80, quick=2))
+@pytest.mark.parametrize("part", parts(80))
 def test_flips_and_cuts_on_disk(part, make, counted):
     kind = KINDS[part % len(KINDS)]
     folder, expected = make(kind)
@@ -149,7 +149,7 @@ def test_encoder_in_another_pipe(part, make_nlp, counted):
 @pytest.mark.parametrize("part", parts(24))
 def test_incomplete_pipelines(part, make, counted):
     """What `kill -9` leaves: every file before the one that is being written is whole, those behind are not there."""
-    kind = KINDS[part % len(KINDS)]
+    kind = KINDS[(part + 1) % len(KINDS)]
     folder, _ = make(kind)
     rng = random.Random(f"stopped {part}")
     shutil.copytree(folder, folder.with_name("model-best"))
@@ -219,7 +219,7 @@ def test_values_of_other_types(part, folder, counted):
     expected = encode(folder)
     with counted("a value of another type in an encoder's folder is refused by name, or changes no vector") as cases:
         every = [(name, at) for name in files_of(folder) for at in places(json.loads((folder / name).read_text()))]
-        for name, (*above, key) in every[part::192]:
+        for name, (*above, key) in every[191 - part :: 192]:
             whole = (folder / name).read_text()
             for value in VALUES:
                 inner = content = json.loads(whole)
@@ -235,12 +235,12 @@ def test_values_of_other_types(part, folder, counted):
             (folder / name).write_text(whole)
 
 
-@pytest.mark.parametrize("part", parts(16))
+@pytest.mark.parametrize("part", parts(32))
 def test_cut_files_of_a_folder(part, folder, counted):
     expected = encode(folder)
     rng = random.Random(part)
     with counted("a cut or empty file in an encoder's folder is refused by name, or changes no vector") as cases:
-        for name in (*files_of(folder), "model.safetensors", "vocab.txt"):
+        for name in [*files_of(folder), "model.safetensors", "vocab.txt"][part % 2 :: 2]:
             whole = (folder / name).read_bytes()
             length = rng.choice((0, 1, rng.randrange(2, len(whole) - 1), len(whole) - 2))
             (folder / name).write_bytes(whole[:length])
@@ -248,7 +248,7 @@ def test_cut_files_of_a_folder(part, folder, counted):
             (folder / name).write_bytes(whole)
 
 
-@pytest.mark.parametrize("part", parts(20))
+@pytest.mark.parametrize("part", parts(40))
 def test_flips_in_the_header_of_weights(part, folder, counted):
     expected, rng = encode(folder), random.Random(part)
     file = folder / "model.safetensors"
@@ -256,7 +256,7 @@ def test_flips_in_the_header_of_weights(part, folder, counted):
     header = 8 + int.from_bytes(whole[:8], "little")
     promise = "a flipped bit in the header of an encoder's weights is refused by name, or changes no vector"
     with counted(promise) as cases:
-        for _ in range(12):
+        for _ in range(6):
             at, bit = rng.randrange(header), rng.randrange(8)
             damaged = bytearray(whole)
             damaged[at] ^= 1 << bit

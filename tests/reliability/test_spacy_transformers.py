@@ -14,7 +14,6 @@ MOST = 5  # tests that the stock model itself may fail, with another version of 
 @pytest.fixture
 def outcomes(tmp_path):
     """Of spacy-transformers' tests, in a process of their own: "passed" or what went wrong, by the name of the test."""
-    make_models(tmp_path)
 
     def run(*options):
         report = tmp_path / "report.xml"
@@ -32,7 +31,8 @@ def outcomes(tmp_path):
 
 
 @pytest.mark.spacy_transformers
-def test_some_tests_of_spacy_transformers(counted, outcomes):
+def test_some_tests_of_spacy_transformers(counted, outcomes, tmp_path):
+    make_models(tmp_path, ("Distil", "Albert"))
     with counted(PROMISE) as cases:
         ours = outcomes("-p", "spacy_transformers_tests", "-k", QUICK)
         assert len(ours) > 6
@@ -41,7 +41,8 @@ def test_some_tests_of_spacy_transformers(counted, outcomes):
 
 
 @pytest.mark.slow
-def test_all_tests_of_spacy_transformers(counted, outcomes):
+def test_all_tests_of_spacy_transformers(counted, outcomes, tmp_path):
+    make_models(tmp_path)
     with counted(PROMISE) as cases:
         stock, ours = outcomes(), outcomes("-p", "spacy_transformers_tests")
         assert stock.keys() == ours.keys() and len(stock) >= 60
