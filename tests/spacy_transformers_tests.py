@@ -37,15 +37,13 @@ def make_models(root: Path, kinds: str | tuple[str, ...] = "") -> None:
         if name in BYTE_LEVEL:
             special = ["<s>", "<pad>", "</s>", "<unk>", "<mask>", "<|endoftext|>"]
             pieces = [*special, *sorted(pre_tokenizers.ByteLevel.alphabet()), "\u0120t"]
-            files = {"vocab_file": str(folder / "vocab.json"), "merges_file": str(folder / "merges.txt")}
-            Path(files["vocab_file"]).write_text(json.dumps({piece: i for i, piece in enumerate(pieces)}))
-            Path(files["merges_file"]).write_text("#version: 0.2\n\u0120 t\n", encoding="utf8")
+            (folder / "vocab.json").write_text(json.dumps({piece: i for i, piece in enumerate(pieces)}))
+            (folder / "merges.txt").write_text("#version: 0.2\n\u0120 t\n", encoding="utf8")
         else:
             pieces = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *LETTERS, *(f"##{c}" for c in LETTERS), *".,'"]
-            files = {"vocab_file": str(folder / "vocab.txt")}
-            Path(files["vocab_file"]).write_text("\n".join(pieces), encoding="utf8")
+            (folder / "vocab.txt").write_text("\n".join(pieces), encoding="utf8")
         family = BYTE_LEVEL.get(name, "DistilBert" if kind.startswith("Distil") else "Bert")
-        tokenizer = getattr(transformers, f"{family}TokenizerFast")(**files, model_max_length=512)
+        tokenizer = getattr(transformers, f"{family}TokenizerFast").from_pretrained(folder, model_max_length=512)
         tokenizer.save_pretrained(folder)
         model_class = getattr(transformers, kind)
         with torch.random.fork_rng():

@@ -227,14 +227,14 @@ def trained(nlp, batch, loop, *, n_parts=1, make_optimizer=None, **kwargs):
 
 @pytest.fixture
 def judge(counted, request):
-    """A case for each loop: its weights are those of spacy train, to the last bit, and they moved."""
+    """A case for each loop: its weights are those of the reference, to the last bit, and they moved."""
 
-    def judged(nlp, make_batch=pairs_and_tags, **kwargs):
+    def judged(nlp, make_batch=pairs_and_tags, reference=like_spacy_train, loops=LOOPS, **kwargs):
         nlp, batch, before = initialized(nlp, make_batch)
-        expected = trained(nlp, batch, like_spacy_train, **kwargs)
+        expected = trained(nlp, batch, reference, **kwargs)
         assert not same(expected, before)
         with counted(PROMISE) as cases:
-            for name, loop in LOOPS.items():
+            for name, loop in loops.items():
                 restore(nlp, before)
                 try:
                     found = trained(nlp, batch, loop, **kwargs)
@@ -290,13 +290,10 @@ def test_reranker(judge, tiny_bert):
 @pytest.mark.parametrize(
     "setting", [pytest.param({"mini_batch_size": 2}, marks=SLOW), {"gradient_checkpointing": True}]
 )
-def test_annotating_does_not_change_the_gradient(counted, make_nlp, setting):
+def test_annotating_does_not_change_the_gradient(judge, make_nlp, setting):
     """What is computed again for the gradient drops out the same, though the encoder was used in between."""
-    nlp, batch, before = initialized(both(make_nlp, {**DROPOUT, **setting}))
-    expected = trained(nlp, batch, in_a_loop)
-    restore(nlp, before)
-    with counted(PROMISE) as cases:
-        cases.check(same(trained(nlp, batch, in_a_loop, annotates=["transformer"]), expected), f"{setting}")
+    annotating = partial(in_a_loop, annotates=["transformer"])
+    judge(both(make_nlp, {**DROPOUT, **setting}), reference=in_a_loop, loops={"annotating": annotating})
 
 
 def average(nlp, shim):
@@ -362,19 +359,14 @@ def test_error_between_forward_and_backward(counted, make_nlp, monkeypatch):
 
 
 @WITH_SPACY
-def test_transformer_update_called_directly(counted, make_nlp):
+def test_transformer_update_called_directly(judge, make_nlp):
     """Transformer.update takes an optimizer of its own, and makes its update when the last listener calls back."""
-    nlp, batch, before = initialized(both(make_nlp))
-    expected = trained(nlp, batch, like_spacy_train, make_optimizer=lambda: Adam(0.01))
 
     def directly(nlp, parts, optimizer):
         for _, pipe in nlp.pipeline:
             pipe.update(parts[0], sgd=optimizer)
 
-    restore(nlp, before)
-    with counted(PROMISE) as cases:
-        found = trained(nlp, batch, directly, make_optimizer=lambda: Adam(0.01))
-        cases.check(same(found, expected), "Transformer.update")
+    judge(both(make_nlp), loops={"Transformer.update": directly}, make_optimizer=lambda: Adam(0.01))
 
 
 def test_other_weights_for_a_while_and_training_elsewhere(counted, make_nlp):
