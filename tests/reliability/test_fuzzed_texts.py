@@ -22,20 +22,20 @@ TOLERANCE = 1e-5
 SLOW = {"tokenizer_config": {"use_fast": False}}
 # By name: the encoder, and what tells its pipeline from the plain one.
 PIPELINES = {
+    "own, bytes": ("roberta", "own", {"model": {"pooling": "mean", "normalize": True}}),
     "own, mean": ("bert", "own", {"model": {"normalize": True}}),
-    "shared, mean": ("bert", "shared", {"model": {"normalize": True}}),
     "own, max": ("bert", "own", {"model": {"pooling": "max"}}),
     "shared, cls+mean": ("bert", "shared", {"model": {"pooling": "cls+mean"}}),
     "own, mean_sqrt_len, windows": ("bert", "own", {"model": {"pooling": "mean_sqrt_len", "overflow": "windows"}}),
     "shared, weightedmean, truncated": ("bert", "shared", {"model": {"pooling": "weightedmean", "truncate_dim": 5}}),
+    "shared, mean": ("bert", "shared", {"model": {"normalize": True}}),
     "own, slow tokenizer": ("bert", "own", {"model": {"pooling": "lasttoken", **SLOW}}),
     "shared, slow tokenizer": ("bert", "shared", {"transformer": SLOW, "model": {"pooling": "mean"}}),
     "own, bytes, no token vectors": ("roberta", "own", {"model": {"pooling": "max"}, "token_vectors": False}),
     "shared, bytes": ("roberta", "shared", {"model": {"pooling": "cls"}}),
-    "own, bytes": ("roberta", "own", {"model": {"pooling": "mean", "normalize": True}}),
 }
 PIPELINES = {name: made for name, made in PIPELINES.items() if made[1] in INSTALLED}
-N_TEXTS, N_ROUNDS, N_SHARES = 250, 392, 3  # texts of a round; the parts of a round, by pipelines
+N_TEXTS, N_ROUNDS, N_SHARES = 500, 196, 6  # texts of a round; the parts of a round, by pipelines
 N_REAL_TEXTS, N_REAL_PARTS = 400, 5
 
 # Texts drawn from a seed, without lone surrogates
