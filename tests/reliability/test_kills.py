@@ -153,13 +153,10 @@ def run_again(name, job, folder):
     return job.found(), len(list((folder / "out").rglob("*"))) if name in ("encode", "index") else None
 
 
-def cases_of():
-    for name in JOBS:
-        for param in parts(N_PARTS, quick=1 if name == "encode" else 0):
-            yield pytest.param(name, *param.values, marks=param.marks)
-
-
-@pytest.mark.parametrize(("name", "part"), list(cases_of()))
+@pytest.mark.parametrize("part", parts(N_PARTS))
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=() if name == "encode" else pytest.mark.slow) for name in JOBS]
+)
 def test_killed(counted, make_job, unbroken, tmp_path, name, part):
     (seconds, events, expected), random = unbroken(name), numpy.random.default_rng(part)
     after = list(moments(seconds, N_PARTS, random))[part]
