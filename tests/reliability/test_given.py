@@ -219,4 +219,6 @@ def test_gold(counted, make_nlp, tiny_bert, encoder, loss, name, wrong, given):
             with cases.refuses(f"{loss} {name} {gold!r}", text, "gold" if name == "score" else "label"):
                 nlp.update([*batch, example(gold)], sgd=False)
         if name == "score" and encoder != "reranker":
-            cases.check(nlp.update([*batch, example(1.0)], sgd=False)["sbert"] > 0, "what is right")
+            value = nlp.update([*batch, example(1.0)], sgd=False)["sbert"]
+            is_zero = value == 0 and "Contrastive" in str(loss)  # where no pair is hard
+            cases.check(math.isfinite(value) and (value > 0 or is_zero), "what is right")
