@@ -3,7 +3,7 @@
 import os
 import shutil
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -51,7 +51,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def _is_shared(given: object) -> bool:
-    """Return whether a case is of a shared transformer: "shared", "shared, and a setting", {"encoder": "shared"}."""
+    """Whether a case is of a shared transformer: "shared", "shared, and a setting", {"encoder": "shared"}."""
     names = given.values() if isinstance(given, dict) else [given]
     return any(isinstance(name, str) and name.partition(",")[0] == "shared" for name in names)
 
@@ -66,19 +66,11 @@ def tiny_bert(tmp_path_factory: pytest.TempPathFactory) -> Path:
     vocab += [word for word in WORDS if word not in vocab] + ["cannot"]
     (folder / "vocab.txt").write_text("\n".join(vocab), encoding="utf8")
     BertTokenizerFast(str(folder / "vocab.txt"), model_max_length=MAX_LENGTH).save_pretrained(folder)
+    sizes = {"hidden_size": 16, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 32}
+    no_dropout = {"hidden_dropout_prob": 0.0, "attention_probs_dropout_prob": 0.0}
+    config = BertConfig(len(vocab), max_position_embeddings=MAX_LENGTH, initializer_range=0.5, **sizes, **no_dropout)
     with torch.random.fork_rng():
         torch.manual_seed(0)
-        config = BertConfig(
-            vocab_size=len(vocab),
-            hidden_size=16,
-            num_hidden_layers=2,
-            num_attention_heads=2,
-            intermediate_size=32,
-            max_position_embeddings=MAX_LENGTH,
-            hidden_dropout_prob=0.0,
-            attention_probs_dropout_prob=0.0,
-            initializer_range=0.5,
-        )
         BertModel(config).save_pretrained(folder)
     return folder
 
@@ -155,26 +147,6 @@ def minilm() -> Language:
     nlp = spacy.blank("en")
     nlp.add_pipe("sbert")
     return nlp
-
-
-@pytest.fixture(scope="session")
-def en_core_web_sm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """A package of that name, as the docs load it: with a component that sets boundaries in the place of the parser."""
-    folder = tmp_path_factory.mktemp("site")
-    (folder / "en_core_web_sm-3.8.0.dist-info").mkdir()
-    (folder / "en_core_web_sm-3.8.0.dist-info" / "METADATA").write_text("Name: en_core_web_sm\nVersion: 3.8.0\n")
-    nlp = spacy.blank("en")
-    nlp.add_pipe("sentencizer", "parser")
-    nlp.meta |= {"name": "core_web_sm", "version": "3.8.0"}
-    (folder / "en_core_web_sm").mkdir()
-    nlp.to_disk(folder / "en_core_web_sm" / "en_core_web_sm-3.8.0")
-    lines = ["from pathlib import Path", "from spacy.util import load_model_from_init_py"]
-    lines += ["def load(**overrides):", "    return load_model_from_init_py(__file__, **overrides)"]
-    (folder / "en_core_web_sm" / "__init__.py").write_text("\n".join(lines))
-    shutil.copy(folder / "en_core_web_sm" / "en_core_web_sm-3.8.0" / "meta.json", folder / "en_core_web_sm")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.syspath_prepend(folder)
-        yield
 
 
 @pytest.fixture

@@ -12,14 +12,14 @@ import pytest
 class BaseEmbedder:
     """As in keybert.backend and bertopic.backend."""
 
-    def __init__(self, embedding_model: Any = None, word_embedding_model: Any = None):
-        self.embedding_model, self.word_embedding_model = embedding_model, word_embedding_model
+    def __init__(self, embedding_model: Any):
+        self.embedding_model = embedding_model
 
 
 class KeyBERT:
     """Ranks the words of a text by the cosine of their vectors and that of the text."""
 
-    def __init__(self, model: Any):
+    def __init__(self, model: BaseEmbedder):
         assert isinstance(model, BaseEmbedder)
         self.model = model
 
@@ -33,11 +33,10 @@ class KeyBERT:
 class BERTopic:
     """Two topics, by the sign of the first principal component."""
 
-    def __init__(self, embedding_model: Any, **settings: Any):
+    def __init__(self, embedding_model: BaseEmbedder, **settings: Any):
         assert isinstance(embedding_model, BaseEmbedder)
 
     def fit_transform(self, documents: list[str], embeddings: numpy.ndarray) -> tuple[list[int], None]:
-        assert embeddings.shape[0] == len(documents)
         first = numpy.linalg.svd(embeddings - embeddings.mean(axis=0), full_matrices=False)[0][:, 0]
         return (first > 0).astype(int).tolist(), None
 

@@ -47,11 +47,17 @@ def save_index(folder: Path, n: int) -> None:
     VectorIndex.build(vectors, kind="hnsw", texts=[f"text {i}" for i in range(n)]).save(folder)
 
 
-def start(work: Callable[[], Any]) -> BaseProcess:
-    """A process that works; work (Callable): can be pickled, for it goes to another process."""
-    process = _context().Process(target=_quiet, args=(work,))
+# Calls that may be killed; work (Callable): can be pickled, for it goes to another process
+
+
+def _ended(work: Callable[[], Any], seconds: float = SECONDS) -> int | None:
+    """The exit code of a process that works; after some seconds it is killed."""
+    process: BaseProcess = _context().Process(target=_quiet, args=(work,))
     process.start()
-    return process
+    process.join(seconds)
+    process.kill()
+    process.join()
+    return process.exitcode
 
 
 def run(work: Callable[[], Any]) -> float:
@@ -60,50 +66,14 @@ def run(work: Callable[[], Any]) -> float:
     RAISES (ChildProcessError): if it fails or hangs.
     """
     started = time.monotonic()
-    process = start(work)
-    process.join(SECONDS)
-    if process.exitcode != 0:
-        process.kill()
-        raise ChildProcessError(f"the process ended with {process.exitcode}")
+    if (code := _ended(work)) != 0:
+        raise ChildProcessError(f"the process ended with {code}")
     return time.monotonic() - started
-
-
-def typed(*arguments: object, folder: Path | None = None) -> CompletedProcess[str]:
-    """What `python -m spacy ...` does and says: in a process of its own, which need not import everything again.
-
-    folder (Path): where it is typed. Commands of a project that are Python's are forked, too.
-    """
-    return _python_said(["-m", "spacy", *map(str, arguments)], folder or Path.cwd())
-
-
-def scripted(code: str, *arguments: object) -> CompletedProcess[str]:
-    """What a script does and says, in a process that has imported everything and done nothing."""
-    with TemporaryDirectory() as place:
-        script = Path(place) / "script.py"
-        script.write_text(code, encoding="utf8")
-        return _python_said([str(script), *map(str, arguments)], Path.cwd())
-
-
-def _python_said(arguments: list[str], folder: Path) -> CompletedProcess[str]:
-    with TemporaryDirectory() as place:
-        paths = [Path(place) / name for name in ("stdout", "stderr")]
-        process = _context().Process(target=_saying, args=(paths, folder, arguments))
-        process.start()
-        process.join(SECONDS)
-        if process.exitcode is None:
-            process.kill()
-            raise ChildProcessError(f"the command did not end within {SECONDS} s")
-        said = [path.read_text(encoding="utf8") for path in paths]
-    return CompletedProcess(arguments, process.exitcode, *said)
 
 
 def killed(work: Callable[[], Any], after: float) -> bool:
     """Kill a process some seconds after it began. RETURNS (bool): whether it was not done before."""
-    process = start(work)
-    process.join(after)
-    process.kill()
-    process.join()
-    return process.exitcode == -signal.SIGKILL
+    return _ended(work, after) == -signal.SIGKILL
 
 
 def killed_at(work: Callable[[], Any], folder: Path, event: int) -> bool:
@@ -111,11 +81,7 @@ def killed_at(work: Callable[[], Any], folder: Path, event: int) -> bool:
 
     RETURNS (bool): whether it came so far.
     """
-    process = start(partial(_killing_itself, work, folder, event))
-    process.join(SECONDS)
-    process.kill()
-    process.join()
-    return process.exitcode == -signal.SIGKILL
+    return _ended(partial(_killing_itself, work, folder, event)) == -signal.SIGKILL
 
 
 def count_events(work: Callable[[], Any], folder: Path, counted: Path) -> int:
@@ -135,6 +101,71 @@ def _quiet(work: Callable[[], Any]) -> None:
     os.dup2(null, 1)
     os.dup2(null, 2)
     work()
+
+
+def watch(folder: Path, see: Callable[[str, str], None]) -> None:
+    """Call `see` with the event and the path before this process changes a file in a folder, from now on."""
+    inside = str(folder) + os.sep
+
+    def hook(event: str, arguments: Sequence[Any]) -> None:
+        if event == "open" and not (isinstance(arguments[2], int) and arguments[2] & (os.O_WRONLY | os.O_RDWR)):
+            return
+        if (event == "open" or event in EVENTS) and any(str(given).startswith(inside) for given in arguments[:2]):
+            see(event, str(arguments[0]))
+
+    sys.addaudithook(hook)
+
+
+def _killing_itself(work: Callable[[], Any], folder: Path, event: int) -> None:
+    left = [event]
+
+    def see(event: str, path: str) -> None:
+        if not left[0]:
+            os.kill(os.getpid(), signal.SIGKILL)
+        left[0] -= 1
+
+    watch(folder, see)
+    work()
+
+
+def _counting(work: Callable[[], Any], folder: Path, counted: Path) -> None:
+    seen: list[str] = []
+    watch(folder, lambda event, path: seen.append(event))
+    work()
+    counted.write_text(str(len(seen)))
+
+
+# Commands and what they say
+
+
+def typed(*arguments: object, folder: Path | None = None) -> CompletedProcess[str]:
+    """What `python -m spacy ...` does and says."""
+    return python("-m", "spacy", *arguments, folder=folder)
+
+
+def scripted(code: str, *arguments: object) -> CompletedProcess[str]:
+    """What a script does and says."""
+    with TemporaryDirectory() as place:
+        script = Path(place) / "script.py"
+        script.write_text(code, encoding="utf8")
+        return python(script, *arguments)
+
+
+def python(*arguments: object, folder: Path | None = None) -> CompletedProcess[str]:
+    """What `python ...` does and says: in a process of its own, which need not import everything again.
+
+    folder (Path): where it is typed. Commands of a project that are Python's are forked, too.
+    """
+    with TemporaryDirectory() as place:
+        paths, words = [Path(place) / name for name in ("stdout", "stderr")], list(map(str, arguments))
+        process = _context().Process(target=_saying, args=(paths, folder or Path.cwd(), words))
+        process.start()
+        process.join(SECONDS)
+        if process.exitcode is None:
+            process.kill()
+            raise ChildProcessError(f"the command did not end within {SECONDS} s")
+        said = [path.read_text(encoding="utf8") for path in paths]
+    return CompletedProcess(words, process.exitcode, *said)
 
 
 def _saying(paths: Sequence[Path], folder: Path, arguments: list[str]) -> None:
@@ -165,38 +196,3 @@ def _python(arguments: list[str]) -> None:
     else:
         sys.argv, sys.path[0] = arguments, os.path.dirname(arguments[0])
         runpy.run_path(arguments[0], run_name="__main__")
-
-
-def _watch(folder: Path, see: Callable[[], None]) -> None:
-    inside = str(folder) + os.sep
-
-    def hook(event: str, arguments: Sequence[Any]) -> None:
-        if event == "open" and not (isinstance(arguments[2], int) and arguments[2] & (os.O_WRONLY | os.O_RDWR)):
-            return
-        if (event == "open" or event in EVENTS) and any(str(given).startswith(inside) for given in arguments[:2]):
-            see()
-
-    sys.addaudithook(hook)
-
-
-def _killing_itself(work: Callable[[], Any], folder: Path, event: int) -> None:
-    left = [event]
-
-    def see() -> None:
-        if not left[0]:
-            os.kill(os.getpid(), signal.SIGKILL)
-        left[0] -= 1
-
-    _watch(folder, see)
-    work()
-
-
-def _counting(work: Callable[[], Any], folder: Path, counted: Path) -> None:
-    seen = [0]
-
-    def see() -> None:
-        seen[0] += 1
-
-    _watch(folder, see)
-    work()
-    counted.write_text(str(seen[0]))

@@ -6,6 +6,8 @@ from typing import Any
 from spacy_sbert.evaluation.suite import FORMAT
 
 OWN = {"normalization": "none", "size": "own"}
+SETTINGS = {"normalizations": ["none"], "sizes": ["own"], "seeds": [1, 2], "bootstrap": 100}
+SETTINGS |= {"classifiers": ["lr", "mlp"], "trained_on": [], "any_count": False}
 GOLD = [0.0, 1.0, 2.0, 3.0, 4.0, 5.0]
 
 
@@ -26,7 +28,6 @@ def graded(
     }
     names = list(subsets or ["all"])
     task = {
-        "suite": suite,
         "data": {"sts/file.txt": "d1"},
         "counts": counts,
         "primary": "cosine.spearman.pooled",
@@ -37,26 +38,21 @@ def graded(
             "gold": GOLD,
             "subset": [names[place * len(names) // 6] for place in range(6)],
         },
-        "notes": [],
-        "reused": False,
     }
-    return {**task, **more}
+    return {"suite": suite, **task, "notes": [], "reused": False, **more}
 
 
 def classified(lr: float | None, mlp: float | None = 0.5, suite: str = "transfer", **more: Any) -> dict[str, Any]:
     """A task with both classifiers."""
     task = {
-        "suite": suite,
         "data": {"file.txt": "d2"},
         "counts": {"test": 4},
         "primary": "lr.accuracy",
         "variants": [{**OWN, "scores": {"lr": {"accuracy": lr}, "mlp": {"accuracy": mlp}}}],
         "intervals": {},
         "predictions": {"right": "0111"},
-        "notes": [],
-        "reused": False,
     }
-    return {**task, **more}
+    return {"suite": suite, **task, "notes": [], "reused": False, **more}
 
 
 def results(tasks: dict[str, Any], name: str = "en_model", digest: str = "abc", **settings: Any) -> dict[str, Any]:
@@ -65,16 +61,7 @@ def results(tasks: dict[str, Any], name: str = "en_model", digest: str = "abc", 
         "format": FORMAT,
         "model": {"name": name, "digest": digest, "encoded": 12},
         "versions": {"python": "3.11.7", "spacy": "3.8.18"},
-        "settings": {
-            "normalizations": ["none"],
-            "sizes": ["own"],
-            "seeds": [1, 2],
-            "bootstrap": 100,
-            "classifiers": ["lr", "mlp"],
-            "trained_on": [],
-            "any_count": False,
-            **settings,
-        },
+        "settings": {**SETTINGS, **settings},
         "tasks": tasks,
         "skipped": {},
         "failed": {},

@@ -2,22 +2,7 @@
 
 import numpy
 import torch
-from transformers import (
-    BertConfig,
-    BertModel,
-    CamembertConfig,
-    CamembertModel,
-    DistilBertConfig,
-    DistilBertModel,
-    ElectraConfig,
-    ElectraModel,
-    MPNetConfig,
-    MPNetModel,
-    RobertaConfig,
-    RobertaModel,
-    XLMRobertaConfig,
-    XLMRobertaModel,
-)
+import transformers
 
 from spacy_sbert.models.tokenization import TokenizedBatch
 
@@ -32,35 +17,41 @@ SIZES = {
     "layer_norm_eps": 0.01,  # so that it shows
     "hidden_dropout_prob": 0.5,  # so that it shows if there were any
 }
-MODELS = {
-    "bert": (BertModel, BertConfig, {"hidden_act": "gelu"}),
-    "bert_tanh": (BertModel, BertConfig, {"hidden_act": "gelu_new"}),
-    "bert_tanh_of_pytorch": (BertModel, BertConfig, {"hidden_act": "gelu_pytorch_tanh"}),
-    "bert_relu": (BertModel, BertConfig, {"hidden_act": "relu"}),
-    "bert_odd_heads": (BertModel, BertConfig, {"hidden_size": 21, "num_attention_heads": 3}),
-    "bert_one_head": (BertModel, BertConfig, {"num_attention_heads": 1, "num_hidden_layers": 1}),
-    "bert_eager": (BertModel, BertConfig, {"attn_implementation": "eager"}),
-    "roberta": (RobertaModel, RobertaConfig, {}),
-    "roberta_padding_7": (RobertaModel, RobertaConfig, {"pad_token_id": 7}),
-    "xlm_roberta": (XLMRobertaModel, XLMRobertaConfig, {"hidden_act": "gelu_new"}),
-    "camembert": (CamembertModel, CamembertConfig, {"type_vocab_size": 1}),
-    "electra": (ElectraModel, ElectraConfig, {"embedding_size": 16}),
-    "electra_narrow": (ElectraModel, ElectraConfig, {"embedding_size": 12}),
-    "mpnet": (MPNetModel, MPNetConfig, {}),
-    "mpnet_relu": (MPNetModel, MPNetConfig, {"hidden_act": "relu"}),
-    "mpnet_odd_heads": (MPNetModel, MPNetConfig, {"hidden_size": 21, "num_attention_heads": 3}),
-    "distilbert": (DistilBertModel, DistilBertConfig, {"hidden_dim": 40, "dropout": 0.5}),
-    "distilbert_relu": (DistilBertModel, DistilBertConfig, {"hidden_dim": 40, "activation": "relu"}),
-    "distilbert_waves": (DistilBertModel, DistilBertConfig, {"hidden_dim": 40, "sinusoidal_pos_embds": True}),
+
+
+def _family(name, **settings):
+    return getattr(transformers, f"{name}Model"), getattr(transformers, f"{name}Config"), settings
+
+
+MODELS = {  # the class, that of its config, and what the config has beside SIZES
+    "bert": _family("Bert", hidden_act="gelu"),
+    "bert_tanh": _family("Bert", hidden_act="gelu_new"),
+    "bert_tanh_of_pytorch": _family("Bert", hidden_act="gelu_pytorch_tanh"),
+    "bert_relu": _family("Bert", hidden_act="relu"),
+    "bert_odd_heads": _family("Bert", hidden_size=21, num_attention_heads=3),
+    "bert_one_head": _family("Bert", num_attention_heads=1, num_hidden_layers=1),
+    "bert_eager": _family("Bert", attn_implementation="eager"),
+    "roberta": _family("Roberta"),
+    "roberta_padding_7": _family("Roberta", pad_token_id=7),
+    "xlm_roberta": _family("XLMRoberta", hidden_act="gelu_new"),
+    "camembert": _family("Camembert", type_vocab_size=1),
+    "electra": _family("Electra", embedding_size=16),
+    "electra_narrow": _family("Electra", embedding_size=12),
+    "mpnet": _family("MPNet"),
+    "mpnet_relu": _family("MPNet", hidden_act="relu"),
+    "mpnet_odd_heads": _family("MPNet", hidden_size=21, num_attention_heads=3),
+    "distilbert": _family("DistilBert", hidden_dim=40, dropout=0.5),
+    "distilbert_relu": _family("DistilBert", hidden_dim=40, activation="relu"),
+    "distilbert_waves": _family("DistilBert", hidden_dim=40, sinusoidal_pos_embds=True),
 }
 _TRAINED = {"vocab_size": 50, "hidden_size": 16, "num_hidden_layers": 2, "num_attention_heads": 2}
 _BERT = {**_TRAINED, "intermediate_size": 24, "max_position_embeddings": 210}
 TRAINED = {  # as they are made for training, without what MODELS changes
-    "bert": (BertModel, BertConfig, _BERT),
-    "roberta": (RobertaModel, RobertaConfig, _BERT),
-    "electra": (ElectraModel, ElectraConfig, {**_BERT, "embedding_size": 12}),
-    "mpnet": (MPNetModel, MPNetConfig, _BERT),
-    "distilbert": (DistilBertModel, DistilBertConfig, {**_TRAINED, "hidden_dim": 24, "max_position_embeddings": 210}),
+    "bert": _family("Bert", **_BERT),
+    "roberta": _family("Roberta", **_BERT),
+    "electra": _family("Electra", **_BERT, embedding_size=12),
+    "mpnet": _family("MPNet", **_BERT),
+    "distilbert": _family("DistilBert", **_TRAINED, hidden_dim=24, max_position_embeddings=210),
 }
 FAMILIES = ("bert", "roberta", "electra_narrow", "mpnet", "distilbert")
 

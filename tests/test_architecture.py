@@ -2,8 +2,11 @@
 
 import ast
 import re
+import sys
 from collections.abc import Iterator
+from configparser import ConfigParser
 from graphlib import TopologicalSorter
+from importlib.metadata import packages_distributions
 from pathlib import Path
 
 import pytest
@@ -11,80 +14,92 @@ import pytest
 import spacy_sbert
 
 PACKAGE = Path(spacy_sbert.__file__).parent
-ROOMS = re.findall(
-    r"^\| `(\w+)[./\w]*` ", (PACKAGE.parent / "ARCHITECTURE.md").read_text(encoding="utf8"), re.MULTILINE
-)
-MODULES = {".".join(file.relative_to(PACKAGE).with_suffix("").parts): file for file in PACKAGE.rglob("*.py")}
+ARCHITECTURE = (PACKAGE.parent / "ARCHITECTURE.md").read_text(encoding="utf8")
+ROOMS = re.findall(r"^\| `(\w+)[./\w]*` ", ARCHITECTURE, re.MULTILINE)
+CORE = ["architectures", "pipeline", "training", "losses", "models", "similarity", "files", "validation", "errors"]
+CORE += ["progress"]
+AROUND = [room for room in ROOMS if room not in CORE]
+TEXTS = {
+    ".".join(file.relative_to(PACKAGE).with_suffix("").parts): file.read_text(encoding="utf8")
+    for file in PACKAGE.rglob("*.py")
+}
+IMPORTS = {  # the statements of each module, at the top or in a function
+    module: [node for node in ast.walk(ast.parse(text)) if isinstance(node, (ast.Import, ast.ImportFrom))]
+    for module, text in TEXTS.items()
+}
+OPTIONAL = {"IPython", "cupy", "_typeshed"}  # asked for where they are: a notebook's display, a GPU's arrays
 
 
 def imports_of(module: str) -> Iterator[str]:
-    """The modules of the package that one of them imports, at the top or in a function."""
-    for node in ast.walk(ast.parse(MODULES[module].read_text(encoding="utf8"))):
+    """The modules of the package that one of them imports."""
+    for node in IMPORTS[module]:
         if isinstance(node, ast.ImportFrom) and node.level:
             base = module.split(".")[: -node.level] + (node.module.split(".") if node.module else [])
             for alias in node.names:
                 named = [".".join([*base, alias.name]), ".".join([*base, alias.name, "__init__"])]
                 named += [".".join(base), ".".join([*base, "__init__"])]
-                yield next(name for name in named if name in MODULES)
-        else:
-            names = [node.module or ""] if isinstance(node, ast.ImportFrom) else []
-            names += [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
-            assert not any(name.split(".")[0] == "spacy_sbert" for name in names), f"{module}: import relatively"
+                yield next(name for name in named if name in TEXTS)
 
 
-GRAPH = {module: set(imports_of(module)) for module in MODULES}
-
-
-def between_rooms() -> set[tuple[str, str]]:
-    pairs = {(module.split(".")[0], other.split(".")[0]) for module, others in GRAPH.items() for other in others}
-    return {(room, other) for room, other in pairs if room != other}
-
-
-CORE = [
-    "architectures",
-    "pipeline",
-    "training",
-    "losses",
-    "models",
-    "similarity",
-    "files",
-    "validation",
-    "errors",
-    "progress",
-]
-AROUND = [room for room in ROOMS if room not in CORE]
+GRAPH = {module: set(imports_of(module)) for module in TEXTS}
+BETWEEN_ROOMS = {
+    (module.split(".")[0], other.split(".")[0])
+    for module, others in GRAPH.items()
+    for other in others
+    if module.split(".")[0] != other.split(".")[0]
+}
 
 
 def test_every_room_is_described():
-    assert sorted(ROOMS) == sorted({module.split(".")[0] for module in MODULES} - {"__init__"})
+    assert sorted(ROOMS) == sorted({module.split(".")[0] for module in TEXTS} - {"__init__"})
 
 
 @pytest.mark.parametrize("order", [CORE, AROUND])
 def test_imports_run_downwards(order):
     assert order == [room for room in ROOMS if room in order]
-    pairs = [(room, other) for room, other in between_rooms() if room in order and other in order]
+    pairs = [(room, other) for room, other in BETWEEN_ROOMS if room in order and other in order]
     assert [(room, other) for room, other in pairs if order.index(other) < order.index(room)] == []
 
 
 def test_the_core_imports_nothing_around_it():
-    assert [(room, other) for room, other in between_rooms() if room in CORE and other in AROUND] == []
+    assert [(room, other) for room, other in BETWEEN_ROOMS if room in CORE and other in AROUND] == []
+    assert ("pipeline", "architectures") not in BETWEEN_ROOMS  # they meet in the config
+    assert [room for room, other in BETWEEN_ROOMS if other == "cli"] == []
 
 
 def test_files_import_in_no_circle():
     assert TopologicalSorter(GRAPH).prepare() is None  # raises CycleError, which names one
 
 
-def test_pipe_and_architectures_meet_in_the_config():
-    assert ("pipeline", "architectures") not in between_rooms()
-    assert [room for room, other in between_rooms() if other == "cli"] == []
+def test_other_packages_are_declared():
+    """Every package that is imported is in install_requires or in an extra, and our own is imported relatively."""
+    config = ConfigParser()
+    config.read(PACKAGE.parent / "setup.cfg", encoding="utf8")
+    given = config["options"]["install_requires"] + "\n".join(config["options.extras_require"].values())
+    declared = {re.split(r"[<>=\[]", line)[0].strip().lower().replace("_", "-") for line in given.split("\n")}
+    nodes = [node for found in IMPORTS.values() for node in found]
+    imported = {node.module for node in nodes if isinstance(node, ast.ImportFrom) and not node.level}
+    imported |= {alias.name for node in nodes if isinstance(node, ast.Import) for alias in node.names}
+    distributions = packages_distributions()
+    for name in {name.split(".")[0] for name in imported} - set(sys.stdlib_module_names) - OPTIONAL:
+        known = {dist.lower().replace("_", "-") for dist in distributions.get(name, [name])}
+        assert name != "spacy_sbert" and known & declared, name
+
+
+def test_files_beside_the_code_are_packaged():
+    config = ConfigParser()
+    config.read(PACKAGE.parent / "setup.cfg", encoding="utf8")
+    patterns = {name: re.split(r",\s*", value) for name, value in config["options.package_data"].items()}
+    for file in PACKAGE.rglob("*.*"):
+        if file.suffix not in (".py", ".pyc"):
+            package = ".".join(file.parent.relative_to(PACKAGE.parent).parts)
+            assert any(file.match(pattern) for pattern in patterns[package]), file
 
 
 def test_size():
     """The package does not grow again: its files, its lines, and the share of imports in them."""
-    texts = [file.read_text(encoding="utf8") for file in MODULES.values()]
-    lines = sum(len(text.splitlines()) for text in texts)
-    nodes = [node for text in texts for node in ast.walk(ast.parse(text))]
-    imports = sum(node.end_lineno - node.lineno + 1 for node in nodes if isinstance(node, (ast.Import, ast.ImportFrom)))
-    assert len(MODULES) <= 155
+    lines = sum(len(text.splitlines()) for text in TEXTS.values())
+    imports = sum(node.end_lineno - node.lineno + 1 for found in IMPORTS.values() for node in found)
+    assert len(TEXTS) <= 155
     assert lines <= 33_000
     assert imports <= 0.07 * lines

@@ -1,13 +1,15 @@
 """All that writes files: each as a call, and what is there when it is done; and calls in processes of their own."""
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
-from dataclasses import dataclass
+from functools import partial
 from multiprocessing import get_context
+from multiprocessing.connection import Connection
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
+import pytest
 import spacy
 from made_data import HashedSource, write_benchmark
 from spacy.language import Language
@@ -26,8 +28,7 @@ SECONDS = 20  # that a call may take on a busy machine; what hangs takes for eve
 TEXTS = ["A man is eating.", "The cat sat.", "", "He cannot go.", "The dog ran fast.", "A meal."] * 4
 
 
-@dataclass
-class Writer:
+class Writer(NamedTuple):
     """work: writes to a folder. result: what is there then, to compare."""
 
     work: Callable[[], Any]
@@ -37,8 +38,9 @@ class Writer:
 def encode(nlp: Language, folder: Path, suffix: str = ".npy") -> Writer:
     given, output = folder / "in.txt", folder / f"out{suffix}"
     given.write_text("\n".join(TEXTS) + "\n")
-    sbert = nlp.get_pipe("sbert")
-    return Writer(lambda: encode_file(sbert, given, output, window=4, overwrite=True), output.read_bytes)
+    return Writer(
+        lambda: encode_file(nlp.get_pipe("sbert"), given, output, window=4, overwrite=True), output.read_bytes
+    )
 
 
 def encode_parquet(nlp: Language, folder: Path) -> Writer:
@@ -47,13 +49,10 @@ def encode_parquet(nlp: Language, folder: Path) -> Writer:
 
 def resume(nlp: Language, folder: Path) -> Writer:
     """A run that was broken off: what it kept is there."""
-    writer, whole = encode(nlp, folder), file_encoding._write_npy
-    file_encoding._write_npy = lambda *_: 1 / 0  # type: ignore[assignment]
-    try:
-        with suppress(ZeroDivisionError):
-            writer.work()
-    finally:
-        file_encoding._write_npy = whole
+    writer = encode(nlp, folder)
+    with pytest.MonkeyPatch.context() as patch, suppress(ZeroDivisionError):
+        patch.setattr(file_encoding, "_write_npy", lambda *_: 1 / 0)
+        writer.work()
     return writer
 
 
@@ -79,14 +78,18 @@ def save_vectors(nlp: Language, folder: Path) -> Writer:
     return Writer(lambda: made.save(folder / "out.npz"), lambda: BinaryVectors.load(folder / "out.npz").bits.tolist())
 
 
-def evaluate(nlp: Language, folder: Path) -> Writer:
-    write_benchmark(folder / "data")
-    write_benchmark(folder / "data", "test")
+def run_suite(data: Path, cache: Path | None) -> dict[str, Any]:
+    """Results on the STS sets of a folder."""
     settings = Settings(any_count=True, bootstrap=0)
+    return evaluate_suites(HashedSource(), data, ["sts"], settings=settings, cache=cache, progress_bar=False)
+
+
+def evaluate(nlp: Language, folder: Path) -> Writer:
+    for split in ("dev", "test"):
+        write_benchmark(folder / "data", split)
 
     def run() -> dict:
-        source, cache = HashedSource(), folder / "cache"
-        found = evaluate_suites(source, folder / "data", ["sts"], settings=settings, cache=cache, progress_bar=False)
+        found = run_suite(folder / "data", folder / "cache")
         if found["failed"]:
             raise ValueError(str(found["failed"]))
         return {name: task["variants"] for name, task in found["tasks"].items()}
@@ -94,15 +97,18 @@ def evaluate(nlp: Language, folder: Path) -> Writer:
     return Writer(run, run)
 
 
-def keep_member_vectors(nlp: Language, folder: Path) -> Writer:
-    def run() -> list:
-        meta = spacy.blank("en")
-        for name in ("one", "two"):
-            meta.add_pipe("sbert", name=name, config={"model": nlp.config["components"]["sbert"]["model"]})
-        meta.add_pipe("sbert_meta")
-        views = fit_meta(meta, "sbert_meta", lambda: filter(None, TEXTS), cache=folder / "cache")
-        return [view.tolist() for view in views]
+def member_vectors(nlp: Language, texts: Iterable[str], cache: Path) -> list:
+    """The vectors of two members that a meta-embedding is fitted on."""
+    meta = spacy.blank("en")
+    for name in ("one", "two"):
+        meta.add_pipe("sbert", name=name, config={"model": nlp.config["components"]["sbert"]["model"]})
+    meta.add_pipe("sbert_meta")
+    lines = list(filter(None, texts))
+    return [view.tolist() for view in fit_meta(meta, "sbert_meta", lambda: lines, cache=cache)]
 
+
+def keep_member_vectors(nlp: Language, folder: Path) -> Writer:
+    run = partial(member_vectors, nlp, TEXTS, folder / "cache")
     return Writer(run, run)
 
 
@@ -144,9 +150,25 @@ def in_time(*works: Callable[[], Any]) -> Iterator[Any]:
             except BaseException as error:
                 theirs.send(f"{type(error).__name__}: {error}")
         os._exit(0)
+    return _said(pid, ours, len(works))
+
+
+def _said(pid: int, connection: Connection, n: int) -> Iterator[Any]:
     try:
-        for _ in works:
-            yield ours.recv() if ours.poll(SECONDS) else "it hangs"
+        for _ in range(n):
+            yield connection.recv() if connection.poll(SECONDS) else "it hangs"
     finally:
         os.kill(pid, 9)
         os.waitpid(pid, 0)
+
+
+def together(*works: Callable[[], Any]) -> list[Any]:
+    """What calls say that begin at the same time, each in a process of its own."""
+    barrier = get_context("fork").Barrier(len(works))
+
+    def begin(work: Callable[[], Any]) -> Any:
+        barrier.wait(SECONDS)
+        return work()
+
+    begun = [in_time(partial(begin, work)) for work in works]
+    return [said for (said,) in begun]

@@ -8,7 +8,7 @@ import hashlib
 import json
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cache
-from importlib.metadata import version
+from importlib.metadata import packages_distributions, version
 from typing import Any
 
 import numpy

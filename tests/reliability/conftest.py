@@ -7,7 +7,9 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from counting import COUNTS, SHOWN, Cases
+import spacy
+from counted_cases import COUNTS, SHOWN, Cases
+from spacy.language import Language
 
 
 @pytest.fixture
@@ -15,7 +17,7 @@ def counted(request: pytest.FixtureRequest) -> Callable:
     """`with counted("promise") as cases:` counts cases and fails where one went wrong, or where there was none."""
 
     @contextmanager
-    def count(promise: str) -> Iterator[Cases]:
+    def count_cases(promise: str) -> Iterator[Cases]:
         cases = Cases(promise)
         try:
             yield cases
@@ -23,20 +25,27 @@ def counted(request: pytest.FixtureRequest) -> Callable:
             counts = request.config.stash.setdefault(COUNTS, {})
             counts.setdefault(promise, Counter()).update(cases.counts)
         assert cases.counts, f"no case of: {promise}"
-        assert not cases.failures, f"{len(cases.failures)} wrong of {cases.counts.total()}: " + "\n".join(
-            cases.failures[:SHOWN]
-        )
+        shown = "\n".join(cases.failures[:SHOWN])
+        assert not cases.failures, f"{len(cases.failures)} wrong of {cases.counts.total()}: {shown}"
 
-    return count
+    return count_cases
+
+
+@pytest.fixture(scope="module")
+def nlp(tiny_bert: Path) -> Language:
+    """A pipeline whose encoder is loaded."""
+    nlp = spacy.blank("en")
+    nlp.add_pipe("sbert", config={"model": {"name": str(tiny_bert)}})
+    nlp.get_pipe("sbert").encode(["a"])
+    return nlp
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:
-    counts = session.config.stash.get(COUNTS, {})
+    table = {promise: dict(found) for promise, found in sorted(session.config.stash.get(COUNTS, {}).items())}
     output = getattr(session.config, "workeroutput", None)
     if output is not None:  # a process of pytest-xdist hands them to the one that writes
-        output["counts"] = {promise: dict(found) for promise, found in counts.items()}
+        output["counts"] = table
     elif session.config.getoption("--counts"):
-        table = {promise: dict(found) for promise, found in sorted(counts.items())}
         Path(session.config.getoption("--counts")).write_text(json.dumps(table, indent=2) + "\n", encoding="utf8")
 
 

@@ -3,17 +3,13 @@
 import random
 import shutil
 import sys
-from collections.abc import Callable
-from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import numpy
 import pytest
 import spacy
-from counting import parts
-from damaging import damages, judge
+from counted_cases import damages, judge, parts
 from made_data import HashedSource, write_benchmark
 from made_stored import Stored
 from made_views import make_views
@@ -32,16 +28,9 @@ from spacy_sbert.meta.methods import make_estimator
 from spacy_sbert.search import BinaryVectors, Int8Vectors, VectorIndex, build_ivfpq, identify
 
 PROMISE = "what we saved and was damaged since is refused by name, or gives the same; nothing in it is executed"
-N_PARTS, N_CASES = 20, 2  # cases of each file in each part
+N_ROUNDS, N_SHARES, N_CASES = 20, 4, 2  # rounds through all files, each in so many parts; cases of each file in a round
 TEXTS = ["A man is eating food.", "The cat sat on the mat.", "", "He cannot go.", "The dog ran fast.", "A meal."]
-
-
-@dataclass
-class Artefact:
-    """folder: holds it. read: what comes of it, arrays and plain values, from another folder that holds the same."""
-
-    folder: Path
-    read: Callable[[Path], Any]
+MEMBERS = ["a", "b", "c"]
 
 
 def is_same(found: Any, expected: Any) -> bool:
@@ -54,93 +43,78 @@ def is_same(found: Any, expected: Any) -> bool:
     return found == expected
 
 
-@pytest.fixture(scope="module")
-def sbert(tiny_bert):
-    return spacy.blank("en").add_pipe("sbert", config={"model": {"name": str(tiny_bert)}})
+# Each writes to a folder and returns what reads it from there, as arrays and plain values
 
 
-def make_index(kind):
-    def make(folder, sbert):
-        vectors = numpy.random.default_rng(0).normal(size=(300, 16)).astype("float32")
-        encoder, texts = identify(sbert), [f"text {i}" for i in range(300)]
-        VectorIndex.build(vectors, kind=kind, encoder=encoder, texts=texts).save(folder)
+def make_index(folder, sbert, kind):
+    vectors = numpy.random.default_rng(0).normal(size=(300, 16)).astype("float32")
+    encoder, texts = identify(sbert), [f"text {i}" for i in range(300)]
+    VectorIndex.build(vectors, kind=kind, encoder=encoder, texts=texts).save(folder)
 
-        def read(folder):
-            index = VectorIndex.load(folder, encoder=encoder)
-            return [*index.search(vectors[:5], k=3), index.rows, index.kind]
+    def read():
+        index = VectorIndex.load(folder, encoder=encoder)
+        return [*index.search(vectors[:5], k=3), index.rows, index.kind]
 
-        return Artefact(folder, read)
-
-    return make
+    return read
 
 
 def make_index_of_stored(folder, sbert):
     vectors = Stored(numpy.random.default_rng(0).normal(size=(10_000, 4)).astype("float32"))
     encoder = build_ivfpq(vectors, folder, n_lists=4).encoder
 
-    def read(folder):
+    def read():
         index = VectorIndex.load(folder, encoder=encoder)
         try:
             return index.search(vectors[:5], k=3, vectors=vectors)
         except ValueError as error:  # which names the folder of the vectors
             raise ValueError(f"{folder}: {error}") from error
 
-    return Artefact(folder, read)
+    return read
 
 
-def make_quantized(kind):
-    def make(folder, sbert):
-        vectors = numpy.random.default_rng(0).normal(size=(50, 16))
-        made = Int8Vectors.fit(vectors).apply(vectors) if kind is Int8Vectors else BinaryVectors.of(vectors)
-        made.save(folder / "vectors.npz")
-        return Artefact(folder, lambda folder: kind.load(folder / "vectors.npz").search(vectors[:5], k=3))
-
-    return make
+def make_quantized(folder, sbert, kind):
+    vectors = numpy.random.default_rng(0).normal(size=(50, 16))
+    made = Int8Vectors.fit(vectors).apply(vectors) if kind is Int8Vectors else BinaryVectors.of(vectors)
+    made.save(folder / "vectors.npz")
+    return lambda: kind.load(folder / "vectors.npz").search(vectors[:5], k=3)
 
 
-def make_meta(method):
-    def make(folder, sbert):
-        views = make_views(100)
-        members = [PipeMember(name) for name in "abc"]
-        options = {"size": 3} if method == "svd" else {"size": 3, "epochs": 1} if method == "ae" else {}
+def make_meta(folder, sbert, method, **options):
+    views = make_views(100)
 
-        def pipe():
-            return SentenceMeta(spacy.blank("en").vocab, members, make_estimator(method, **options))
+    def pipe():
+        return SentenceMeta(spacy.blank("en").vocab, [*map(PipeMember, MEMBERS)], make_estimator(method, **options))
 
-        made = pipe()
-        made.estimator.fit(views, list("abc"))
-        made.to_disk(folder)
-        return Artefact(folder, lambda folder: pipe().from_disk(folder).estimator.transform(views))
-
-    return make
+    made = pipe()
+    made.estimator.fit(views, MEMBERS)
+    made.to_disk(folder)
+    return lambda: pipe().from_disk(folder).estimator.transform(views)
 
 
 def make_member_vectors(folder, sbert):
     blocks = [[numpy.float32(view[:40]), numpy.float32(view[40:])] for view in make_views(80)]
-    cache = _VectorCache(folder, "a" * 64, ["a", "b", "c"])
+    cache = _VectorCache(folder, "a" * 64, MEMBERS)
     expected = [numpy.array(view) for view in cache.write(zip(*blocks, strict=True))]
 
-    def read(folder):
-        found = _VectorCache(folder, "a" * 64, ["a", "b", "c"]).read()
+    def read():
+        found = _VectorCache(folder, "a" * 64, MEMBERS).read()
         return expected if found is None else found  # they are made anew
 
-    return Artefact(folder, read)
+    return read
 
 
 def make_kept_evaluation(folder, sbert):
-    data = folder.with_name("data")
+    data, settings = folder.with_name("data"), Settings(any_count=True, bootstrap=0)
     write_benchmark(data)
-    settings = Settings(any_count=True, bootstrap=0)
 
-    def read(folder):
-        source = HashedSource()
-        found = evaluate_suites(source, data, ["sts"], settings=settings, cache=folder, progress_bar=False)
+    def read():
+        found = evaluate_suites(HashedSource(), data, ["sts"], settings=settings, cache=folder, progress_bar=False)
         if found["failed"]:
             raise ValueError(str(found["failed"]))
         return {name: {**task, "reused": None} for name, task in found["tasks"].items()}
 
-    read(folder)
-    return Artefact(folder, read)
+    read()
+    return read
 
 
 def make_results(folder, sbert):
@@ -148,37 +122,28 @@ def make_results(folder, sbert):
     write_benchmark(data)
     found = evaluate_suites(HashedSource(), data, ["sts"], settings=Settings(any_count=True), progress_bar=False)
     write_json(folder / "results.json", checksummed_json(found))
-    return Artefact(folder, lambda folder: read_results(folder / "results.json"))
+    return lambda: read_results(folder / "results.json")
 
 
-def make_run(suffix):
-    def make(folder, sbert):
-        """Broken off before its end, with all that a run keeps."""
-        given = folder.with_name(f"in{suffix}.txt")
-        given.write_text("\n".join(TEXTS * 4) + "\n")
-        folder.mkdir(parents=True, exist_ok=True)
-        whole = _PartialRun.write
+def make_run(folder, sbert, suffix):
+    """Broken off before its end, with all that a run keeps."""
+    given, output = folder.with_name(f"in{suffix}.txt"), folder / f"out{suffix}"
+    given.write_text("\n".join(TEXTS * 4) + "\n")
 
-        def write(self, number, window):
-            if number == 4:
-                raise KeyboardInterrupt
-            return whole(self, number, window)
+    def write(self, number, window, whole=_PartialRun.write):
+        if number == 4:
+            raise KeyboardInterrupt
+        return whole(self, number, window)
 
-        _PartialRun.write = write
-        try:
-            encode_file(sbert, given, folder / f"out{suffix}", window=4)
-        except KeyboardInterrupt:
-            pass
-        finally:
-            _PartialRun.write = whole
+    with pytest.MonkeyPatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        patch.setattr(_PartialRun, "write", write)
+        encode_file(sbert, given, output, window=4)
 
-        def read(folder):
-            report = encode_file(sbert, given, folder / f"out{suffix}", window=4)
-            return [(folder / f"out{suffix}").read_bytes(), report.rows, report.zero, report.cut]
+    def read():
+        report = encode_file(sbert, given, output, window=4)
+        return [output.read_bytes(), report.rows, report.zero, report.cut]
 
-        return Artefact(folder, read)
-
-    return make
+    return read
 
 
 def make_parquet(folder, sbert):
@@ -186,42 +151,41 @@ def make_parquet(folder, sbert):
     given = folder.with_name("in.txt")
     given.write_text("\n".join(TEXTS) + "\n")
     encode_file(sbert, given, folder / "out.parquet", window=4, with_text=True)
-    names = ["row", "text", "vector"]
-    return Artefact(folder, lambda folder: list(read_table(folder / "out.parquet", names)))
+    return lambda: list(read_table(folder / "out.parquet", ["row", "text", "vector"]))
 
 
-ARTEFACTS = {
-    "index, flat": make_index("flat"),
-    "index, hnsw": make_index("hnsw"),
-    "index, ivf": make_index("ivf"),
+ARTEFACTS = {  # every fourth is in the quick part
+    "index, flat": partial(make_index, kind="flat"),
+    "index, hnsw": partial(make_index, kind="hnsw"),
+    "index, ivf": partial(make_index, kind="ivf"),
     "index, ivfpq": make_index_of_stored,
-    "int8": make_quantized(Int8Vectors),
-    "binary": make_quantized(BinaryVectors),
-    "estimator, svd": make_meta("svd"),
-    "estimator, gcca": make_meta("gcca"),
-    "estimator, ae": make_meta("ae"),
-    "estimator, conc": make_meta("conc"),
+    "int8": partial(make_quantized, kind=Int8Vectors),
+    "binary": partial(make_quantized, kind=BinaryVectors),
+    "estimator, gcca": partial(make_meta, method="gcca"),
+    "estimator, ae": partial(make_meta, method="ae", size=3, epochs=1),
+    "estimator, svd": partial(make_meta, method="svd", size=3),
+    "estimator, conc": partial(make_meta, method="conc"),
     "members' vectors": make_member_vectors,
     "kept evaluation": make_kept_evaluation,
-    "results": make_results,
-    "run, .npy": make_run(".npy"),
-    "run, .parquet": make_run(".parquet"),
+    "run, .npy": partial(make_run, suffix=".npy"),
+    "run, .parquet": partial(make_run, suffix=".parquet"),
     ".parquet": make_parquet,
+    "results": make_results,
 }
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="no alarm")
-@pytest.mark.parametrize("part", parts(N_PARTS))
+@pytest.mark.parametrize("part", parts(N_ROUNDS * N_SHARES))
 @pytest.mark.filterwarnings("ignore")
-def test_damaged_artefacts(counted, sbert, tmp_path, part):
+def test_damaged_artefacts(counted, nlp, tmp_path, part):
     rng = random.Random(part)
     with counted(PROMISE) as cases:
-        for name, make in ARTEFACTS.items():
+        for name, make in list(ARTEFACTS.items())[part % N_SHARES :: N_SHARES]:
             folder, kept = tmp_path / name / "made", tmp_path / name / "kept"
             folder.mkdir(parents=True)
-            made = make(folder, sbert)
+            read = make(folder, nlp.get_pipe("sbert"))
             shutil.copytree(folder, kept)
-            expected = made.read(folder)
+            check = partial(is_same, expected=read())
             files = sorted(path.relative_to(kept) for path in kept.rglob("*") if path.is_file())
             assert files, name
             for file in files:
@@ -229,6 +193,4 @@ def test_damaged_artefacts(counted, sbert, tmp_path, part):
                     shutil.rmtree(folder)
                     shutil.copytree(kept, folder)
                     (folder / file).write_bytes(damaged)
-                    case = f"{name}, part {part}, {file}, {what}"
-                    use, check = partial(made.read, folder), partial(is_same, expected=expected)
-                    judge(cases, case, use, check, str(folder))
+                    judge(cases, f"{name}, part {part}, {file}, {what}", read, check, str(folder))

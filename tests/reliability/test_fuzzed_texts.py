@@ -1,15 +1,17 @@
 """100,000 texts such as nobody writes: one finite vector each, however it is asked for, zero of no wordpiece."""
 
 import random
+import sys
+import unicodedata
+from collections import defaultdict
+from functools import cache, partial
 
 import numpy
 import pytest
-import torch
-from counting import parts
-from made_texts import drawn_texts
+from counted_cases import parts
 from pipelines import INSTALLED
-from tokenizers import ByteLevelBPETokenizer
-from transformers import AutoTokenizer, RobertaConfig, RobertaModel, RobertaTokenizerFast
+from spacy_transformers_tests import make_models
+from transformers import AutoTokenizer
 
 from spacy_sbert.models.resolve import find_local
 
@@ -20,99 +22,107 @@ TOLERANCE = 1e-5
 SLOW = {"tokenizer_config": {"use_fast": False}}
 # By name: the encoder, and what tells its pipeline from the plain one.
 PIPELINES = {
+    "own, bytes": ("roberta", "own", {"model": {"pooling": "mean", "normalize": True}}),
     "own, mean": ("bert", "own", {"model": {"normalize": True}}),
-    "shared, mean": ("bert", "shared", {"model": {"normalize": True}}),
     "own, max": ("bert", "own", {"model": {"pooling": "max"}}),
     "shared, cls+mean": ("bert", "shared", {"model": {"pooling": "cls+mean"}}),
     "own, mean_sqrt_len, windows": ("bert", "own", {"model": {"pooling": "mean_sqrt_len", "overflow": "windows"}}),
     "shared, weightedmean, truncated": ("bert", "shared", {"model": {"pooling": "weightedmean", "truncate_dim": 5}}),
+    "shared, mean": ("bert", "shared", {"model": {"normalize": True}}),
     "own, slow tokenizer": ("bert", "own", {"model": {"pooling": "lasttoken", **SLOW}}),
     "shared, slow tokenizer": ("bert", "shared", {"transformer": SLOW, "model": {"pooling": "mean"}}),
-    "own, bytes": ("roberta", "own", {"model": {"pooling": "mean", "normalize": True}}),
-    "shared, bytes": ("roberta", "shared", {"model": {"pooling": "cls"}}),
     "own, bytes, no token vectors": ("roberta", "own", {"model": {"pooling": "max"}, "token_vectors": False}),
+    "shared, bytes": ("roberta", "shared", {"model": {"pooling": "cls"}}),
 }
 PIPELINES = {name: made for name, made in PIPELINES.items() if made[1] in INSTALLED}
-PART, N_PARTS = 500, 196
-REAL_PART, N_REAL_PARTS = 400, 5
+N_TEXTS, N_ROUNDS, N_SHARES = 500, 196, 6  # texts of a round; the parts of a round, by pipelines
+N_REAL_TEXTS, N_REAL_PARTS = 400, 5
+
+# Texts drawn from a seed, without lone surrogates
+
+WRITTEN = """A man is eating food, isn't he? The cat sat on the mat; it cost $3.50 (about 3,20 €)!
+Größe und Maß — naïve café, Ærøskøbing. Έναν ζεστό καφέ, παρακαλώ. Москва́ стои́т на реке́. 漢字とかなの混じった文です。
+我喜欢吃苹果。السلام عليكم ورحمة الله. שלום עולם, מה שלומך? हिन्दी में एक वाक्य। ภาษาไทยไม่มีช่องว่าง 한국어 문장입니다.
+http://example.org/a?b=c&d=%20e#f user@example.org #tag @name C++ O'Neill's 10^-3 <b>x</b> {"a": [1, 2]} \\n e.g."""
+WORDS = ("a", "man", "Cat", "FOOD", "cannot", "sat.", "the", "don't", "dog,")
+SPACES = " \t\n\r\x0b\x0c\x1c\x1d\x1e\x1f\x85\xa0\u1680\u2000\u2003\u2007\u2009\u200a\u2028\u2029\u202f"
+SPACES += "\u205f\u3000"
+UNSEEN = "\x00\x01\x07\x08\x1b\x7f\x80\x9f\xad\u200b\u200c\u200d\u200e\u200f\u202a\u202e\u2060\u2066\u2069"
+UNSEEN += "\ufeff\ufffd\ufffe\uffff"
+MARKS = "\u0300\u0301\u0308\u0327\u0338\u0345\u0489\u0591\u05b8\u064b\u0651\u0e31\u0e49\u20dd\u20e3\u3099\ufe0f"
+MARKS += "\ufe0e\U000e0100"
+FACES = "😀👩💻👨👧🏳🌈🏴❤🤦✈☠👍🇩🇪🇺🇸1#"
+GLUE = ("", "\u200d", "\ufe0f", "\ufe0f\u200d", "\U0001f3fb", "\U0001f3fd", "\U0001f3ff")
+SPECIAL = ("[CLS]", "[SEP]", "[PAD]", "[MASK]", "[UNK]", "<s>", "</s>", "<pad>", "<mask>", "##a", "Ġ")
 
 
-@pytest.fixture(scope="session")
-def tiny_roberta(tmp_path_factory):
-    """The folder of a random RoBERTa whose tokenizer knows every byte."""
-    folder = tmp_path_factory.mktemp("tiny") / "roberta"
-    folder.mkdir()
-    bytes_alone = ByteLevelBPETokenizer()
-    special = ["<s>", "<pad>", "</s>", "<unk>", "<mask>"]
-    bytes_alone.train_from_iterator(["the cat sat on the mat, a man is eating"], vocab_size=300, special_tokens=special)
-    bytes_alone.save_model(str(folder))
-    tokenizer = RobertaTokenizerFast.from_pretrained(folder, model_max_length=24)
-    tokenizer.save_pretrained(folder)
-    sizes = {"hidden_size": 16, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 32}
-    with torch.random.fork_rng():
-        torch.manual_seed(0)
-        config = RobertaConfig(
-            vocab_size=len(tokenizer), max_position_embeddings=26, type_vocab_size=1, pad_token_id=1, **sizes
-        )
-        RobertaModel(config).save_pretrained(folder)
-    return folder
+@cache
+def by_category() -> list[list[str]]:
+    """The characters of each general category, but for surrogates."""
+    found = defaultdict(list)
+    for code in range(sys.maxunicode + 1):
+        character = chr(code)
+        found[unicodedata.category(character)].append(character)
+    del found["Cs"]
+    return list(found.values())
 
 
-@pytest.fixture(scope="session")
-def wordpieces_of():
-    """How many wordpieces the stock tokenizer of a folder makes of texts, special tokens left out."""
-
-    def count(folder, texts, use_fast=True):
-        tokenizer = AutoTokenizer.from_pretrained(folder, use_fast=use_fast)
-        return [len(ids) for ids in tokenizer(texts, add_special_tokens=False)["input_ids"]]
-
-    return count
+def drawn(rng, most, draw):
+    return "".join(draw(rng) for _ in range(min(most, int(rng.paretovariate(0.6)))))
 
 
-def judge(cases, what, nlp, texts, n_pieces, rng):
-    """Each text is a case."""
-    pipe = nlp.get_pipe("sbert")
-    docs = list(nlp.pipe(texts, batch_size=rng.choice((7, 64, 500))))
-    others = list(nlp.pipe(reversed(texts), batch_size=rng.choice((3, 33, 1000))))[::-1]
-    encoded = pipe.encode(texts, window=rng.choice((5, 100, 5000)))
-    if len(docs) != len(texts) or len(others) != len(texts) or encoded.shape[0] != len(texts):
-        cases.wrong(f"{what}: {len(texts)} texts became {len(docs)}, {len(others)} and {encoded.shape[0]} vectors")
-        return
-    for i, text in enumerate(texts):
-        one = nlp(text) if i % 3 == 0 else docs[i]  # it takes longest, and most of its time is spaCy's
-        vectors = [docs[i].vector, others[i].vector, one.vector, one._.sbert_vector, encoded[i]]
-        same_text = docs[i].text == others[i].text == one.text == text
-        finite = all(numpy.isfinite(vector).all() for vector in vectors)
-        width = {vector.shape for vector in vectors} == {encoded.shape[1:]}
-        near = width and max(abs(vector - vectors[0]).max() for vector in vectors) <= TOLERANCE
-        held = {docs[i].has_vector, others[i].has_vector, one.has_vector, bool(vectors[0].any())} == {n_pieces[i] > 0}
-        tokens = i % 8 or all(numpy.isfinite(token.vector).all() for token in one if pipe.token_vectors)
-        facts = {"text": same_text, "finite": finite, "width": width, "near": near, "held": held, "tokens": tokens}
-        wrong = [name for name, holds in facts.items() if not holds]
-        cases.check(not wrong, f"{what}, {text[:60]!r} of {n_pieces[i]} wordpieces: not {', '.join(wrong)}")
+def written(rng):
+    start = rng.randrange(len(WRITTEN))
+    return WRITTEN[start : start + rng.randrange(1, 80)]
 
 
-@pytest.mark.parametrize("part", parts(N_PARTS))
-def test_fuzzed_texts(counted, make_nlp, tiny_bert, tiny_roberta, wordpieces_of, part):
-    texts, rng = drawn_texts(PART, part), random.Random(part)
-    folders = {"bert": tiny_bert, "roberta": tiny_roberta}
-    with counted(PROMISE) as cases:
-        for k, (name, (encoder, kind, config)) in enumerate(PIPELINES.items()):
-            own = texts[k :: len(PIPELINES)]
-            config = {**config, "model": dict(config["model"])}
-            nlp = make_nlp(kind, name=folders[encoder], **config)
-            judge(
-                cases, f"part {part}, {name}", nlp, own, wordpieces_of(folders[encoder], own, "slow" not in name), rng
-            )
+def one_category(rng):
+    characters = rng.choice(by_category())
+    return drawn(rng, 30, lambda rng: rng.choice(characters))
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("part", range(N_REAL_PARTS))
-def test_fuzzed_texts_on_the_real_model(counted, minilm, wordpieces_of, part):
-    folder = find_local("sentence-transformers/all-MiniLM-L6-v2")
-    texts = drawn_texts(REAL_PART, 1000 + part)
-    with counted(PROMISE) as cases:
-        judge(cases, f"real, part {part}", minilm, texts, wordpieces_of(folder, texts), random.Random(part))
+def any_character(rng):
+    code = rng.randrange(sys.maxunicode + 1)
+    return chr(code) if not 0xD800 <= code < 0xE000 else ""
+
+
+def marked(rng):
+    return rng.choice("aeo נعก漢 ") + "".join(rng.choices(MARKS, k=rng.randrange(6)))
+
+
+def turned(rng):
+    letters = "אבגדوزحطيABC123 "
+    return (
+        rng.choice("\u202b\u202e\u2067") + drawn(rng, 30, lambda rng: rng.choice(letters)) + rng.choice(("", "\u202c"))
+    )
+
+
+def long_word(rng):
+    return rng.choice(("a", "ab", "é", "漢", "1", "-", "a\u0301", "😀")) * rng.choice((50, 101, 200, 700))
+
+
+KINDS = [written, written, written, one_category, one_category, turned, long_word]
+KINDS += 2 * [partial(drawn, most=40, draw=lambda rng: rng.choice(WORDS) + " ")]
+KINDS += [
+    partial(drawn, most=30, draw=lambda rng: rng.choice(rng.choice(by_category()))),
+    partial(drawn, most=20, draw=any_character),
+    partial(drawn, most=12, draw=lambda rng: rng.choice(SPACES)),
+    partial(drawn, most=8, draw=lambda rng: rng.choice(UNSEEN)),
+    partial(drawn, most=12, draw=marked),
+    partial(drawn, most=15, draw=lambda rng: rng.choice(FACES) + rng.choice(GLUE)),
+    lambda rng: rng.choice(SPECIAL),
+    lambda rng: "",
+]
+
+
+def drawn_texts(n, seed):
+    """Each of one kind or of several."""
+    rng, texts = random.Random(seed), []
+    for _ in range(n):
+        kinds = rng.choices(KINDS, k=rng.choice((1, 1, 1, 2, 3, 5)))
+        joint = rng.choice(("", " ", "\n", ". ", rng.choice(SPACES)))
+        texts.append(joint.join(kind(rng) for kind in kinds))
+    return texts
 
 
 def test_drawn_texts():
@@ -124,6 +134,61 @@ def test_drawn_texts():
         assert character in joined, hex(ord(character))
     assert "" in texts and any(text.isspace() for text in texts) and max(map(len, texts)) > 500
     assert not any(0xD800 <= ord(character) < 0xE000 for character in joined)
+
+
+@pytest.fixture(scope="session")
+def tiny_roberta(tmp_path_factory):
+    """The folder of a random RoBERTa whose tokenizer knows every byte."""
+    folder = tmp_path_factory.mktemp("tiny")
+    make_models(folder, "Roberta")
+    return folder / "roberta-base"
+
+
+def judge(cases, what, nlp, texts, tokenizer, rng):
+    """Each text is a case."""
+    pipe, n_pieces = nlp.get_pipe("sbert"), [len(i) for i in tokenizer(texts, add_special_tokens=False)["input_ids"]]
+    docs = list(nlp.pipe(texts, batch_size=rng.choice((7, 64, 500))))
+    others = list(nlp.pipe(reversed(texts), batch_size=rng.choice((3, 33, 1000))))[::-1]
+    encoded = pipe.encode(texts, window=rng.choice((5, 100, 5000)))
+    if not len(docs) == len(others) == encoded.shape[0] == len(texts):
+        cases.wrong(f"{what}: {len(texts)} texts became {len(docs)}, {len(others)} and {encoded.shape[0]} vectors")
+        return
+    for i, text in enumerate(texts):
+        one = nlp(text) if i % 3 == 0 else docs[i]  # it takes longest, and most of its time is spaCy's
+        vectors = [docs[i].vector, others[i].vector, one.vector, one._.sbert_vector, encoded[i]]
+        width = {vector.shape for vector in vectors} == {encoded.shape[1:]}
+        facts = {
+            "text": docs[i].text == others[i].text == one.text == text,
+            "finite": all(numpy.isfinite(vector).all() for vector in vectors),
+            "width": width,
+            "near": width and max(abs(vector - vectors[0]).max() for vector in vectors) <= TOLERANCE,
+            "held": {doc.has_vector for doc in (docs[i], others[i], one)} | {bool(vectors[0].any())}
+            == {n_pieces[i] > 0},
+            "tokens": i % 8 or all(numpy.isfinite(token.vector).all() for token in one if pipe.token_vectors),
+        }
+        wrong = [name for name, holds in facts.items() if not holds]
+        cases.check(not wrong, f"{what}, {text[:60]!r} of {n_pieces[i]} wordpieces: not {', '.join(wrong)}")
+
+
+@pytest.mark.parametrize("part", parts(N_ROUNDS * N_SHARES))
+def test_fuzzed_texts(counted, make_nlp, tiny_bert, tiny_roberta, part):
+    number, share = divmod(part, N_SHARES)
+    texts, folders = drawn_texts(N_TEXTS, number), {"bert": tiny_bert, "roberta": tiny_roberta}
+    with counted(PROMISE) as cases:
+        for k, (name, (encoder, kind, config)) in list(enumerate(PIPELINES.items()))[share::N_SHARES]:
+            nlp = make_nlp(kind, name=folders[encoder], **{**config, "model": dict(config["model"])})
+            tokenizer = AutoTokenizer.from_pretrained(folders[encoder], use_fast="slow" not in name)
+            own = texts[k :: len(PIPELINES)]
+            judge(cases, f"part {part}, {name}", nlp, own, tokenizer, random.Random(part))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("part", range(N_REAL_PARTS))
+def test_fuzzed_texts_on_the_real_model(counted, minilm, part):
+    tokenizer = AutoTokenizer.from_pretrained(find_local("sentence-transformers/all-MiniLM-L6-v2"))
+    with counted(PROMISE) as cases:
+        texts = drawn_texts(N_REAL_TEXTS, 1000 + part)
+        judge(cases, f"real, part {part}", minilm, texts, tokenizer, random.Random(part))
 
 
 @pytest.mark.parametrize("kind", ["own", "shared"])

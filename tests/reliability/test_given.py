@@ -1,8 +1,10 @@
-"""What is no text, no Doc, no label and no example, wherever texts, Docs, labels and examples are given."""
+"""What is no text, no label, no example and no gold, wherever those are given, is refused and named."""
+
+import math
 
 import pytest
 import spacy
-from pipelines import make_example
+from pipelines import PAIRS, make_example
 from spacy.tokens import Span, SpanGroup
 from spacy.training import Example
 
@@ -21,14 +23,13 @@ def nlp(tiny_bert):
     made = spacy.blank("en")
     made.add_pipe("sentencizer")
     spans = {"@span_getters": "spacy-sbert.sentence_spans.v1", "unit": "doc+sent"}
-    loss = {"@layers": "spacy-sbert.SoftmaxLoss.v1"}
-    made.add_pipe("sbert", config={"model": {"name": str(tiny_bert), "get_spans": spans}, "loss": loss})
+    made.add_pipe("sbert", config={"model": {"name": str(tiny_bert), "get_spans": spans}, "loss": SOFTMAX})
     made.add_pipe("sbert_reranker", config={"model": {"name": str(tiny_bert), "n_outputs": 1}})
-    made.initialize(lambda: labelled(made))
+    made.initialize(lambda: labelled_and_scored(made))
     return made
 
 
-def labelled(nlp):
+def labelled_and_scored(nlp):
     examples = [make_example(nlp, "a man", "the dog"), make_example(nlp, "the cat", "a mat")]
     for example, label in zip(examples, ("yes", "no"), strict=True):
         example.reference.spans["sbert"].attrs = {"label": label, "score": 0.5}
@@ -51,39 +52,38 @@ def test_lone_surrogates(counted, nlp):
                 ("rank", ("pair number 1", at), lambda text: reranker.rank("a", ["b", text])),
                 ("example_doc", ("members",), lambda text: example_doc(nlp, ["a", text])),
                 ("label", ("label",), lambda text: example_doc(nlp, ["a", "b"], label=text)),
+                ("nlp", ("surrogates not allowed",), nlp),  # refused by spaCy's tokenizer
+                ("make_doc", ("surrogates not allowed",), nlp.make_doc),
+                ("nlp.pipe", ("surrogates not allowed",), lambda text: list(nlp.pipe(["a", text]))),
             ):
                 with cases.refuses(what, *named):
-                    call(text)
-            for call in (nlp, nlp.make_doc, lambda given: list(nlp.pipe(["a", given]))):  # refused by spaCy's tokenizer
-                with cases.refuses("nlp", "surrogates not allowed"):
                     call(text)
 
 
 def test_other_types(counted, nlp):
     sbert, reranker = nlp.get_pipe("sbert"), nlp.get_pipe("sbert_reranker")
     doc = nlp("A man is eating. The dog ran.")
+    for_texts = {
+        "text number 2": lambda given: sbert.encode(["a", given]),
+        "pair number 0": lambda given: reranker.score_pairs([("a", given)]),
+        "members": lambda given: example_doc(nlp, ["a", given]),
+        "search": doc._.sbert_most_similar,
+        "compare": doc.similarity,
+        "no vector of": lambda given: sbert.classify(doc, given),
+        "number 0": lambda given: list(collect_spans([given])),
+    }
+    for_several = {
+        "several texts": sbert.encode,
+        "score": reranker.score_pairs,
+        "Cannot": lambda given: reranker.rank("a", given),
+        "members": lambda given: example_doc(nlp, given),
+    }
     with counted("what is not text is refused, and named") as cases:
-        for given in NO_TEXTS:
-            for what, named, call in (
-                ("encode", "text number 2", lambda given: sbert.encode(["a", given])),
-                ("score_pairs", "pair number 0", lambda given: reranker.score_pairs([("a", given)])),
-                ("example_doc", "members", lambda given: example_doc(nlp, ["a", given])),
-                ("most_similar", "search", doc._.sbert_most_similar),
-                ("similarity", "compare", doc.similarity),
-                ("classify", "no vector of", lambda given: sbert.classify(doc, given)),
-                ("collect_spans", "number 0", lambda given: list(collect_spans([given]))),
-            ):
-                with cases.refuses(f"{what} of {given!r}", named, errors=ERRORS):
-                    call(given)
-        for given in NOT_SEVERAL:
-            for what, named, call in (
-                ("encode", "several texts", sbert.encode),
-                ("score_pairs", "score", reranker.score_pairs),
-                ("rank", "Cannot", lambda given: reranker.rank("a", given)),
-                ("example_doc", "members", lambda given: example_doc(nlp, given)),
-            ):
-                with cases.refuses(f"{what} of {given!r}", named, errors=ERRORS):
-                    call(given)
+        for wrong, calls in ((NO_TEXTS, for_texts), (NOT_SEVERAL, for_several)):
+            for given in wrong:
+                for named, call in calls.items():
+                    with cases.refuses(f"{given!r} as {named}", named, errors=ERRORS):
+                        call(given)
 
 
 def test_stream_that_raises(counted, nlp):
@@ -99,7 +99,7 @@ def test_stream_that_raises(counted, nlp):
             list(nlp.pipe(broken()))
 
 
-def test_labels(counted, nlp, tiny_bert):
+def test_labels(counted, nlp):
     sbert = nlp.get_pipe("sbert")
     doc = nlp("a man")
     wrong = ["yes", b"yes", 5, True, {"yes"}, ["yes", None], ["yes", 5], ["yes", ""], ["yes", "\ud800"], {"": "yes"}]
@@ -107,7 +107,7 @@ def test_labels(counted, nlp, tiny_bert):
         for given in [*wrong, {"": ["yes", 1]}]:
             for pipe in ("sbert", "sbert_reranker"):
                 with cases.refuses(f"initialize, labels = {given!r}", "labels", errors=ERRORS):
-                    nlp.get_pipe(pipe).initialize(lambda: labelled(nlp), nlp=nlp, labels=given)
+                    nlp.get_pipe(pipe).initialize(lambda: labelled_and_scored(nlp), nlp=nlp, labels=given)
         for given in ("other", "sbert", "\ud800", 5, None, True, ["a"]):
             with cases.refuses(f"classify, objective = {given!r}", "objective", errors=ERRORS):
                 sbert.classify(doc, doc, objective=given)
@@ -115,7 +115,7 @@ def test_labels(counted, nlp, tiny_bert):
 
 
 def test_examples(counted, nlp):
-    """Examples whose members are not what the pipes learn from; for gold see test_gold.py."""
+    """Examples whose members are not what the pipes learn from."""
 
     def with_members(*borders):
         example = make_example(nlp, "a man", "the dog")
@@ -136,14 +136,11 @@ def test_examples(counted, nlp):
                     nlp.get_pipe(pipe).update(given)
 
 
-SPANS = "spacy-sbert.sentence_spans.v1"
-
-
-@pytest.mark.parametrize("encoder", ["own", "shared"])
+@pytest.mark.parametrize("encoder", ["own", pytest.param("shared", marks=pytest.mark.slow)])
 def test_spans_keys(counted, make_nlp, encoder):
     with counted("a pipe and its span getter that look for examples in two places are refused, both named") as cases:
         for ours, theirs in [("sbert", "pairs"), ("pairs", "sbert"), ("a", "b"), ("sbert", "Sbert")]:
-            spans = {"get_spans": {"@span_getters": SPANS, "spans_key": theirs}}
+            spans = {"get_spans": {"@span_getters": "spacy-sbert.sentence_spans.v1", "spans_key": theirs}}
             where = {"model": spans} if encoder == "own" else {"transformer": spans}
             with cases.refuses(f"{encoder}, {ours}, {theirs}", f"spans_key = '{ours}'", f"doc.spans['{theirs}']"):
                 make_nlp(encoder, spans_key=ours, **where)
@@ -157,3 +154,71 @@ def test_spans_keys(counted, make_nlp, encoder):
             nlp.add_pipe("transformer", first=True, source=made)
             with cases.refuses("a transformer that comes later", "spans_key = 'pairs'", "doc.spans['sbert']"):
                 nlp.initialize(lambda: [Example(nlp.make_doc("a"), nlp.make_doc("a"))])
+
+
+# Gold that nothing can be learned from
+
+COSINE = {"@layers": "spacy-sbert.CosineSimilarityLoss.v1"}
+SOFTMAX = {"@layers": "spacy-sbert.SoftmaxLoss.v1"}
+MATRYOSHKA = {"@layers": "spacy-sbert.MatryoshkaLoss.v1", "dims": [16, 8]}
+MULTI = {"@layers": "spacy-sbert.MultiTaskLoss.v1", "objectives": {"sts": COSINE, "nli": SOFTMAX}}
+NO_SCORES = [5.0, -1e-6, 1.001, 100, math.nan, math.inf, -math.inf, None, "0.5", [0.5], b"1", {}]
+NO_LABELS = ["unknown", "", None, 1, True, math.nan, ["a"], b"a", "\ud800"]
+GOLD = [  # the encoder and its loss, or the reranker and its objective; what is wrong; what the examples have else
+    ("own", COSINE, "score", NO_SCORES, {}),
+    ("own", SOFTMAX, "label", NO_LABELS, {}),
+    ("shared", COSINE, "score", NO_SCORES, {}),
+    ("shared", SOFTMAX, "label", NO_LABELS, {}),
+    ("own", MULTI, "score", NO_SCORES, {"objective": "sts"}),
+    ("reranker", "regression", "score", NO_SCORES, {}),
+    ("reranker", "classification", "label", NO_LABELS, {}),
+    *(
+        ("own", {"@layers": f"spacy-sbert.{name}.v1"}, "score", NO_SCORES[4:], {})
+        for name in ("CoSENTLoss", "AnglELoss")
+    ),
+    ("own", {**MATRYOSHKA, "loss": COSINE}, "score", NO_SCORES, {}),
+    ("own", {**MATRYOSHKA, "loss": SOFTMAX}, "label", NO_LABELS, {}),
+    ("own", {"@layers": "spacy-sbert.ContrastiveLoss.v1"}, "score", NO_SCORES, {}),
+    ("own", {"@layers": "spacy-sbert.OnlineContrastiveLoss.v1"}, "score", NO_SCORES, {}),
+]
+
+
+def make_batch(nlp, loss, name):
+    if name == "score" and loss is not MULTI:
+        return [make_example(nlp, *pair) for pair in PAIRS[:2]]
+    batch = []
+    for pair, label in zip(PAIRS, "aba", strict=True):
+        batch.append(Example(example_doc(nlp, pair[:2]), example_doc(nlp, pair[:2], label=label)))
+        batch[-1].reference.spans["sbert"].attrs.update({"objective": "nli"} if loss is MULTI else {})
+    return batch
+
+
+@pytest.mark.filterwarnings("ignore:.*has a new head")
+@pytest.mark.parametrize(
+    ("encoder", "loss", "name", "wrong", "given"),
+    [pytest.param(*case, marks=pytest.mark.slow if number > 5 else ()) for number, case in enumerate(GOLD)],
+)
+def test_gold(counted, make_nlp, tiny_bert, encoder, loss, name, wrong, given):
+    """In a loop of one's own as in a file: the error names the example where its number is out of range."""
+    if encoder == "reranker":
+        nlp = spacy.blank("en")
+        nlp.add_pipe("sbert_reranker", config={"model": {"name": str(tiny_bert)}, "objective": loss})
+    else:
+        nlp = make_nlp(encoder, loss=loss)
+    batch = make_batch(nlp, loss, name)
+    nlp.initialize(lambda: batch)
+
+    def example(gold):
+        made = make_example(nlp, *PAIRS[0][:2])
+        made.reference.spans["sbert"].attrs.update({"score": 1.0, **given, name: gold})
+        return made
+
+    with counted("gold that nothing can be learned from is refused, and the example is named") as cases:
+        for gold in wrong:
+            text = PAIRS[0][0][:20] if name == "score" and isinstance(gold, float) and not given else ""
+            with cases.refuses(f"{loss} {name} {gold!r}", text, "gold" if name == "score" else "label"):
+                nlp.update([*batch, example(gold)], sgd=False)
+        if name == "score" and encoder != "reranker":
+            value = nlp.update([*batch, example(1.0)], sgd=False)["sbert"]
+            is_zero = value == 0 and "Contrastive" in str(loss)  # where no pair is hard
+            cases.check(math.isfinite(value) and (value > 0 or is_zero), "what is right")

@@ -1,15 +1,15 @@
 """Commands killed at any moment: what is on disk is whole or refused by name, and run again they give the same."""
 
 import sys
+import time
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import cache, partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy
 import pytest
 import spacy
-from counting import parts
+from counted_cases import parts
 from killing import command, count_events, killed, killed_at, moments, run, save_index
 from made_data import write_benchmark
 
@@ -22,15 +22,14 @@ N_PARTS = 25  # each with two kills of each command: at a moment, and before a c
 WORDS = ["man", "cat", "dog", "food", "meal", "mat", "fast", "ran", "cannot"]
 
 
-@dataclass
-class Job:
-    """work: what is killed; it can be pickled, and writes to the folder `out`. check: return what is on the disk, or
-    raise what readers raise. again: run it again, and return all that is there.
+class Job(NamedTuple):
+    """work: what is killed; it can be pickled, and writes to the folder `out`. found: what is on the disk, or the error
+    of its reader. again: run it a second time.
     """
 
     work: Callable[[], Any]
-    check: Callable[[], list]
-    again: Callable[[], list]
+    found: Callable[[], list]
+    again: Callable[[], Any]
 
 
 def sentences(n):
@@ -40,19 +39,13 @@ def sentences(n):
 
 def make_encode(pipeline, folder):
     given, output = folder / "in.txt", folder / "out" / "vectors.npy"
-    given.write_text("\n".join(sentences(200)) + "\n")
-    options = ["--pipeline", pipeline, "--window", 8, "--quiet"]
-    work = partial(command, "sbert", "encode", given, output, *options)
+    given.write_text("\n".join(sentences(100)) + "\n")
+    work = partial(command, "sbert", "encode", given, output, "--pipeline", pipeline, "--window", 8, "--quiet")
 
-    def check():
+    def found():
         return [output.read_bytes()] if output.exists() else []
 
-    def again():
-        run(partial(work, "--overwrite") if output.exists() else work)
-        assert sorted(path.name for path in output.parent.iterdir()) == [output.name, f"{output.name}.json"]
-        return check()
-
-    return Job(work, check, again)
+    return Job(work, found, lambda: run(partial(work, "--overwrite") if output.exists() else work))
 
 
 def make_fit_meta(pipeline, folder):
@@ -65,15 +58,10 @@ def make_fit_meta(pipeline, folder):
     options = ["--method", "svd", "--size", 3, "--cache", folder / "out" / "cache"]
     work = partial(command, "sbert", "fit-meta", folder / "two", folder / "in.txt", output, *options)
 
-    def check():
+    def found():
         return [spacy.load(output)("the cat ran").vector.tolist()] if output.exists() else []
 
-    def again():
-        if not output.exists():
-            run(work)
-        return check()
-
-    return Job(work, check, again)
+    return Job(work, found, lambda: output.exists() or run(work))
 
 
 def make_benchmark(pipeline, folder):
@@ -83,15 +71,11 @@ def make_benchmark(pipeline, folder):
     options = ["--output", output, "--any-count", "--bootstrap", 20, "--seeds", 1]
     work = partial(command, "sbert", "benchmark", pipeline, folder / "data", *options)
 
-    def check():
+    def found():
         tasks = read_results(output)["tasks"] if output.exists() else {}
         return [(name, task["variants"], task["predictions"]) for name, task in tasks.items()]
 
-    def again():
-        run(work)
-        return check()
-
-    return Job(work, check, again)
+    return Job(work, found, partial(run, work))
 
 
 def make_index(pipeline, folder):
@@ -100,16 +84,12 @@ def make_index(pipeline, folder):
     save_index(output, 500)
     work = partial(save_index, output, 2000)
 
-    def check():
+    def found():
         index = VectorIndex.load(output)
         assert index.rows[-1].text == f"text {len(index) - 1}"
         return [(len(index), index.search(numpy.ones((1, 32)), k=5)[1].tolist())]
 
-    def again():
-        run(work)
-        return [*check(), len(list(output.iterdir()))]
-
-    return Job(work, check, again)
+    return Job(work, found, partial(run, work))
 
 
 def make_train(pipeline, folder):
@@ -122,18 +102,13 @@ def make_train(pipeline, folder):
     config["training"].update(max_steps=8, eval_frequency=2, patience=0)
     config.to_disk(folder / "config.cfg")
     output = folder / "out" / "model"
+
+    def found():
+        saved = [output / name for name in ("model-best", "model-last") if (output / name).exists()]
+        return [spacy.load(path)("the cat ran").vector.tolist() for path in saved]
+
     work = partial(command, "train", folder / "config.cfg", "--output", output)
-
-    def check():
-        found = [output / name for name in ("model-best", "model-last") if (output / name).exists()]
-        assert all(spacy.load(path)("the cat ran").has_vector for path in found)
-        return []  # of which step they are nobody knows
-
-    def again():
-        run(work)
-        return [spacy.load(output / name)("the cat ran").vector.tolist() for name in ("model-best", "model-last")]
-
-    return Job(work, check, again)
+    return Job(work, found, partial(run, work))
 
 
 JOBS = {
@@ -146,79 +121,73 @@ JOBS = {
 
 
 @pytest.fixture(scope="module")
-def pipeline(tiny_bert, tmp_path_factory):
-    nlp = spacy.blank("en")
-    nlp.add_pipe("sbert", config={"model": {"name": str(tiny_bert)}})
-    folder = tmp_path_factory.mktemp("kills") / "nlp"
-    nlp.to_disk(folder)
-    return folder
+def make_job(nlp, tmp_path_factory):
+    pipeline = tmp_path_factory.mktemp("kills") / "nlp"
+    nlp.to_disk(pipeline)
+
+    def make(name, folder):
+        (folder / "out").mkdir(parents=True)
+        return JOBS[name](pipeline, folder)
+
+    return make
 
 
 @pytest.fixture(scope="module")
-def unbroken(pipeline, tmp_path_factory):
-    """From the name of a job to the seconds, the changes of files and the result of a run that nothing kills."""
+def unbroken(make_job, tmp_path_factory):
+    """From the name of a job to the seconds, the changes of files and the outcome of a run that nothing kills."""
 
     @cache
     def find(name):
-        job = made(name, pipeline, tmp_path_factory.mktemp("unbroken"))
-        seconds = run(job.work)
-        folder = tmp_path_factory.mktemp("counted")
-        events = count_events(made(name, pipeline, folder).work, folder / "out", folder / "events")
-        return seconds, events, job.again()
+        folder = tmp_path_factory.mktemp("unbroken")
+        job, started = make_job(name, folder), time.monotonic()
+        events = count_events(job.work, folder / "out", folder / "events")
+        seconds = time.monotonic() - started
+        return seconds, events, run_again(name, job, folder)
 
     return find
 
 
-def made(name, pipeline, folder):
-    folder.mkdir(exist_ok=True)
-    (folder / "out").mkdir()
-    return JOBS[name](pipeline, folder)
+def run_again(name, job, folder):
+    """What is there then, and for what writes a file or a folder of its own, of how many files it consists."""
+    job.again()
+    return job.found(), len(list((folder / "out").rglob("*"))) if name in ("encode", "index") else None
 
 
-def cases_of():
-    for name in JOBS:
-        for param in parts(N_PARTS, quick=1 if name == "encode" else 0):
-            yield pytest.param(name, *param.values, marks=param.marks)
-
-
-@pytest.mark.parametrize(("name", "part"), list(cases_of()))
-def test_killed(counted, pipeline, unbroken, tmp_path, name, part):
+@pytest.mark.parametrize("part", parts(N_PARTS))
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=() if name == "encode" else pytest.mark.slow) for name in JOBS]
+)
+def test_killed(counted, make_job, unbroken, tmp_path, name, part):
     (seconds, events, expected), random = unbroken(name), numpy.random.default_rng(part)
     after = list(moments(seconds, N_PARTS, random))[part]
     event = int(list(moments(events, N_PARTS, random))[part])
     with counted(f"{name}, {PROMISE}") as cases:
         for how in ("time", "event"):
             folder = tmp_path / how
-            job = made(name, pipeline, folder)
-            before = job.check()
+            job = make_job(name, folder)
+            whole = [*job.found(), *expected[0]]
             if how == "time":
                 case = f"{name}, part {part}, after {after:.3f} of {seconds:.3f} s"
                 killed(job.work, after)
             else:
                 case = f"{name}, part {part}, before change {event} of {events}"
                 assert killed_at(job.work, folder / "out", event), case
-            judge(cases, case, job, before, expected)
+            judge(cases, case, name, job, whole)
+            try:
+                again = run_again(name, job, folder)
+            except Exception as error:
+                cases.wrong(f"{case}: run again: {type(error).__name__}: {error}")
+            else:
+                cases.check(again == expected, f"{case}: run again, it gives another result")
 
 
-def judge(cases, case, job, before, expected):
+def judge(cases, case, name, job, whole):
     try:
-        found = job.check()
+        found = job.found()
     except (OSError, ValueError) as error:
-        if "/out/" not in str(error):
-            cases.wrong(f"{case}: the message names no file: {type(error).__name__}: {error}")
-            return
-        cases.refused()
+        cases.check_message(error, case, "/out/")
     except Exception as error:
         cases.wrong(f"{case}: {type(error).__name__}: {error}")
-        return
-    else:
-        if not all(one in [*before, *expected] for one in found):
-            cases.wrong(f"{case}: neither what was there, nor what was to be there")
-            return
-        cases.right()
-    try:
-        again = job.again()
-    except Exception as error:
-        cases.wrong(f"{case}: run again: {type(error).__name__}: {error}")
-    else:
-        cases.check(again == expected, f"{case}: run again, it gives another result")
+    else:  # of which step a pipeline is that training left, nobody knows
+        is_whole = name == "train" or all(one in whole for one in found)
+        cases.check(is_whole, f"{case}: neither what was there, nor what was to be there")

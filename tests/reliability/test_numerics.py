@@ -1,14 +1,12 @@
 """Extreme numbers through all that is computed of vectors: no NaN, no warning, and what float64 or more digits give."""
 
 import warnings
-from contextlib import contextmanager
-from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy
 import pytest
-from counting import parts
+from counted_cases import parts
 from scipy import special
 from thinc.types import Ragged
 
@@ -17,10 +15,7 @@ from spacy_sbert.losses import _common as distances
 from spacy_sbert.losses._common import cross_entropy, log_sum_exp, softmax
 from spacy_sbert.losses.contrastive import BatchHardTripletLoss, ContrastiveLoss, OnlineContrastiveLoss, TripletLoss
 from spacy_sbert.losses.distillation import DistillationLoss, ProjectedDistillationLoss
-from spacy_sbert.losses.ranking import (
-    CachedMultipleNegativesRankingLoss,
-    MultipleNegativesRankingLoss,
-)
+from spacy_sbert.losses.ranking import CachedMultipleNegativesRankingLoss, MultipleNegativesRankingLoss
 from spacy_sbert.losses.similarity import AnglELoss, CoSENTLoss, CosineSimilarityLoss, _rank_pairs
 from spacy_sbert.losses.softmax import SoftmaxLoss
 from spacy_sbert.losses.wrappers import MatryoshkaLoss
@@ -28,7 +23,6 @@ from spacy_sbert.models.heads import ACTIVATIONS, Dense, unit_length
 from spacy_sbert.models.pooling import POOLING, _make_pooling
 from spacy_sbert.reranker.component import _binary_cross_entropy, _label_cross_entropy, _mean_squared_error
 
-PARTS, QUICK = 20, 1
 PROMISE = "numbers of any size give no NaN and no overflow, but what float64 gives"
 WIDTH = 6
 EPS = float(numpy.finfo("float32").eps)
@@ -36,21 +30,16 @@ EPS = float(numpy.finfo("float32").eps)
 SCALES = (1e-40, 1e-36, 1e-30, 1e-20, 1e-10, 1.0, 1e4, 1e10, 1e18, 1e25, 1e30, 1e36)
 
 
-@contextmanager
-def strict():
-    """Warnings of NumPy are errors."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        yield
+@pytest.fixture(params=parts(20))
+def rng(request):
+    return numpy.random.default_rng(request.param)
 
 
 def judged(cases, what, compute, expected, tolerance):
-    """A case: something is computed without a warning, is finite, and near what it should be, element by element.
-
-    compute (Callable): gives an array. expected (array), tolerance (array or float): how far from it is right.
-    """
+    """A case: what `compute` gives is finite, within the tolerance of what is expected, and NumPy does not warn."""
     try:
-        with strict():
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
             found = numpy.asarray(compute(), dtype="float64")
     except Exception as error:  # the case is judged, not the test ended
         cases.wrong(f"{what}: {type(error).__name__}: {error}")
@@ -78,9 +67,7 @@ def drawn(rng, n, scales=SCALES):
     return rows.astype("float32")
 
 
-@pytest.mark.parametrize("part", parts(PARTS, quick=QUICK))
-def test_similarity(counted, part):
-    rng = numpy.random.default_rng(part)
+def test_similarity(counted, rng):
     u, v = drawn(rng, 150), drawn(rng, 150)
     v[::3] = u[::3]
     with counted(PROMISE) as cases:
@@ -96,12 +83,10 @@ def test_similarity(counted, part):
                 ("euclidean", partial(similarity.euclidean, one, other), euclidean, 8 * EPS * euclidean + 1e-44),
                 ("manhattan", partial(similarity.manhattan, one, other), manhattan, 8 * EPS * manhattan + 1e-44),
             ):
-                judged(cases, f"{name} of part {part}, {one} and {other}", compute, expected, near)
+                judged(cases, f"{name} of {one} and {other}", compute, expected, near)
 
 
-@pytest.mark.parametrize("part", parts(PARTS, quick=QUICK))
-def test_poolings(counted, part):
-    rng = numpy.random.default_rng(part)
+def test_poolings(counted, rng):
     with counted(PROMISE) as cases:
         for name in POOLING:
             for length in (1, 2, 17, 60):
@@ -117,13 +102,11 @@ def test_poolings(counted, part):
                 }[name]
                 ragged = Ragged(states, numpy.array([length], dtype="i"))
                 near = 8 * EPS * abs(wide).sum(axis=0) + 1e-44
-                what = f"part {part}, {name} of {length}"
+                what = f"{name} of {length}"
                 judged(cases, what, lambda n=name, r=ragged: _make_pooling(n).predict(r)[0], expected, near)
 
 
-@pytest.mark.parametrize("part", parts(PARTS, quick=QUICK))
-def test_activations(counted, part):
-    rng = numpy.random.default_rng(part)
+def test_activations(counted, rng):
     right = {
         "identity": (lambda x: x, numpy.ones_like),
         "tanh": (numpy.tanh, lambda x: 1 - numpy.tanh(x) ** 2),
@@ -139,7 +122,7 @@ def test_activations(counted, part):
                     layer.set_param("W", numpy.eye(3, dtype=dtype))
                     value, slope = (of(x.astype("float64")) for of in right[name])
                     eps = float(numpy.finfo(dtype).eps)
-                    what, near = f"part {part}, {name} at {scale} in {dtype}", 8 * eps * abs(value) + 1e-37
+                    what, near = f"{name} at {scale} in {dtype}", 8 * eps * abs(value) + 1e-37
                     judged(cases, what, lambda x=x, model=layer: model.predict(x), value, near)
 
                     def gradient(x=x, model=layer, dtype=dtype):
@@ -157,10 +140,8 @@ def cross_entropies(scores, targets):
     return losses, share
 
 
-@pytest.mark.parametrize("part", parts(PARTS, quick=QUICK))
-def test_scores(counted, part):
+def test_scores(counted, rng):
     """Exponentials of scores; what a score has lost by its own rounding, eps of it, is no fault."""
-    rng = numpy.random.default_rng(part)
     with counted(PROMISE) as cases:
         for scale in (0.0, 1e-30, 1e-3, 1.0, 20.0, 100.0, 1e3, 1e4, 1e10, 1e37):
             scores = (rng.normal(size=(7, 5)) * scale).astype("float32")
@@ -190,12 +171,11 @@ def test_scores(counted, part):
             if scale > 1e30:  # of cosines, which are never so large
                 judgements.pop()
             for compute, part_of, expected, tolerance in judgements:
-                what = f"part {part}, {compute.func.__name__}[{part_of}], scores of {scale}"
+                what = f"{compute.func.__name__}[{part_of}], scores of {scale}"
                 judged(cases, what, lambda f=compute, at=part_of: f()[at], expected, tolerance)
 
 
-@dataclass
-class Kind:
+class Kind(NamedTuple):
     """A loss to judge: of so many members, with these gold values.
 
     degree (int): its value grows with this power of the size of the vectors, from size 1 on.
@@ -290,11 +270,9 @@ def judge_loss(cases, rng, name, kind, size):
         judged(cases, f"gradient {k} of {name} at {size}", compute, slope, of_gradient)
 
 
-@pytest.mark.parametrize("part", parts(PARTS, quick=QUICK))
-def test_losses(counted, part):
+def test_losses(counted, rng):
     """Value and gradient, each beside the same loss in float64, whose exponents reach eight times as far."""
-    rng = numpy.random.default_rng(part)
     with counted("losses of vectors of any size have the value and the gradient that float64 gives") as cases:
         for name, kind in losses().items():
             for size in kind.sizes:
-                judge_loss(cases, rng, f"{name}, part {part}", kind, size)
+                judge_loss(cases, rng, name, kind, size)

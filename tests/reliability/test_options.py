@@ -6,15 +6,15 @@ from collections.abc import Iterator
 import pytest
 import spacy
 import typer
-from counting import parts
+from click.testing import CliRunner
+from counted_cases import parts
 from thinc.api import Config
-from typer.testing import CliRunner
 from wrong_settings import PROMISE, ROOT
 
 from spacy_sbert.bulk import encode_dataset
 from spacy_sbert.cli import app
 
-COMMANDS = typer.main.get_command(app).commands
+GROUP = typer.main.get_command(app)
 VALUES = ["", "abc", "-1", "0", "1.5", "nan", "inf", "1000000000", "1" + 30 * "0", "\udcff"]
 MANY = {"1000000000"}  # which no file here reaches; the other one has more than 64 bits
 ANY = set(VALUES) - {"\udcff"}
@@ -57,15 +57,18 @@ OTHERWISE["input_path"] = "INPUT"  # how else messages may name them
 
 
 @pytest.fixture(scope="module")
-def folder(make_two, tiny_bert, tmp_path_factory):
-    made = tmp_path_factory.mktemp("options")
-    make_two.to_disk(made / "nlp")
+def folder(tiny_bert, tmp_path_factory):
+    made, nlp = tmp_path_factory.mktemp("options"), spacy.blank("en")
+    for name in ("other", "sbert"):
+        nlp.add_pipe("sbert", name=name, config={"model": {"name": str(tiny_bert)}})
+    nlp.initialize()
+    nlp.to_disk(made / "nlp")
     (made / "corpus.txt").write_text("\n".join(["A man is eating.", "The dog ran fast.", "He cannot go."] * 12))
     rows = "".join(f"genre\tfile\t2015\tid\t{i}.0\t{one}\t{two}\n" for i, (one, two) in enumerate(PAIRS))
     (made / "pairs.csv").write_text(rows)
     (made / "own.csv").write_text("first,second,score\n" + "".join(f"one {i},two {i},{i % 5}.5\n" for i in range(9)))
-    (made / "data").mkdir()
-    (made / "texts").mkdir()
+    for name in ("data", "texts"):
+        (made / name).mkdir()
     (made / "texts" / "a.txt").write_text("A man is eating.\n")
     encode_dataset(made / "texts", made / "vectors", pipeline=made / "nlp")
     config = Config().from_disk(ROOT / "configs" / "ranking.cfg", interpolate=False)
@@ -76,20 +79,10 @@ def folder(make_two, tiny_bert, tmp_path_factory):
     return made
 
 
-@pytest.fixture(scope="module")
-def make_two(tiny_bert):
-    nlp = spacy.blank("en")
-    for name in ("other", "sbert"):
-        nlp.add_pipe("sbert", name=name, config={"model": {"name": str(tiny_bert)}})
-    nlp.initialize()
-    return nlp
-
-
 def arguments_of(command: str, folder, tiny_bert, number: int) -> dict[str, str]:
     """What the command must have, by name; `number` makes outputs of their own."""
     nlp, corpus = str(folder / "nlp"), str(folder / "corpus.txt")
-    out = str(folder / f"out{number}")
-    own = str(folder / "own.csv")
+    out, own = str(folder / f"out{number}"), str(folder / "own.csv")
     return {
         "benchmark": {"pipeline": nlp, "folder": str(folder / "data")},
         "card": {"pipeline": nlp},
@@ -112,7 +105,7 @@ def arguments_of(command: str, folder, tiny_bert, number: int) -> dict[str, str]
 
 def options() -> Iterator[tuple[str, str, str]]:
     """Every command, the name of each of its parameters that takes a value, and how that is written."""
-    for command, made in COMMANDS.items():
+    for command, made in GROUP.commands.items():
         for one in made.params if command != "hub-card" else []:
             if one.name not in ELSEWHERE and not getattr(one, "is_flag", False):
                 yield command, one.name, one.opts[0]
@@ -122,9 +115,8 @@ def run(command, given, written, value):
     given = {**given, written: value}
     named = [f"{key}={text}" for key, text in given.items() if key.startswith("--")]
     plain = [text for key, text in given.items() if not key.startswith("--")]
-    done = CliRunner().invoke(app, [command, *named, *plain])
-    shown = re.sub(r"[│╭╮╰╯─\s]+", " ", done.output)
-    return done, shown
+    done = CliRunner().invoke(GROUP, [command, *named, *plain])
+    return done, re.sub(r"[│╭╮╰╯─\s]+", " ", done.output)
 
 
 def is_named(shown, name, option, value):
@@ -133,7 +125,7 @@ def is_named(shown, name, option, value):
     return by_value or any(said in shown for said in (option, name, OTHERWISE.get(name, name)))
 
 
-@pytest.mark.parametrize("part", parts(64))
+@pytest.mark.parametrize("part", parts(128))
 def test_options(counted, folder, tiny_bert, part, monkeypatch):
     monkeypatch.chdir(folder)
     once = {str(folder / "nlp"): spacy.load(folder / "nlp")}  # to load it each time is not the point
@@ -147,7 +139,7 @@ def test_options(counted, folder, tiny_bert, part, monkeypatch):
         monkeypatch.setattr(module, name, loaded)
     every = [(*option, value) for option in options() for value in VALUES]
     with counted(PROMISE) as cases:
-        for number, (command, name, written, value) in list(enumerate(every))[part::64]:
+        for number, (command, name, written, value) in list(enumerate(every))[part::128]:
             what = f"{command} {written} {value!r}"
             given = arguments_of(command, folder, tiny_bert, number)
             done, shown = run(command, given, written, value)

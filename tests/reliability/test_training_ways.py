@@ -14,6 +14,7 @@ from thinc.api import SGD, Adam, RAdam
 
 from spacy_sbert.readers import example_doc
 
+PROMISE = "nlp.update(sgd=optimizer) takes the steps of spacy train"
 N_STEPS = 2
 SHARED = {"@architectures": "spacy-sbert.SharedSentenceEncoder.v1"}
 SENTENCE_LISTENER = {"@architectures": "spacy-sbert.SentenceListener.v1"}
@@ -21,6 +22,7 @@ SOFTMAX = {"@layers": "spacy-sbert.SoftmaxLoss.v1", "learn_rate_factor": 10.0}
 CACHED = {"@layers": "spacy-sbert.CachedMultipleNegativesRankingLoss.v1", "mini_batch_size": 2}
 DROPOUT = {"transformer_config": {"hidden_dropout_prob": 0.2}}
 CUT = {"max_grad_norm": 0.1, "frozen": ["embeddings"]}
+SLOW, WITH_SPACY = pytest.mark.slow, pytest.mark.spacy_transformers
 
 
 def config_of(nlp, name):
@@ -34,15 +36,7 @@ def add_tagger(nlp, *, tok2vec=LISTENER, **kwargs):
         tagger.add_label(label)
 
 
-def tagged(nlp, text):
-    doc = nlp.make_doc(text)
-    return Example.from_dict(doc, {"tags": ["X" if token.is_punct else "Y" for token in doc]})
-
-
-def labelled(nlp, first, second, label):
-    reference = example_doc(nlp, (first, second), label=label)
-    predicted = example_doc(nlp, (first, second))
-    return Example(predicted, reference)
+# Batches
 
 
 def pairs(nlp):
@@ -55,17 +49,24 @@ def four_pairs(nlp):
 
 
 def labels(nlp):
-    return [labelled(nlp, *pair[:2], label) for pair, label in zip(PAIRS, ("a", "b", "a"), strict=True)]
+    return [
+        Example(example_doc(nlp, pair[:2]), example_doc(nlp, pair[:2], label=label))
+        for pair, label in zip(PAIRS, ("a", "b", "a"), strict=True)
+    ]
 
 
 def pairs_and_tags(nlp):
     """With tags alone, pairs alone, both, and Docs without a token among them."""
-    tags = [tagged(nlp, "The dog ran fast."), tagged(nlp, "A man, a cat.")]
-    return [*pairs(nlp), *tags, tagged(nlp, "")]
+    docs = [nlp.make_doc(text) for text in ("The dog ran fast.", "A man, a cat.", "")]
+    tags = [{"tags": ["X" if token.is_punct else "Y" for token in doc]} for doc in docs]
+    return [*pairs(nlp), *map(Example.from_dict, docs, tags)]
 
 
-def both(make_nlp, transformer=None, sbert=None, **kwargs):
-    nlp = make_nlp("shared", transformer=transformer, **(sbert or {}))
+# Pipelines
+
+
+def both(make_nlp, transformer=None, **kwargs):
+    nlp = make_nlp("shared", transformer=transformer)
     add_tagger(nlp, **kwargs)
     return nlp
 
@@ -113,47 +114,49 @@ def meta(make_nlp):
     return nlp
 
 
-def own(make_batch=pairs, loss=None, **model):
-    return lambda make: make(**({"loss": loss} if loss else {}), model=model), make_batch
+def own(loss=None, **model):
+    return lambda make: make(**({"loss": loss} if loss else {}), model=model)
 
 
-def shared(make_batch=pairs, loss=None, model=None, **transformer):
+def shared(loss=None, model=None, **transformer):
     kwargs = {key: value for key, value in {"loss": loss, "model": model}.items() if value}
-    return lambda make: make("shared", transformer=transformer, **kwargs), make_batch
+    return lambda make: make("shared", transformer=transformer, **kwargs)
 
 
 NO_GRADIENT = {"tok2vec": {**SENTENCE_LISTENER, "grad_factor": 0.0}}
 WAYS = {  # how the pipeline is made, and its batch
-    "own": own(),
-    "own, in mini-batches": own(mini_batch_size=2, **DROPOUT),
-    "own, checkpoints": own(gradient_checkpointing=True, **DROPOUT),
-    "own, cut and frozen": own(**CUT),
-    "own, labels": own(labels, SOFTMAX),
-    "shared": shared(),
-    "shared, bfloat16": shared(precision="bfloat16"),
-    "shared, reference": shared(precision="reference"),
-    "shared, dropout": shared(**DROPOUT),
-    "shared, in mini-batches": shared(mini_batch_size=2, **DROPOUT),
-    "shared, cached ranking": shared(four_pairs, CACHED),
-    "shared, checkpoints": shared(gradient_checkpointing=True, **DROPOUT),
-    "shared, cut and frozen": shared(**CUT),
-    "shared, labels": shared(labels, SOFTMAX),
-    "shared, grad_factor 0": shared(labels, SOFTMAX, NO_GRADIENT),
+    "own": (own(), pairs),
+    "own, in mini-batches": (own(mini_batch_size=2, **DROPOUT), pairs),
+    "own, checkpoints": (own(gradient_checkpointing=True, **DROPOUT), pairs),
+    "own, cut and frozen": (own(**CUT), pairs),
+    "own, labels": (own(SOFTMAX), labels),
+    "shared": (shared(), pairs),
+    "shared, bfloat16": (shared(precision="bfloat16"), pairs),
+    "shared, reference": (shared(precision="reference"), pairs),
+    "shared, dropout": (shared(**DROPOUT), pairs),
+    "shared, in mini-batches": (shared(mini_batch_size=2, **DROPOUT), pairs),
+    "shared, cached ranking": (shared(CACHED), four_pairs),
+    "shared, checkpoints": (shared(gradient_checkpointing=True, **DROPOUT), pairs),
+    "shared, cut and frozen": (shared(**CUT), pairs),
+    "shared, labels": (shared(SOFTMAX), labels),
+    "shared, grad_factor 0": (shared(SOFTMAX, NO_GRADIENT), labels),
     "own, a tagger beside": (beside, pairs_and_tags),
-    "shared, a tagger before": (lambda make: both(make, before="sbert"), pairs_and_tags),
+    "shared, a tagger before": (partial(both, before="sbert"), pairs_and_tags),
     "shared, a tagger behind": (both, pairs_and_tags),
     "tagger alone": (tagger_alone, pairs_and_tags),
     "replaced listeners": (replaced, pairs_and_tags),
     "two transformers": (two_transformers, pairs_and_tags),
     "meta": (meta, pairs),
 }
-QUICK = ("own", "own, cut and frozen", "own, a tagger beside", "shared", "shared, dropout", "shared, grad_factor 0")
-QUICK += ("shared, cached ranking", "shared, a tagger behind", "replaced listeners", "two transformers")
-MARKS = {
-    way: [pytest.mark.slow] * (way not in QUICK)
-    + [pytest.mark.spacy_transformers] * (batch is pairs_and_tags or way == "meta")
+QUICK = ("own", "own, cut and frozen", "shared", "shared, cached ranking", "shared, a tagger behind")
+QUICK += ("replaced listeners", "two transformers")
+MARKED_WAYS = [
+    pytest.param(way, marks=[SLOW] * (way not in QUICK) + [WITH_SPACY] * (batch is pairs_and_tags or way == "meta"))
     for way, (_, batch) in WAYS.items()
-}
+]  # a case that begins with "shared" is known to need spacy-transformers
+
+
+# Loops
 
 
 def like_spacy_train(nlp, parts, optimizer, **kwargs):
@@ -204,6 +207,14 @@ def restore(nlp, before):
             parameter.grad = None
 
 
+def initialized(nlp, make_batch=pairs_and_tags):
+    """A pipeline, its batch, and its weights."""
+    fix_random_seed(0)
+    batch = make_batch(nlp)
+    nlp.initialize(lambda: batch)
+    return nlp, batch, all_weights(nlp)
+
+
 def trained(nlp, batch, loop, *, n_parts=1, make_optimizer=None, **kwargs):
     """The weights after some steps."""
     fix_random_seed(1)
@@ -214,102 +225,87 @@ def trained(nlp, batch, loop, *, n_parts=1, make_optimizer=None, **kwargs):
     return all_weights(nlp)
 
 
-def judge(cases, what, nlp, make_batch, **kwargs):
-    """A case for each loop: its weights are those of spacy train, to the last bit, and they moved."""
-    fix_random_seed(0)
-    nlp, batch, before = initialized(nlp, make_batch)
-    expected = trained(nlp, batch, like_spacy_train, **kwargs)
-    assert any(not numpy.array_equal(expected[key], before[key]) for key in before)
-    for name, loop in LOOPS.items():
-        restore(nlp, before)
-        try:
-            found = trained(nlp, batch, loop, **kwargs)
-        except RuntimeError as error:
-            cases.wrong(f"{what}, {name}: {error}")
-            continue
-        off = max(abs(found[key] - expected[key]).max() for key in expected)
-        cases.check(off == 0, f"{what}, {name}: weights off by {off}")
+@pytest.fixture
+def judge(counted, request):
+    """A case for each loop: its weights are those of the reference, to the last bit, and they moved."""
 
+    def judged(nlp, make_batch=pairs_and_tags, reference=like_spacy_train, loops=LOOPS, **kwargs):
+        nlp, batch, before = initialized(nlp, make_batch)
+        expected = trained(nlp, batch, reference, **kwargs)
+        assert not same(expected, before)
+        with counted(PROMISE) as cases:
+            for name, loop in loops.items():
+                restore(nlp, before)
+                try:
+                    found = trained(nlp, batch, loop, **kwargs)
+                except RuntimeError as error:
+                    cases.wrong(f"{request.node.name}, {name}: {error}")
+                    continue
+                off = max(abs(found[key] - expected[key]).max() for key in expected)
+                cases.check(off == 0, f"{request.node.name}, {name}: weights off by {off}")
 
-PROMISE = "nlp.update(sgd=optimizer) takes the steps of spacy train"
+    return judged
 
 
 @pytest.mark.filterwarnings("ignore:.*(batch without pairs|saw but a part of|add up|W0)")
-@pytest.mark.parametrize("n_parts", [1, pytest.param(2, marks=pytest.mark.slow)])
-@pytest.mark.parametrize("way", [pytest.param(way, marks=MARKS[way]) for way in WAYS])
-def test_pipelines(counted, make_nlp, way, n_parts):
+@pytest.mark.parametrize("n_parts", [1, pytest.param(2, marks=SLOW)])
+@pytest.mark.parametrize("way", MARKED_WAYS)
+def test_pipelines(judge, make_nlp, way, n_parts):
     make, batch = WAYS[way]
-    with counted(PROMISE) as cases:
-        judge(cases, f"{way}, {n_parts} parts", make(make_nlp), batch, n_parts=n_parts)
+    judge(make(make_nlp), batch, n_parts=n_parts)
 
 
-OPTIMIZERS = {
-    "averages": lambda: Adam(0.01),
-    "RAdam": lambda: RAdam(0.01),
-    "decay": lambda: Adam(0.01, L2=0.1, use_averages=False),
-    "descent": lambda: SGD(0.1),
-}
+OPTIMIZERS = [
+    pytest.param(lambda: Adam(0.01), id="averages", marks=SLOW),
+    pytest.param(lambda: RAdam(0.01), id="RAdam", marks=SLOW),
+    pytest.param(lambda: Adam(0.01, L2=0.1, use_averages=False), id="decay"),
+    pytest.param(lambda: SGD(0.1), id="descent", marks=SLOW),
+]
 
 
-@pytest.mark.spacy_transformers
+@WITH_SPACY
+@pytest.mark.parametrize("make_optimizer", OPTIMIZERS)
+def test_optimizers(judge, make_nlp, make_optimizer):
+    judge(both(make_nlp), make_optimizer=make_optimizer)
+
+
+@WITH_SPACY
 @pytest.mark.parametrize(
-    "optimizer", [pytest.param(o, marks=[pytest.mark.slow] * (o not in ("averages", "decay"))) for o in OPTIMIZERS]
+    "transformer", [*(pytest.param(s, marks=SLOW) for s in ({}, DROPOUT)), {**DROPOUT, "mini_batch_size": 2}]
 )
-def test_optimizers(counted, make_nlp, optimizer):
-    with counted(PROMISE) as cases:
-        make = OPTIMIZERS[optimizer]
-        judge(cases, optimizer, both(make_nlp), pairs_and_tags, make_optimizer=make)
-
-
-HELD = ("transformer", "sbert")
-
-
-@pytest.mark.spacy_transformers
-@pytest.mark.parametrize(
-    "transformer",
-    [pytest.param(s, marks=pytest.mark.slow) for s in ({}, DROPOUT)] + [{**DROPOUT, "mini_batch_size": 2}],
-    ids=str,
-)
-@pytest.mark.parametrize("exclude", [(), *(pytest.param((n,), marks=pytest.mark.slow) for n in HELD)], ids=str)
-def test_annotating_between_forward_and_backward(counted, make_nlp, transformer, exclude):
+@pytest.mark.parametrize("exclude", [(), *(pytest.param((name,), marks=SLOW) for name in ("transformer", "sbert"))])
+def test_annotating_between_forward_and_backward(judge, make_nlp, transformer, exclude):
     """The transformer encodes the batch for use while its gradient is awaited, or in place of training."""
-    with counted(PROMISE) as cases:
-        settings = {"annotates": ["transformer"], "exclude": exclude}
-        judge(cases, f"{exclude} {transformer}", both(make_nlp, transformer), pairs_and_tags, **settings)
+    judge(both(make_nlp, transformer), annotates=["transformer"], exclude=exclude)
 
 
 @pytest.mark.filterwarnings("ignore:.*has a new head")
-def test_reranker(counted, tiny_bert):
+def test_reranker(judge, tiny_bert):
     nlp = spacy.blank("en")
     nlp.add_pipe("sbert_reranker", config={"model": {"name": str(tiny_bert)}})
-    with counted(PROMISE) as cases:
-        judge(cases, "reranker", nlp, pairs)
+    judge(nlp, pairs)
 
 
-def initialized(nlp, make_batch=pairs_and_tags):
-    """A pipeline, its batch, and its weights."""
-    batch = make_batch(nlp)
-    nlp.initialize(lambda: batch)
-    return nlp, batch, all_weights(nlp)
-
-
-@pytest.mark.spacy_transformers
-@pytest.mark.parametrize("setting", [{"mini_batch_size": 2}, {"gradient_checkpointing": True}], ids=str)
-def test_annotating_does_not_change_the_gradient(counted, make_nlp, setting):
+@WITH_SPACY
+@pytest.mark.parametrize(
+    "setting", [pytest.param({"mini_batch_size": 2}, marks=SLOW), {"gradient_checkpointing": True}]
+)
+def test_annotating_does_not_change_the_gradient(judge, make_nlp, setting):
     """What is computed again for the gradient drops out the same, though the encoder was used in between."""
-    nlp, batch, before = initialized(both(make_nlp, {**DROPOUT, **setting}))
-    expected = trained(nlp, batch, in_a_loop)
-    restore(nlp, before)
-    with counted(PROMISE) as cases:
-        found = trained(nlp, batch, in_a_loop, annotates=["transformer"])
-        cases.check(same(found, expected), f"{setting}")
+    annotating = partial(in_a_loop, annotates=["transformer"])
+    judge(both(make_nlp, {**DROPOUT, **setting}), reference=in_a_loop, loops={"annotating": annotating})
 
 
-@pytest.mark.spacy_transformers
+def average(nlp, shim):
+    with nlp.use_params({(shim.id, "none"): numpy.zeros(1)}):
+        pass
+
+
+@WITH_SPACY
 def test_missing_gradient(counted, make_nlp, monkeypatch):
     """The update is made all the same: before the next pass, before the pipeline is saved, or averages are used."""
     nlp, batch, before = initialized(both(make_nlp))
-    shim = nlp.get_pipe("transformer").model.shim
+    transformer = nlp.get_pipe("transformer")
 
     def step():
         in_a_loop(nlp, [batch], nlp._optimizer)
@@ -328,30 +324,20 @@ def test_missing_gradient(counted, make_nlp, monkeypatch):
     def forgetting():
         """As spacy train, and nobody awaits the gradient any more."""
         nlp.update(batch, sgd=False)
-        for listener in nlp.get_pipe("transformer").listeners:
+        for listener in transformer.listeners:
             listener.receive(None, None, None)
         for _, pipe in nlp.pipeline:
             pipe.finish_update(nlp._optimizer)
 
-    def average():
-        with nlp.use_params({(shim.id, "none"): numpy.zeros(1)}):
-            pass
-
-    ends = {
-        "saved": nlp.to_bytes,
-        "averaged": average,
-        "copied": nlp.get_pipe("transformer").model.copy,
-        "trained": step,
-    }
     with counted("an update whose gradient never comes is made, once") as cases:
         expected = train(forgetting)
         assert not same(train(step), expected), "it waits"
-        for name, end in ends.items():
+        for end in (nlp.to_bytes, partial(average, nlp, transformer.model.shim), transformer.model.copy, step):
             right = train(forgetting, forgetting) if end is step else expected
-            cases.check(same(train(step, end), right), name)
+            cases.check(same(train(step, end), right), str(end))
 
 
-@pytest.mark.spacy_transformers
+@WITH_SPACY
 def test_error_between_forward_and_backward(counted, make_nlp, monkeypatch):
     nlp, batch, _ = initialized(both(make_nlp))
     optimizer = Adam(0.01, use_averages=False)
@@ -372,27 +358,22 @@ def test_error_between_forward_and_backward(counted, make_nlp, monkeypatch):
         cases.check(not nlp.get_pipe("transformer").model.shim._deferred, "an update is left over")
 
 
-@pytest.mark.spacy_transformers
-def test_transformer_update_called_directly(counted, make_nlp):
+@WITH_SPACY
+def test_transformer_update_called_directly(judge, make_nlp):
     """Transformer.update takes an optimizer of its own, and makes its update when the last listener calls back."""
-    nlp, batch, before = initialized(both(make_nlp))
-    expected = trained(nlp, batch, like_spacy_train, make_optimizer=lambda: Adam(0.01))
 
     def directly(nlp, parts, optimizer):
         for _, pipe in nlp.pipeline:
             pipe.update(parts[0], sgd=optimizer)
 
-    restore(nlp, before)
-    with counted(PROMISE) as cases:
-        found = trained(nlp, batch, directly, make_optimizer=lambda: Adam(0.01))
-        cases.check(same(found, expected), "Transformer.update")
+    judge(both(make_nlp), loops={"Transformer.update": directly}, make_optimizer=lambda: Adam(0.01))
 
 
 def test_other_weights_for_a_while_and_training_elsewhere(counted, make_nlp):
     """While one thread uses averages, another cannot train: its steps would be lost. Nor while a step is begun."""
     nlp, batch, before = initialized(make_nlp(), pairs)
     shim = next(shim for node in nlp.get_pipe("sbert").model.walk() for shim in node.shims)
-    raised = []
+    averaged, updated, raised = partial(average, nlp, shim), lambda: nlp.update(batch, sgd=Adam(0.01)), []
 
     def elsewhere(function):
         def run():
@@ -406,22 +387,17 @@ def test_other_weights_for_a_while_and_training_elsewhere(counted, make_nlp):
         thread.join(timeout=60)
         assert not thread.is_alive()
 
-    def average():
-        with nlp.use_params({(shim.id, "none"): numpy.zeros(1)}):
-            pass
-
     with counted("weights are not exchanged while another thread trains, nor the other way round") as cases:
         with nlp.use_params({(shim.id, "none"): numpy.zeros(1)}):
-            elsewhere(lambda: nlp.update(batch, sgd=Adam(0.01)))
+            elsewhere(updated)
         cases.check(len(raised) == 1 and "MainThread" in raised[0] and same(all_weights(nlp), before), str(raised))
-        encoder = nlp.get_pipe("sbert").model
-        _, backprop = encoder.begin_update([example.predicted for example in batch])
-        for i, function in enumerate((average, lambda: nlp.update(batch, sgd=Adam(0.01))), start=2):
+        _, backprop = nlp.get_pipe("sbert").model.begin_update([example.predicted for example in batch])
+        for i, function in enumerate((averaged, updated), start=2):
             elsewhere(function)
             cases.check(len(raised) == i and "MainThread" in raised[-1], str(raised))
         elsewhere(nlp.to_bytes)
         cases.check(len(raised) == 3, "saving elsewhere")
         del backprop
-        elsewhere(average)
-        elsewhere(lambda: nlp.update(batch, sgd=Adam(0.01)))
+        elsewhere(averaged)
+        elsewhere(updated)
         cases.check(len(raised) == 3 and not same(all_weights(nlp), before), "once nobody awaits the gradient")
