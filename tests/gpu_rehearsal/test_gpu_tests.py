@@ -15,7 +15,6 @@ SLOW = {  # most of these start processes of their own
     "test_the_command_that_encodes",
     "test_joint_training_of_a_shared_transformer",
     "test_every_shipped_config_trains",
-    "test_encode_on_several_gpus",
 }
 
 pytestmark = pytest.mark.skipif(has_gpu, reason="about machines without a GPU")

@@ -181,7 +181,7 @@ def test_replaced_listeners(make_nlp, examples, tmp_path):
 # Tokens of a curated transformer
 
 
-@pytest.mark.parametrize("tok2vec", [LISTENER, LAYERS], ids=["last", "all"])
+@pytest.mark.parametrize("tok2vec", [pytest.param(LISTENER, marks=pytest.mark.slow), LAYERS], ids=["last", "all"])
 def test_tokens_that_its_own_listeners_give(tiny_bert, examples, tok2vec, tmp_path):
     fix_random_seed(0)
     nlp = spacy.blank("en")

@@ -16,6 +16,7 @@ from spacy_sbert.models.engine.backends import BackendCache, HFBackend, resolve_
 from spacy_sbert.models.engine.packed_bert import PackedBert
 
 TEXT = "A man is eating food."
+SLOW = pytest.param("shared", "reference", marks=pytest.mark.slow)
 MODELS = {"packed": make_model("bert"), "padded": make_model("distilbert", activation="silu")}  # which is not packed
 
 
@@ -160,7 +161,7 @@ def test_after_a_step_the_vector_is_that_of_the_plain_model(
         assert len(fused) == n_fused * step
 
 
-@pytest.mark.parametrize(("encoder", "precision"), [("own", "bfloat16"), ("shared", "reference")])
+@pytest.mark.parametrize(("encoder", "precision"), [("own", "bfloat16"), SLOW])
 def test_after_from_bytes(make_nlp, examples, encoder, precision):
     trained, nlp = (make_pipeline(make_nlp, encoder, precision) for _ in range(2))
     before = nlp(TEXT).vector
@@ -170,7 +171,7 @@ def test_after_from_bytes(make_nlp, examples, encoder, precision):
     assert abs(nlp(TEXT).vector - before).max() > 0.05
 
 
-@pytest.mark.parametrize(("encoder", "precision"), [("own", "bfloat16"), ("shared", "reference")])
+@pytest.mark.parametrize(("encoder", "precision"), [("own", "bfloat16"), SLOW])
 def test_other_parameters_for_a_while(make_nlp, tiny_bert, encoder, precision):
     nlp = make_pipeline(make_nlp, encoder, precision)
     before, shim = nlp(TEXT).vector, find_shim(nlp, HOLDER[encoder])

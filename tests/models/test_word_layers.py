@@ -181,7 +181,7 @@ def token_rows():
     return [RNG.normal(size=(length, 4)) for length in (3, 0, 7, 1)]
 
 
-@pytest.mark.parametrize("depth", [1, 2])
+@pytest.mark.parametrize("depth", [1, pytest.param(2, marks=pytest.mark.slow)])
 def test_bilstm(depth):
     """States are those of PyTorch's LSTM over each Doc alone; gradients by finite differences."""
     model, lstm = lstm_in_float64(depth)

@@ -140,7 +140,7 @@ def test_gradient(folder):
 # Saving
 
 
-@pytest.mark.parametrize("used", [False, True])
+@pytest.mark.parametrize("used", [True, pytest.param(False, marks=pytest.mark.slow)])
 def test_what_was_saved_stands_on_its_own(folder, tmp_path, used):
     nlp, other = load(folder), load(folder)
     expected = other(TEXTS[0]).vector
@@ -188,7 +188,8 @@ BAD_TABLES = {
 def test_a_bad_table(folder, table, kind):
     expected = rf"expected one table of finite numbers.* of \({len(table)}, width\)"
     save_file(BAD_TABLES[kind](table), folder / "model.safetensors")
-    for use in (lambda nlp: nlp("a"), lambda nlp: nlp.initialize(), lambda nlp: nlp.to_bytes()):
+    uses = (lambda nlp: nlp("a"), lambda nlp: nlp.initialize(), lambda nlp: nlp.to_bytes())
+    for use in uses if kind == "NaN" else uses[:1]:
         with pytest.raises(ValueError, match=expected):
             use(load(folder))
 
