@@ -50,10 +50,15 @@ def save_index(folder: Path, n: int) -> None:
 # Calls that may be killed; work (Callable): can be pickled, for it goes to another process
 
 
+def start(work: Callable[[], Any]) -> BaseProcess:
+    process = _context().Process(target=_quiet, args=(work,))
+    process.start()
+    return process
+
+
 def _ended(work: Callable[[], Any], seconds: float = SECONDS) -> int | None:
     """The exit code of a process that works; after some seconds it is killed."""
-    process: BaseProcess = _context().Process(target=_quiet, args=(work,))
-    process.start()
+    process = start(work)
     process.join(seconds)
     process.kill()
     process.join()

@@ -35,7 +35,7 @@ def flattened(function: Callable[..., None]) -> Callable[..., None]:
     groups: dict[str, tuple[type, list[str]]] = {}
     for parameter in inspect.signature(function).parameters.values():
         own = [parameter]
-        if is_dataclass(parameter.annotation):
+        if isinstance(parameter.annotation, type) and is_dataclass(parameter.annotation):
             own = list(inspect.signature(parameter.annotation).parameters.values())
             groups[parameter.name] = parameter.annotation, [field.name for field in own]
         parameters += [one.replace(kind=inspect.Parameter.KEYWORD_ONLY) for one in own]

@@ -95,7 +95,9 @@ def _search_cli(
         check("kind", kind, BuiltKind | None)
         if index is not None:
             import_faiss()
-    work: Any = partial(search_folder, vectors=vectors) if is_stored else partial(search_texts, index=index, kind=kind)
+    work: Any = partial(search_folder, vectors=vectors)
+    if not is_stored:
+        work = partial(search_texts, index=index, kind=cast(Any, kind))
     work = partial(work, queries=asked, k=k, query_prompt=query_prompt)
     is_new = index is not None and not index.exists()
     stored = Path(vectors) if vectors is not None and not is_stored else None

@@ -123,7 +123,9 @@ def _figures_tables(results: Json) -> Iterator[Table]:
             for path in dict.fromkeys(leaf[1:] for leaf in _leaves(task["variants"][0]["scores"])):
                 words = " ".join(part.replace("_", " ") for part in path if part != "subsets")
                 number = str(task["counts"].get(path[-1], ABSENT)) if "subsets" in path else _count(task)
-                cells = chain(*((_cell(task, (head, *path)), _interval(task, (head, *path))) for head in heads))
+                cells: list[Cell | str] = []
+                for head in heads:
+                    cells += [_cell(task, (head, *path)), _interval(task, (head, *path))]
                 rows.append((name, words, number, *cells))
         columns = chain(*((_CLASSIFIERS.get(head, head), "95 %") for head in heads))
         caption = "x 100, but for mean squared errors (mse) and speeds. Distances are negated: the nearer, the higher."

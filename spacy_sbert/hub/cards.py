@@ -52,7 +52,7 @@ class _Corpus(NamedTuple):
 
     role: str  # its place there, such as "train" or "dev, sts"
     file: str  # its name, or names, without folders
-    count: int | None  # of its examples; None if it is not known
+    size: int | None  # of its examples; None if it is not known
 
 
 @dataclass(frozen=True)

@@ -68,9 +68,9 @@ def _contrastive(
         errors = errors * (far | near).astype(distance.dtype)
     value = mean_square(errors, "sum") if is_online else mean_square(errors) / 2
     # the gold is only looked at if the loss is not a number: the host would wait for the device
-    wrong = gold[(gold != 0) & (gold != 1)] if math.isnan(value) else ()
-    if len(wrong):
-        raise ValueError(f"The loss '{model.name}' expects gold scores of 0 or 1 (alike), got {float(wrong[0])}.")
+    if math.isnan(value):
+        for score in gold[(gold != 0) & (gold != 1)].tolist():
+            raise ValueError(f"The loss '{model.name}' expects gold scores of 0 or 1 (alike), got {score}.")
     return value, lambda d_loss: 2 * errors * (d_loss if is_online else d_loss / (2 * len(gold)))
 
 

@@ -53,7 +53,7 @@ def MatryoshkaLoss(loss: object, dims: Sequence[Width], weights: Sequence[NonNeg
         raise ValueError(f"The loss '{name}' cannot work with weights = {weights}: expected {len(dims)} numbers.")
     forward, init = partial(_forward_widths, dims=dims, weights=factors), partial(_init_widths, dims=dims)
     layers = [inner.copy() for _ in dims]
-    layer = LossLayer(name, forward, init=init, layers=layers, n_members=inner.n_members, gold=inner.gold)
+    layer: LossLayer = LossLayer(name, forward, init=init, layers=layers, n_members=inner.n_members, gold=inner.gold)
     vars(layer).update(vars(inner))  # its settings, such as whole_batch
     return layer
 

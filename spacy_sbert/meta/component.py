@@ -232,7 +232,7 @@ class SentenceMeta(Pipe):
         load (bool): whether to load encoders that are not loaded.
         """
         nlp = self._in_pipeline.nlp
-        pipes: dict[str, Any] = {} if nlp is None else dict(nlp.components)
+        pipes: dict[str, object] = {} if nlp is None else dict(nlp.components)
         encoders = [pipes.get(member.name) for member in self.members if isinstance(member, PipeMember)]
         return self._combined_fingerprint(
             [pipe.fingerprint(load=load) if hasattr(pipe, "fingerprint") else "" for pipe in encoders]

@@ -215,7 +215,7 @@ def _of_arrays(arrays: Iterable[tuple[str, Array]], exact: bool = False) -> byte
             rows = rows[::step].detach().float().cpu().numpy()
         rows = numpy.ascontiguousarray(to_numpy(rows).astype("float32", copy=False))
         bits = rows.view("int64" if rows.shape[1] % 2 == 0 else "int32")
-        found.append(hashlib.sha256(rows).digest() if exact else bits.sum(axis=0, dtype="int64").tobytes())
+        found.append(hashlib.sha256(rows.data).digest() if exact else bits.sum(axis=0, dtype="int64").tobytes())
     return b"".join(found)
 
 
@@ -276,7 +276,7 @@ def _pipeline_parts(nlp: Language) -> Iterator[str | bytes]:
         encoders = [node for node in linked if isinstance(node, SpanTransformer)]
         for encoder in encoders:
             load(encoder)  # or its state and precision would change with use
-        pooling = model.maybe_get_ref("pooling") if nodes else None
+        pooling = model.maybe_get_ref("pooling") if isinstance(model, Model) else None
         yield name
         if encoders and isinstance(pooling, SentencePooling):  # heads of the training do not change vectors
             yield encoder_digest(encoders[0], pooling)

@@ -62,11 +62,11 @@ def _word_vectors(model: Tok2Vec, docs: list[Doc], is_train: bool) -> tuple[list
             )
         if static.mode == _FLORET:
             found = static.get_batch([token.text for token in doc]) if len(doc) else numpy.zeros((0, expected), "f")
-            vectors.append(model.ops.asarray2f(found))
+            vectors.append(model.ops.asarray2f(cast(Floats2d, found)))
             continue
         # on the host, unlike spaCy's own
         rows.append(numpy.array([static.key2row.get(token.orth, -1) for token in doc], dtype="int64"))
-        own = (table if is_trainable else model.ops.asarray2f(static.data))[rows[-1]]
+        own = cast(Any, table if is_trainable else model.ops.asarray2f(static.data))[rows[-1]]
         own[numpy.flatnonzero(rows[-1] < 0)] = 0
         vectors.append(own)
 

@@ -68,7 +68,7 @@ def install_extensions(pipe: str = "sbert") -> None:
     ):
         for kind in kinds:
             if not kind.has_extension(name):
-                kind.set_extension(name, **settings)  # type: ignore[arg-type]
+                kind.set_extension(name, **settings)
 
 
 def _is_truncated(doc: Doc) -> bool:

@@ -240,7 +240,7 @@ def _notify(doc: Doc, name: str, message: str) -> None:
 
 
 @overload
-def restore(doc: Doc, nlp: Language | None = None) -> Doc: ...
+def restore(doc: Doc, nlp: Language | None = None) -> Doc: ...  # type: ignore[overload-overlap]  # a Doc is no stream
 @overload
 def restore(doc: Collection[ItemT], nlp: Language | None = None) -> list[ItemT]: ...  # type: ignore[overload-overlap]  # a list is no stream
 @overload

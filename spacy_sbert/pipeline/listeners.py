@@ -189,7 +189,7 @@ class SentenceModel(ChecksummedModel[list[Doc], list[EncodedDoc]]):
         candidates = [model for model in (None if pipe is None else pipe.model, linked) if model is not None]
         if settings is not None:
             transformers = [model for model in candidates if isinstance(model, SpanTransformer)]
-            return [model for model in transformers if model.shim.settings is settings][:1]
+            candidates = [model for model in transformers if model.shim.settings is settings]
         return candidates[:1]
 
     def vector_width(self, nlp: Language | None, name: str) -> int:

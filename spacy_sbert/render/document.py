@@ -138,10 +138,10 @@ class Document:
         if _width(rows) > max(width, _width(on_side)):
             rows, n_texts = on_side, 1
         widths = _widths(rows)
-        for number, row in enumerate(rows):
+        for number, texts in enumerate(rows):
             cells = [
                 text.ljust(size) if place < n_texts else text.rjust(size)
-                for place, (text, size) in enumerate(zip(row, widths, strict=True))
+                for place, (text, size) in enumerate(zip(texts, widths, strict=True))
             ]
             yield _GAP.join(cells).rstrip()
             if not number:

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from itertools import repeat
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, cast
 
 import numpy
 from numpy.typing import ArrayLike
@@ -196,10 +196,10 @@ def search_texts(
         texts = read or read_corpus(corpus, column, header=header, progress=progress)
         if index is not None:
             opened = _open_index(pipe, corpus, index, texts, kind=kind, vectors=vectors, progress=progress)
-    rows = None if opened else _encode_texts(pipe, texts.texts, vectors, progress=progress)
+    rows = _encode_texts(pipe, texts.texts, vectors, progress=progress) if opened is None else None
     with ticking("Searching", shown=progress):
         k = min(k, len(texts.texts))
-        found = nearest(encoded, rows, k=k) if opened is None else opened.search(encoded, k=k)
+        found = nearest(encoded, cast(numpy.ndarray, rows), k=k) if opened is None else opened.search(encoded, k=k)
     ids: Sequence[str | int | None] = texts.ids or [None] * len(texts.texts)
     return [
         [_FoundText(score, texts.rows[i], texts.texts[i], ids[i]) for score, i in zip(*best, strict=True)]

@@ -67,8 +67,9 @@ def build_ivfpq(
             _merge(index, paths, lists)
         return index
 
-    encoder, stored = EncoderIdentity.of(vectors), {"vectors": vectors.digest, "folder": vectors.name}
-    write_folder(folder, Manifest(kind="ivfpq", width=width, count=n, encoder=encoder, **stored), make, None)
+    encoder, stored, name = EncoderIdentity.of(vectors), vectors.digest, vectors.name
+    manifest = Manifest(kind="ivfpq", width=width, count=n, encoder=encoder, vectors=stored, folder=name)
+    write_folder(folder, manifest, make, None)
     return VectorIndex.load(folder)
 
 

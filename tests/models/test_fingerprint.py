@@ -262,19 +262,3 @@ def test_similarity_by_the_name_of_a_pipe(make_nlp, tiny_bert):
     assert a._.other_similarity(make_nlp(model={"pooling": "cls"})(TEXT)) == pytest.approx(1)  # under another name
     with pytest.raises(ValueError, match="of a pipe named 'other'"):
         a._.other_similarity(make_nlp()(TEXT))
-
-
-@pytest.mark.filterwarnings("ignore:.*W008")
-def test_lexemes_are_compared_as_spacy_does(make_nlp):
-    """With the static vectors of the vocab, as that of en_core_web_md has them."""
-    nlp, draw = make_nlp(unit="doc+sent"), numpy.random.default_rng(0)
-    nlp.vocab.reset_vectors(width=300)
-    for word in ("man", "food", "cat", "shop"):
-        nlp.vocab.set_vector(word, draw.normal(size=300).astype("float32"))
-    doc, expected = nlp(TEXT), spacy.blank("en", vocab=nlp.vocab)(TEXT)
-    for lexeme in (nlp.vocab["shop"], nlp.vocab["man"]):
-        for ours, theirs in ((doc, expected), (doc[0:6], expected[0:6]), *zip(doc, expected, strict=True)):
-            assert ours.similarity(lexeme) == pytest.approx(theirs.similarity(lexeme), abs=1e-6)
-    assert doc[1].similarity(nlp.vocab["man"]) == pytest.approx(1) and doc.vector.shape == (16,)
-    with pytest.raises(ValueError, match=r"static vector of 300: .*set_hooks = false"):
-        make_nlp()(TEXT)[1].similarity(nlp.vocab["shop"])

@@ -87,8 +87,9 @@ class GradedPairs:
                 each = {subset: correlate(predicted[at], self.gold[at]) for subset, at in self.places.items()}
                 values, sizes = list(each.values()), list(map(len, self.places.values()))
                 found["subsets"] = each
+                defined = [value for value in values if value is not None]
                 for key, weights in (("mean", [1] * len(sizes)), ("weighted_mean", sizes)):
-                    found[key] = None if None in values else float(numpy.average(values, weights=weights))
+                    found[key] = float(numpy.average(defined, weights=weights)) if defined == values else None
         return scores
 
     def intervals(self, predicted: numpy.ndarray, settings: Settings, similarity: str) -> dict[str, list[float] | None]:
