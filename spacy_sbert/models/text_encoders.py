@@ -56,6 +56,9 @@ class TextEncoder:
     def __init__(self, model: Any, pooling: SentencePooling, settings: EncodeSettings = DEFAULT_SETTINGS):  # noqa: ANN401 (a Model of any kind)
         self.model, self.pooling, self.settings = model, pooling, settings
 
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.name!r})"
+
     @property
     def name(self) -> str:
         """The name of the encoder, for messages."""

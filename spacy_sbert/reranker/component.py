@@ -1,7 +1,7 @@
 """The `sbert_reranker` component: score pairs of texts and rank."""
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Sequence, Sized
+from collections.abc import Callable, Iterable, Iterator, Sequence, Set, Sized
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -30,7 +30,7 @@ from ..pipeline._common import InPipeline, find_in
 from ..progress import progress_bar
 from ..training.batch_loss import LOSS_NOT_FINITE, SINGLE_CLASS, PairPipe, Scores
 from ..training.examples import attribute, labels_of, scores_of
-from ..validation import SCORE_RANGE, Name, Positive, Text, check_text, one_column, validated
+from ..validation import SCORE_RANGE, Name, Positive, Text, check_text, one_column, short_repr, validated
 from .cross_encoder import ACTIVATIONS, SOFTMAX_OF_ONE, CrossEncoder, Pair, PairLogits
 
 WINDOW = 4096  # pairs that are tokenised and sorted together
@@ -203,6 +203,10 @@ class SentenceReranker(PairPipe, ChecksummedPipe):
         """
         check_device(device, self.model.ops)
         check_form(convert_to_numpy=convert_to_numpy, convert_to_tensor=convert_to_tensor)
+        if not isinstance(pairs, Iterable) or isinstance(pairs, Set):
+            raise TypeError(
+                f"Cannot score {short_repr(pairs)}: expected pairs in an order, such as [(query, passage)]."
+            )
         parts = []
         total = len(pairs) if isinstance(pairs, Sized) else None
         stream = (_texts_of(pair, number) for number, pair in enumerate(pairs))

@@ -119,7 +119,7 @@ def test_folder_without_weights(tiny_bert, tmp_path, missing):
     folder = shutil.copytree(tiny_bert, tmp_path / "bert")
     for file in folder.glob(missing):
         file.unlink()
-    with pytest.raises(OSError, match=r"is missing\. Expected a Hugging Face folder"):
+    with pytest.raises(OSError, match=r"is missing\. Expected config\.json"):
         resolve(str(folder))
 
 

@@ -17,7 +17,7 @@ from spacy_sbert.models.spans import _get_sentence_spans
 from spacy_sbert.models.tokenization import BatchTokenizer, TokenizedBatch
 
 if is_installed():
-    from spacy_sbert.models.shared_transformer import _SharedBatch
+    from spacy_sbert.models.shared_transformer import _SharedBatch, _SharedOutput
 
 LONG = "the cat sat on a mat he is eating food " * 6  # 60 wordpieces
 
@@ -31,7 +31,7 @@ def rows(nlp, tokenizer, texts, overflow="truncate", max_length=MAX_LENGTH):
     spans = _get_sentence_spans(docs, unit="doc", spans_key="sbert")
     own = BatchTokenizer(tokenizer, SentenceTransformersConfig("x", max_length), overflow)
     shared = _SharedBatch(own, spans)
-    return shared.nested(spans), *shared.padded
+    return _SharedOutput(shared, spans).spans, *shared.padded
 
 
 @pytest.fixture(params=["fast", "slow"])

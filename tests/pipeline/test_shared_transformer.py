@@ -192,7 +192,7 @@ def test_sourced_pipes(make_nlp, tmp_path):
 
 @pytest.mark.parametrize("architecture", ["TransformerModel", "Tok2VecTransformer"])
 def test_without_spacy_transformers(monkeypatch, architecture):
-    monkeypatch.setattr("spacy_sbert.models.private_attributes.is_installed", lambda: False)
+    monkeypatch.setattr("spacy_sbert.architectures.is_installed", lambda: False)
     block = {"@architectures": f"spacy-sbert.{architecture}.v1"}
     block |= {"pooling": {"@layers": "reduce_mean.v1"}} if architecture == "Tok2VecTransformer" else {}
     message = rf'spacy-sbert\.{architecture}\.v1 needs .* pip install "spacy-sbert\[transformers\]"'
