@@ -1,6 +1,7 @@
 """Ranks of a training: threads of one process, and processes forked of one that has imported everything."""
 
 import os
+import signal
 import socket
 import weakref
 from functools import partial
@@ -75,6 +76,7 @@ def start(work, size=2) -> list[BaseProcess]:
 def _as_rank(work, rank, size, port):
     os.environ.update(MASTER_ADDR="127.0.0.1", MASTER_PORT=str(port), WORLD_SIZE=str(size))
     os.environ.update(RANK=str(rank), LOCAL_RANK=str(rank))
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # which a process in the background ignores
     torch.set_num_threads(1)
     work()
 

@@ -107,7 +107,7 @@ def test_smooth_inverse_frequency(nlp, counts, sif):
 @pytest.mark.parametrize(
     "text, message",
     [
-        ("the 7\ncat\n", r"line 2: expected a word, .*, got 'cat'"),
+        ("the 7\ncat\n", r"line 2: expected a word and its count .*, got 'cat'"),
         ("the 0\n", r"line 1: .* got 'the 0'"),
         ("a b 7\n", r"line 1: .* got 'a b 7'"),
         ("the 7\nthe 8\n", r"line 2: the word 'the' was counted before"),

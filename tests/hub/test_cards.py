@@ -59,12 +59,12 @@ def test_facts(make_nlp, tiny_bert, tmp_path):
     assert facts.n_parameters == sum(p.numel() for p in transformer.parameters()) > 5000
     assert facts.size == sum(file.stat().st_size for file in (tmp_path / "nlp").rglob("*") if file.is_file())
     assert facts.scores == {"sts_spearman": 0.75125, "ents_f": 0.5}
-    found = [(corpus.role, corpus.file, corpus.count) for corpus in facts.corpora]
+    found = [(corpus.role, corpus.file, corpus.size) for corpus in facts.corpora]
     assert found == [("train, sts", "pairs-train.csv", 480), ("dev", "pairs-dev.csv", 160)]
     nlp.config["corpora"]["dev"]["path"] = [str(ASSETS / f"pairs-{part}.csv") for part in ("dev", "train")]
     (both,) = [corpus for corpus in describe(nlp, name="mine", version="1.2.3").corpora if corpus.role == "dev"]
-    assert (both.file, both.count) == ("pairs-dev.csv, pairs-train.csv", 640)
-    assert describe(trained(nlp, path=tmp_path / "gone.csv")).corpora[0].count is None
+    assert (both.file, both.size) == ("pairs-dev.csv, pairs-train.csv", 640)
+    assert describe(trained(nlp, path=tmp_path / "gone.csv")).corpora[0].size is None
 
 
 def test_package_card(make_nlp, tiny_bert):
