@@ -143,9 +143,6 @@ def test_distill_static(folder):
     assert not (folder / "new").exists()
 
 
-# A table with columns of its own
-
-
 def own_table(folder, header=("id", "left", "right", "grade"), scale=5.0):
     pairs = list(read_sts(SAMPLE / "pairs-dev.csv"))[:40]
     path = folder / "own.csv"

@@ -144,9 +144,6 @@ def test_wrong_tables_are_refused_before_training(tmp_path):
     assert "'two'" in run("init-config", path, other, "--output", tmp_path / "x.cfg", code=1)
 
 
-# What is wrong in a column of scores is never passed over
-
-
 def graded_rows(n=60, scores=GRADES):
     return [[*texts(n + i)[:2], scores[i % len(scores)]] for i in range(n)]
 

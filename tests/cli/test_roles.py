@@ -129,9 +129,6 @@ def test_texts_and_classes(tmp_path, tiny_bert, pipeline, loaded):
     assert scores["pairs"] == 40 and scores["sts_spearman"] is None
 
 
-# Scores that are not defined
-
-
 @pytest.mark.parametrize(
     ("columns", "reason"),
     [
@@ -189,9 +186,6 @@ def test_loss_without_its_code(tmp_path):
     assert "'nobody.v1'" in said and "with --code." in said and "CosineSimilarityLoss" not in said
 
 
-# Labels of train and dev
-
-
 def test_labels_with_decimals(tmp_path):
     paths = [
         write(tmp_path / f"{i}.csv", LABELLED, text, text, cycle(*labels))
@@ -242,9 +236,6 @@ def test_marks_of_missing_labels(tmp_path, tiny_bert):
         assert check_missing_labels({"train": corpora["train"] | {"missing": missing}}) is None
     with pytest.raises(ValueError, match=r'missing = \["-", "-1"\] in \[corpora.train.corpora.nli\]'):
         check_missing_labels({"train": {"corpora": {"nli": corpora["train"] | {"missing": ["-"]}}}})
-
-
-# A pipeline is scored by the columns of its training, and each file has its own header, range and missing labels
 
 
 @pytest.fixture

@@ -137,9 +137,6 @@ def test_teacher_that_lower_cases(tiny_bert, make_nlp, tmp_path):
     assert numpy.allclose(table_of(nlp), table_of(expected), atol=1e-5)
 
 
-# Its parts
-
-
 @pytest.fixture(scope="module")
 def tokenizer(tiny_bert):
     """The JSON of a tokenizer that lower-cases, and knows few words."""
@@ -189,9 +186,6 @@ def test_no_other_map_is_nearer():
     assert numpy.allclose(few, numpy.linalg.pinv(means[:3]) @ targets[:3], atol=1e-12)
 
 
-# What is refused
-
-
 @pytest.mark.parametrize(
     ("encoder", "texts", "settings", "message"),
     [
@@ -209,9 +203,6 @@ def test_no_other_map_is_nearer():
 def test_refused(make_nlp, encoder, texts, settings, message):
     with pytest.raises(ValueError, match=message):
         distill_static(make_nlp(encoder), texts, **{"size": 6, **settings})
-
-
-# On the real model
 
 
 @pytest.mark.slow

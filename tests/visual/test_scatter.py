@@ -117,8 +117,6 @@ def test_translucent_points(monkeypatch):
     assert max(path.count("M") for _, path in paths) < 6
 
 
-# Names of clusters
-
 TITLES = [
     "The coins are on the market.",
     "A market of coins.",
