@@ -13,7 +13,6 @@ from ._util import check_new, command, exit_on_error, fail
 from .options import LoadingOnGpu, Output, Overwrite, Pipeline, Quiet
 
 _NAMELESS = "pipeline"  # what spaCy calls a pipeline before somebody names it
-_TRAINED = ("model-best", "model-last")
 
 
 @command("benchmark")
@@ -117,13 +116,10 @@ def _benchmark_cli(
 
 
 def _name(meta: Mapping[str, Any], pipeline: str, pipe: str | None) -> str:
-    """Return the name of a pipeline in results: its own, or if it has none the last parts of its path."""
-    folder, name = Path(pipeline).resolve(), "{lang}_{name}".format(**meta)
-    if meta["name"] == _NAMELESS:
-        if folder.is_dir():
-            name = "/".join(folder.parts[-2:]) if folder.name in _TRAINED else folder.name
-        elif not pipeline.startswith("blank:"):
-            name = pipeline  # an encoder
+    """Return the name of a pipeline in results: its own, or if it has none the last two parts of its path."""
+    name = "{lang}_{name}".format(**meta)
+    if meta["name"] == _NAMELESS and not pipeline.startswith("blank:"):
+        name = "/".join(Path(pipeline).resolve().parts[-2:]) if Path(pipeline).is_dir() else pipeline
     return name if pipe is None else f"{name}/{pipe}"
 
 

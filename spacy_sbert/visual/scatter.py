@@ -3,6 +3,7 @@
 import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from importlib.util import find_spec
 from math import cos, lcm, log, pi, sin
 from numbers import Integral
 from typing import Literal
@@ -66,7 +67,7 @@ def scatter(
     texts, words, vectors, lang = _read(docs)
     names, group = _named(labels, words, terms)
     if projection is None:
-        projection = "tsne" if len(texts) >= LEAST_TSNE and _has_tsne() else "pca"
+        projection = "tsne" if len(texts) >= LEAST_TSNE and find_spec("sklearn") else "pca"
     points, axes, note = _project(vectors, projection, seed)
     field = FIELD if axes else WHOLE
     places, axes_drawn = _place(points, axes, field)
@@ -100,14 +101,6 @@ def scatter(
             "group": group,
         },
     )
-
-
-def _has_tsne() -> bool:
-    try:
-        import_tsne()
-    except ImportError:
-        return False
-    return True
 
 
 def _read(docs: Text | Iterable[Text]) -> tuple[list[str], list[list[str]], numpy.ndarray, str]:

@@ -94,7 +94,8 @@ def test_refused(docs, options, message):
 def test_without_scikit_learn(monkeypatch):
     """PCA is the default, of a dozen texts here."""
     monkeypatch.setattr(scatter, "LEAST_TSNE", len(DOCS))
-    monkeypatch.setitem(sys.modules, "sklearn.manifold", None)
+    for name in ("sklearn", "sklearn.manifold"):
+        monkeypatch.setitem(sys.modules, name, None)
     page = visual.render(DOCS, "map")
     assert data_of(page)["places"] == data_of(visual.render(DOCS, "map", options={"projection": "pca"}))["places"]
     assert "Projection: principal components (PCA)." in page
