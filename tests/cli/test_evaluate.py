@@ -60,6 +60,10 @@ def test_benchmark_and_compare(folder):
     shutil.copy("words.json", "again.json")
     done = invoke("compare", "words.json", "again.json", "--quiet")
     assert "one and the same model" in done.stdout and done.stderr == ""
+    shutil.copytree("nlp", "sts/model-best")  # without a name of its own
+    invoke("benchmark", "sts/model-best", "data", "--suite", "sts", *FEW[2:], "-o", "sts.json")
+    done = invoke("compare", "sts.json", shutil.copy("sts.json", "again.json"))
+    assert "# Comparison of sts/model-best (sts), sts/model-best (again)" in done.stdout
 
 
 def test_task_that_fails(folder):
@@ -69,16 +73,6 @@ def test_task_that_fails(folder):
     results = json.loads((folder / "results.json").read_text())
     assert list(results["tasks"]) == ["STSb-dev"] and "test.csv, line 82" in results["failed"]["wikisec"]
     assert "Cannot compare 1 results" in said("compare", "results.json", code=1)
-
-
-def test_unnamed_models_go_by_their_folders(folder):
-    for name in ("sts", "nli"):
-        shutil.copytree("nlp", folder / name / "model-best")
-        options = ("--suite", "sts", *FEW[2:], "-o", f"{name}.json")
-        invoke("benchmark", folder / name / "model-best", "data", *options)
-    assert "# Comparison of sts/model-best, nli/model-best" in invoke("compare", "sts.json", "nli.json").stdout
-    done = invoke("compare", "sts.json", shutil.copy("sts.json", "again.json"))
-    assert "# Comparison of sts/model-best (sts), sts/model-best (again)" in done.stdout
 
 
 def test_plain_table_in_a_terminal_and_markdown_in_a_file(monkeypatch):
@@ -152,8 +146,10 @@ def own_table(folder, header=("id", "left", "right", "grade"), scale=5.0):
     return path
 
 
-def test_evaluate_a_table(folder):
+def test_evaluate_a_table(folder, tiny_bert):
     """The same scores as in the layout of the STS benchmark, and as with all options."""
+    said("evaluate", tiny_bert, own_table(folder), "-o", "before.json")  # an encoder without training
+    assert json.loads((folder / "before.json").read_text())["pairs"] == 40
     path = own_table(folder)
     done = said("evaluate", "nlp", path, "-o", "found.json")
     assert "Columns found: left, right, grade, scores from 0 to 5" in done
@@ -189,11 +185,6 @@ def test_errors_of_a_table(folder):
     for content in ("a,b\n1,2\n", ""):
         path.write_text(content, encoding="utf8")
         assert "genre" not in said("evaluate", "nlp", path, code=1)
-
-
-def test_encoder_without_training(folder, tiny_bert):
-    said("evaluate", tiny_bert, own_table(folder), "-o", "before.json")
-    assert json.loads((folder / "before.json").read_text())["pairs"] == 40
 
 
 def test_table_without_gold(folder, monkeypatch):
