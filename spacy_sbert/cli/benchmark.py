@@ -12,6 +12,8 @@ from wasabi import msg
 from ._util import check_new, command, exit_on_error, fail
 from .options import LoadingOnGpu, Output, Overwrite, Pipeline, Quiet
 
+_SUITES = "The tasks: sts, sick, triplets, nli, arguments, learned, transfer, probing, speed, with commas between."
+_BASELINES = "Score one instead: static, sif, power-means, tf-idf, untuned-mean, untuned-cls, random-projection."
 _NAMELESS = "pipeline"  # what spaCy calls a pipeline before somebody names it
 
 
@@ -22,50 +24,18 @@ def _benchmark_cli(
     loading: LoadingOnGpu,
     output: Output = None,
     overwrite: Overwrite = False,
-    suite: Annotated[
-        str,
-        Option(
-            "--suite",
-            "-s",
-            help="The tasks: any of sts, sick, triplets, nli, arguments, learned, transfer, probing and speed, with "
-            "commas between.",
-        ),
-    ] = "sts",
-    normalization: Annotated[
-        str, Option("--normalization", help="How vectors are normalized: any of none, zscore, unit and zscore_unit.")
-    ] = "none",
+    suite: Annotated[str, Option("--suite", "-s", help=_SUITES)] = "sts",
+    normalization: Annotated[str, Option("--normalization", help="Any of none, zscore, unit, zscore_unit.")] = "none",
     size: Annotated[str, Option("--size", help="The widths to compare, such as own,pca-128,up-1024.")] = "own",
-    classifier: Annotated[
-        str, Option("--classifier", help="The classifiers of transfer and probing: lr, mlp or both.")
-    ] = "lr,mlp",
-    seeds: Annotated[
-        int, Option("--seeds", help="With how many seeds to repeat what is drawn at random.", min=1, max=1000)
-    ] = 10,
-    bootstrap: Annotated[
-        int, Option("--bootstrap", help="The number of resamples of the 95 % intervals, or 0 for none.", min=0)
-    ] = 1000,
-    trained_on: Annotated[
-        str, Option("--trained-on", help="The data sets that the encoder was trained on, such as stsb,snli.")
-    ] = "",
+    classifier: Annotated[str, Option("--classifier", help="Of transfer and probing: lr, mlp or both.")] = "lr,mlp",
+    seeds: Annotated[int, Option("--seeds", help="The seeds of what is drawn at random.", min=1, max=1000)] = 10,
+    bootstrap: Annotated[int, Option("--bootstrap", help="The resamples of the 95 % intervals, or 0.", min=0)] = 1000,
+    trained_on: Annotated[str, Option("--trained-on", help="The encoder's training data, such as stsb,snli.")] = "",
     any_count: Annotated[bool, Option("--any-count", help="Take data sets that are not whole, too.")] = False,
-    cache: Annotated[
-        Path | None,
-        Option("--cache", help="The folder that keeps vectors and finished tasks; by default beside --output."),
-    ] = None,
-    baseline: Annotated[
-        str | None,
-        Option(
-            "--baseline",
-            help="Score a baseline in place of the pipeline: static, sif, power-means, tf-idf, untuned-mean, "
-            "untuned-cls or random-projection.",
-        ),
-    ] = None,
-    counts: Annotated[
-        Path | None, Option("--counts", help="The file of words and counts that the baseline sif needs.")
-    ] = None,
-    encoder: Annotated[
-        str | None, Option("--encoder", help="The transformer of the baselines untuned-*; by default BERT base.")
-    ] = None,
+    cache: Annotated[Path | None, Option(help="Keeps vectors and results; by default beside --output.")] = None,
+    baseline: Annotated[str | None, Option("--baseline", help=_BASELINES)] = None,
+    counts: Annotated[Path | None, Option("--counts", help="Words and their counts, for the baseline sif.")] = None,
+    encoder: Annotated[str | None, Option(help="The transformer of untuned-*; by default BERT base.")] = None,
 ) -> None:
     """Score a pipeline on the standard data sets.
 
@@ -125,9 +95,7 @@ def _name(meta: Mapping[str, Any], pipeline: str, pipe: str | None) -> str:
 
 @command("compare")
 def _compare_cli(
-    results: Annotated[
-        list[Path], Argument(help="The JSON files that `benchmark --output` saved, two or more.", exists=True)
-    ],
+    results: Annotated[list[Path], Argument(help="The JSON files of `benchmark --output`, two or more.", exists=True)],
     output: Output = None,
     overwrite: Overwrite = False,
     quiet: Quiet = False,

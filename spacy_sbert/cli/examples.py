@@ -23,15 +23,11 @@ _LABELS = {
 
 @command("convert")
 def _convert_cli(
-    input_path: Annotated[
-        Path, Argument(help="The file of pairs, triplets or texts, see --format.", exists=True, dir_okay=False)
-    ],
+    input_path: Annotated[Path, Argument(help="The file of examples, see --format.", exists=True, dir_okay=False)],
     output_path: Annotated[Path, Argument(help="The .spacy file to write.")],
     layout: Layout,
     lang: Lang = "en",
-    expect: Annotated[
-        int | None, Option("--expect", "-e", help="The number of examples that the file must have.")
-    ] = None,
+    expect: Annotated[int | None, Option("--expect", "-e", help="How many examples it must have.")] = None,
     limit: Limit = 0,
     overwrite: Overwrite = False,
     quiet: Quiet = False,

@@ -22,18 +22,10 @@ def _fit_meta_cli(
     loading: LoadingOnGpu,
     method: Annotated[str | None, Option("--method", "-m", help="The method: conc, avg, svd, gcca or ae.")] = None,
     size: Annotated[int | None, Option("--size", "-s", help="The width of the new vectors.", min=1)] = None,
-    option: Annotated[
-        list[str] | None, Option("--option", "-o", help="An option of the method, such as tau=1.0; may be repeated.")
-    ] = None,
-    column: Annotated[
-        int | None, Option("--column", "-c", help="The number of the sentences' column in a table, from 1.", min=1)
-    ] = None,
-    max_tokens: Annotated[
-        int, Option("--max-tokens", help="Take only sentences of fewer tokens, or with 0 all.", min=0)
-    ] = 60,
-    cache: Annotated[
-        Path | None, Option("--cache", help="The folder that keeps the vectors of the encoders for the next run.")
-    ] = None,
+    option: Annotated[list[str] | None, Option("--option", "-o", help="Such as tau=1.0; may be repeated.")] = None,
+    column: Annotated[int | None, Option("--column", "-c", help="The sentences' column, from 1.", min=1)] = None,
+    max_tokens: Annotated[int, Option(help="Take sentences of fewer tokens, or with 0 all.", min=0)] = 60,
+    cache: Annotated[Path | None, Option(help="A folder that keeps the encoders' vectors for the next run.")] = None,
     overwrite: Overwrite = False,
 ) -> None:
     """Fit a meta-embedding of several encoders.

@@ -32,14 +32,9 @@ def _init_config_cli(
     dev_path: Annotated[Path, Argument(help="The table to score by, with the same columns.", exists=True)],
     output: Annotated[Path, Option("--output", "-o", help="The config to write.", dir_okay=False)],
     layout: TableLayout,
-    encoder: Annotated[
-        str | None, Option("--encoder", help="The encoder to begin with: a folder or a name; by default MiniLM.")
-    ] = None,
+    encoder: Annotated[str | None, Option(help="The encoder: a folder or a name; by default MiniLM.")] = None,
     lang: Lang = "en",
-    epochs: Annotated[
-        int | None,
-        Option("--epochs", help="The number of epochs; by default 4, and 1 of 20,000 examples or more.", min=1),
-    ] = None,
+    epochs: Annotated[int | None, Option(help="By default 4, or 1 of 20,000 examples or more.", min=1)] = None,
     overwrite: Overwrite = False,
     quiet: Quiet = False,
 ) -> None:

@@ -18,12 +18,8 @@ def _train_cli(
     config: Annotated[Path, Argument(help="The config to train with.", exists=True, dir_okay=False)],
     output: Annotated[Path | None, Option("--output", "-o", help="The folder for model-best and model-last.")] = None,
     code: Annotated[Path | None, Option("--code", "-c", help=CODE, exists=True, dir_okay=False)] = None,
-    every: Annotated[
-        int, Option("--checkpoint-every", help="The steps between two checkpoints, or 0 for none.", min=0)
-    ] = 0,
-    resume: Annotated[
-        bool, Option("--resume", help="Resume from the last checkpoint in --output, if there is one.")
-    ] = False,
+    every: Annotated[int, Option("--checkpoint-every", help="The steps between checkpoints, 0 for none.", min=0)] = 0,
+    resume: Annotated[bool, Option("--resume", help="Resume from the last checkpoint, if there is one.")] = False,
     verbose: Annotated[bool, Option("--verbose", "-V", help="Log more.")] = False,
     gpu_id: Gpu = -1,
 ) -> None:
