@@ -12,7 +12,6 @@ from ._util import check_corpus, check_new, command, exit_on_error, fail
 from .options import (
     COLUMN,
     TEXTS,
-    VECTORS,
     Columns,
     Corpus,
     LoadingOnGpu,
@@ -35,7 +34,6 @@ if TYPE_CHECKING:
 _LONGEST = 100  # characters of a text that is shown
 _SEARCHED = f"{TEXTS[:-1]}; or a folder: a saved index, or vectors by `encode`."
 _Table = Annotated[Path, Argument(help="The .tsv or .jsonl file to write.")]
-
 _METHODS = "The method: communities, hierarchical or kmeans."
 _THRESHOLD = "The least cosine in communities, by default 0.75; or the largest 1 - cosine in hierarchical clusters."
 _LISTS = "The number of lists of near vectors; by default half the root of that of vectors."
@@ -55,7 +53,7 @@ def _search_cli(
     k: Annotated[int, Option("--k", "-k", help="The number of texts to find for each query.", min=1)] = 10,
     index: Annotated[Path | None, Option("--index", "-i", help="The folder of an index, built if it is new.")] = None,
     kind: Annotated[str | None, Option(help="Of the index: flat (exact), hnsw or ivf; by default hnsw.")] = None,
-    vectors: Annotated[str | None, Option(help=VECTORS)] = None,
+    vectors: Annotated[str | None, Option(help="Their place, or those of an index that were moved.")] = None,
     query_prompt: Annotated[str | None, Option(help="The name of the encoder's prompt for queries.")] = None,
     overwrite: Overwrite = False,
 ) -> None:

@@ -91,21 +91,13 @@ def test_plain_table_in_a_terminal_and_markdown_in_a_file(monkeypatch):
     ("arguments", "code", "message"),
     [
         (["evaluate", "nlp"], 2, "data_path"),
-        (["evaluate", "nlp", "nowhere"], 2, "nowhere"),
         (["evaluate", "nlp", "plain.spacy"], 1, "plain.spacy"),
         (["evaluate", "without", "data/STSBenchmark/sts-dev.csv"], 1, "no 'sbert' pipe"),
         (["evaluate", "no-such-thing", "data/STSBenchmark/sts-dev.csv"], 1, "no-such-thing"),
         (["evaluate", "nlp", "data"], 1, "data is a folder: give a file of examples"),
-        (["benchmark", "nlp", "data", "--seeds", "0"], 2, "--seeds"),
-        (["benchmark", "nlp", "data", "--suite", "x"], 1, "Unknown suite 'x'"),
-        (["benchmark", "nlp", "nowhere"], 2, "nowhere"),
         (["benchmark", "nlp", "data", "-s", "sick"], 1, "SICK_trial.txt"),
-        (["benchmark", "nlp", "data", "-s", "sts", "--normalization", "l2"], 1, "'l2'"),
         (["benchmark", "nlp", "data", "-o", "a.md"], 1, "ends in .json"),
-        (["benchmark", "nlp", "data", "--format", "sts"], 2, "--format"),
-        (["compare", "nowhere.json"], 2, "nowhere.json"),
         (["compare", "data/STSBenchmark/sts-dev.csv"], 1, "sts-dev.csv"),
-        (["convert", "plain.spacy", "none.spacy", "--format", "excel"], 1, "'excel'"),
     ],
 )
 def test_refused(folder, arguments, code, message):

@@ -189,8 +189,6 @@ def test_no_other_map_is_nearer():
 @pytest.mark.parametrize(
     ("encoder", "texts", "settings", "message"),
     [
-        ("own", TEXTS, {"size": 0}, "size"),
-        ("own", TEXTS, {"words": -1}, "words"),
         ("own", TEXTS, {"name": "other"}, "other"),
         ("own", TEXTS, {"size": 17}, "17 numbers from the teacher, whose vectors have 16: set size to at most"),
         ("own", ["a man", "", " ", "the dog"], {}, "has 2 texts with words, and 6 are needed to fit a table of 6"),

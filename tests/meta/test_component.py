@@ -75,20 +75,12 @@ def test_texts_without_docs(svd, saved):
     assert numpy.allclose(meta.similarity(tensor, tensor)[0, 2:], meta.similarity_pairwise(found[[0, 0]], found[2:]))
     with pytest.raises(TypeError, match="expected several texts"):
         meta.encode("a dog")
+    for name, value in {"device": "cuda", "prompt_name": "query", "convert_to_numpy": False}.items():
+        with pytest.raises(ValueError, match=f"Cannot use {name} = "):
+            meta.encode(texts, **{name: value})
     assert numpy.allclose(meta.encode(texts, batch_size=3), meta.encode(texts), atol=1e-6)
     with pytest.raises(ValueError, match="is in no pipeline"):
         pickle.loads(pickle.dumps(meta)).encode(texts)
-
-
-WRONG = {"device": "cuda", "prompt_name": "query", "batch_size": 0, "window": 0, "precision": "int8"}
-
-
-def test_wrong_arguments(nlp):
-    for name, value in {**WRONG, "normalize_embeddings": "yes", "convert_to_numpy": False}.items():
-        with pytest.raises(ValueError, match=f"Cannot use {name} = "):
-            find_meta(nlp).encode(["a man"], **{name: value})
-    with pytest.raises(TypeError, match="got an unexpected keyword argument"):
-        find_meta(nlp).encode(["a man"], truncate_dim=8)
 
 
 def add_vectors(nlp):

@@ -235,8 +235,6 @@ def words(count):
         ("heatmap", [made("One.", [1, 0]), made("Two.", [numpy.nan, 0])], {}, "Row 1 of the vectors is not finite"),
         ("heatmap", NLP("One. Two."), {}, "sentences of 'One. Two.': the Doc has no sentence boundaries"),
         ("heatmap", many(2), {"low": 0.5, "high": 0.5}, "similarities from 0.5 to 0.5"),
-        ("heatmap", many(2), {"order": "size"}, "Cannot use order = 'size': expected 'similarity' or 'given'"),
-        ("heatmap", many(2), {"high": float("nan")}, "Cannot use high = nan: expected a finite number"),
         ("heatmap", many(2), {"labels": ["a", "b"]}, "'heatmap' has no option 'labels': expected some of columns, tok"),
         ("tokens", [words(2)], {}, "Cannot draw the tokens of 1 texts: expected two Docs or Spans"),
         ("tokens", [words(2)] * 5, {}, "Cannot draw the tokens of 3 or more texts.*--limit 2"),
