@@ -154,10 +154,7 @@ def _check_output(output: Path | None, *, overwrite: bool, renewed: bool = False
         try:
             read_results(output)
         except ValueError:
-            fail(
-                f"{output} is there already, and holds no results of `benchmark`, which could be brought up to date. "
-                "Give the output another name, or replace it with --overwrite."
-            )
+            fail(f"{output} is there already, and holds no results. Give another name, or --overwrite.")
 
 
 def _write_reports(output: Path, markdown: str, html: str, what: str) -> None:

@@ -60,9 +60,7 @@ class _OfFolders:
         if self.workers is not None:
             fewest, _, most = self.workers.partition(",")
             if not (fewest.isdecimal() and most.isdecimal() and 1 <= int(fewest) <= int(most)):
-                raise ValueError(
-                    f"Cannot use --workers {self.workers}: expected the fewest and the most, such as 1,64."
-                )
+                raise ValueError(f"Cannot use --workers {self.workers}: expected fewest and most, such as 1,64.")
             ray["workers"] = int(fewest), int(most)
         return Cluster(**ray)
 
@@ -93,10 +91,7 @@ def _encode_cli(
             fail("The pipeline was given twice: leave --pipeline out, or the first argument.")
         pipeline, *paths = paths
     if len(paths) < 2:
-        raise BadParameter(
-            "There is no OUTPUT: expected `encode PIPELINE INPUT OUTPUT`. OUTPUT is a .npy or .parquet file, or the "
-            "folder for the vectors of a folder."
-        )
+        raise BadParameter("There is no OUTPUT, a file or folder of vectors: expected `encode PIPELINE INPUT OUTPUT`.")
     source, target = paths
     is_folder = "://" in source or Path(source).is_dir()
     if not is_folder:

@@ -91,18 +91,12 @@ def _check_gold(train_path: Path, dev_path: Path, train: "OwnTable", dev: "OwnTa
     from ..training.gold import listed_labels
 
     if train.kind == "positives" and dev.kind not in ("graded", "binary"):
-        fail(
-            f"{dev_path} has no gold to score by. Give a dev table with a column 'score': 0 for pairs that do not "
-            "belong together, 1 for those that do."
-        )
+        fail(f"{dev_path} has no gold to score by. Give a dev table with a column 'score' of 0 and 1.")
     for what, path, table in (("learned from", train_path, train), ("measured on", dev_path, dev)):
         if reason := table.undefined():
             fail(f"Nothing can be {what} {path}: {reason}. Give a table with several values, or without this column.")
     if train.kind == "binary" and dev.kind != "binary":
-        fail(
-            f"{train_path} has only scores of 0 and 1, {dev_path} has others, on which average precision is not "
-            "defined. Give a dev table with scores of 0 and 1."
-        )
+        fail(f"{train_path} has only scores of 0 and 1, {dev_path} has others. Give a dev table of 0 and 1.")
     known, labels = train.labels(), dev.labels()
     unknown = [label for label in labels if label not in known] if known and train.kind == "labelled" else []
     if unknown and len(unknown) == len(labels):

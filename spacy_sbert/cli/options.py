@@ -90,10 +90,7 @@ class Columns:
 
         options = [*(["--column"] if self.column is not None else []), *([] if self.header else ["--no-header"])]
         if options and format_suffix(path) == ".txt":
-            fail(
-                f"{path} has a text a line, and no columns: leave {' and '.join(options)} out. If it is a table, "
-                "give it a name that ends in .csv or .tsv."
-            )
+            fail(f"{path} has a text a line, and no columns: leave {' and '.join(options)} out, or rename it .csv.")
 
 
 @dataclass
@@ -118,8 +115,7 @@ class TableLayout:
                 names = next(csv.reader([self.members], skipinitialspace=True, strict=True), [])
             except csv.Error as error:
                 raise BadParameter(
-                    f"Cannot read --members {self.members} ({error}): expected names with commas between. Put a name "
-                    "that has a comma in quotes: --members '\"q,r\",text2'."
+                    f"Cannot read --members {self.members} ({error}): expected names such as '\"q,r\",text2'."
                 ) from error
             given["members"] = tuple(name.strip() for name in names if name.strip())
         return given

@@ -270,10 +270,7 @@ def _index_cli(
     from ..search import build_ivfpq
 
     if Path(vectors).is_file():
-        fail(
-            f"{vectors} is a file: expected a folder of vectors. The index of one file is built by its first search: "
-            f"search PIPELINE TEXTS QUERY --vectors {vectors} --index FOLDER."
-        )
+        fail(f"{vectors} is a file: expected a folder of vectors. `search --vectors --index` builds one of a file.")
     with exit_on_error(f"Cannot build an index of {vectors}", RuntimeError):
         stored = PartVectors(vectors)
         index = build_ivfpq(stored, index_path, n_lists=n_lists, code_bytes=code_bytes, progress=not quiet)
@@ -300,11 +297,7 @@ def _run(
     vectors: Path | None,
     others: bool = False,
 ) -> tuple[Any, Any, Any]:
-    """Read the texts, load the pipeline, and do the work with its pipe; errors end the command.
-
-    vectors (Path): stored vectors of the texts. others (bool): whether the other columns of a table are read, too.
-    RETURNS (tuple): what the work returns, the pipeline, and the texts of the file, None for a folder.
-    """
+    """Read the texts (but for a folder), load the pipeline, and return what the work returns, the pipeline and the texts."""
     column, shown = columns.column or COLUMN, not loading.quiet
 
     from ..search.corpus_search import read_corpus

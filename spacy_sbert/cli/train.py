@@ -45,10 +45,7 @@ def _train_cli(
 
     options = [word.split("=")[0] for word in context.args if word.startswith("--")]
     if unknown := [option for option in options if "." not in option]:
-        fail(
-            f"There is no option {unknown[0]}: expected one that `spacy sbert train --help` lists, or a setting "
-            "of the config with its section, such as --training.max_epochs 4."
-        )
+        fail(f"There is no option {unknown[0]}: expected one of --help, or such as --training.max_epochs 4.")
     overrides = parse_config_overrides(context.args)
     import_code(code)
     with launched(gpu_id) as ranks:

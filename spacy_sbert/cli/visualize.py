@@ -130,11 +130,8 @@ def read_texts(
 ) -> tuple[list[str], list[str] | None]:
     """Read texts, and their labels if a column is named for them.
 
-    path (Path): one text a line, blank lines left out; or a table with a header, .csv, .tsv, .jsonl, .parquet,
-        or .txt if a column is named.
-    column, label (str): columns of a table; by default texts are in "text". limit (int): how many to read, 0 for all.
-    RETURNS (list of str, list of str or None).
-    RAISES (ValueError): as table_rows.
+    path (Path): one text a line, blank lines left out; or a table, of which column and label are names. limit (int): how
+        many to read, 0 for all. RAISES (ValueError): as read_table.
     """
     end = limit or None
     if format_suffix(path) in TABLES or column is not None or label is not None:

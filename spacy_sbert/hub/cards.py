@@ -133,10 +133,8 @@ def describe(
     doc = nlp("a")  # any text with a wordpiece: all vectors are as wide as its own
     widths = {own: doc_vectors.find(doc, own)[0].data["width"] for own in doc_vectors.names(doc)}
     if not widths:
-        raise ValueError(
-            "Nothing to write a card about: none of the pipes makes sentence vectors (given: "
-            f"{', '.join(nlp.pipe_names) or 'none'}). Expected a pipeline with an 'sbert' or 'sbert_meta' pipe."
-        )
+        given = ", ".join(nlp.pipe_names) or "none"
+        raise ValueError(f"No card: none of the pipes makes sentence vectors (given: {given}). Add an 'sbert' pipe.")
     performance = nlp.meta.get("performance") or {}
     scores = {key: float(value) for key, value in performance.items() if _is_score(key, value)}
     encoders = tuple(_describe_encoder(nlp, own, width, performance) for own, width in widths.items())

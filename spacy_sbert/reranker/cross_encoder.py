@@ -269,8 +269,7 @@ class CrossEncoder(ConfiguredModel[list[Pair], PairLogits], ChecksummedModel[lis
         activation = saved.rsplit(".", 1)[-1].lower() if self._activation == "auto" else self._activation
         if activation not in ACTIVATIONS:
             raise ValueError(
-                f"The folder of the cross-encoder names the activation '{saved}', which is not supported. Set "
-                f"activation in the config of the model to one of {', '.join(ACTIVATIONS)}."
+                f"The folder names the activation '{saved}', which is not supported: set {', '.join(ACTIVATIONS)}."
             )
         if activation == "softmax" and config.num_labels == 1:
             raise ValueError(SOFTMAX_OF_ONE)

@@ -285,10 +285,7 @@ def _named(
     """
     if labels is None:
         if terms:
-            raise ValueError(
-                'Cannot name labels by their terms: none are given. Give options = {"labels": ...}, such as '
-                "the clusters of spacy_sbert.search.kmeans_clusters."
-            )
+            raise ValueError('Cannot name labels by their terms: none are given. Set options = {"labels": ...}.')
         return [], [0] * len(words)
     labels = list(labels)
     if len(labels) != len(words):
