@@ -118,7 +118,7 @@ def reading_of(
     header, range of scores and missing labels are its own. Other layouts are read as the options say.
 
     layout (Mapping): the settings of a Layout. scored_as (Mapping): the reader in the pipeline's config, if any.
-    RETURNS (dict): settings of PairCorpus. RAISES (ValueError): for a table whose names do not tell its columns, see find_table.
+    RETURNS (dict): settings of PairCorpus. RAISES (ValueError): as find_table.
     """
     from ..files.text_lines import format_suffix
     from ..progress import ticking

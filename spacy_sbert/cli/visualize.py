@@ -130,8 +130,8 @@ def read_texts(
 ) -> tuple[list[str], list[str] | None]:
     """Read texts, and their labels if a column is named for them.
 
-    path (Path): one text a line, blank lines left out; or a table, of which column and label are names. limit (int): how
-        many to read, 0 for all. RAISES (ValueError): as read_table.
+    path (Path): one text a line, blank lines left out; or a table, of which column and label are names.
+    limit (int): how many to read, 0 for all. RAISES (ValueError): as read_table.
     """
     end = limit or None
     if format_suffix(path) in TABLES or column is not None or label is not None:
