@@ -297,7 +297,7 @@ def _run(
     vectors: Path | None,
     others: bool = False,
 ) -> tuple[Any, Any, Any]:
-    """Read texts, load the pipeline, and return what the work returns, the pipeline and the texts (None of a folder)."""
+    """Read texts, load the pipeline, and return what the work returns, the pipeline and the texts, if of a file."""
     column, shown = columns.column or COLUMN, not loading.quiet
 
     from ..search.corpus_search import read_corpus

@@ -114,8 +114,8 @@ def _write_table(folder: Path, table: StaticEmbedding, *, pooling: str, name: st
     """Write a StaticEmbedding module: its tokenizer and its table."""
     if pooling != "mean":
         raise ValueError(
-            f"The pipe '{name}' pools its table of wordpieces with pooling = '{pooling}', and StaticEmbedding of "
-            'sentence-transformers is always the mean: train the pipe with pooling = "mean" to export it.'
+            f"'{name}' pools its table with pooling = '{pooling}', and StaticEmbedding of sentence-transformers is "
+            'always the mean: train with pooling = "mean".'
         )
     vectors = numpy.ascontiguousarray(table.ops.to_numpy(table.table()))
     (folder / TOKENIZER_FILE).write_text(table.attrs["tokenizer"], encoding="utf8")

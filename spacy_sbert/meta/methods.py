@@ -19,14 +19,8 @@ from ..progress import progress_bar, progress_of, ticking
 from ..similarity import components_of_covariance, flip_signs, unit_length
 from ..validation import NonNegativeFloat, Positive, PositiveFloat, Seed, Width, check_weights, validated
 
-EMPTY_CORPUS = (
-    "There is no sentence to fit the meta-embedding on: the corpus is empty, or all its sentences are too "
-    "long. Give one with sentences, or a higher max_tokens."
-)
-ONE_MEMBER = (
-    "A meta-embedding combines at least two members, given: {given}. Add another 'sbert' pipe of another "
-    "name, model or pooling before it, or a function to its functions; do not exclude one when loading."
-)
+EMPTY_CORPUS = "There is no sentence to fit the meta-embedding on. Give a corpus, or a higher max_tokens."
+ONE_MEMBER = "A meta-embedding combines at least two members, given: {given}. Add another pipe or function before it."
 
 Views = Sequence[numpy.ndarray]
 _BLOCK = 4096  # sentences worked on at once

@@ -323,7 +323,7 @@ class SentenceReranker(PairPipe, ChecksummedPipe):
         pairs = (example for example in get_examples() if self._pair(example.predicted) is not None)
         first = next(pairs, None)  # reading all of them is left to an objective that needs their labels
         if labels and not classifies:
-            raise ValueError(f'Labels were given, but the objective "{self.objective}" learns scores. Leave them out.')
+            raise ValueError(f'The labels do not fit: the objective "{self.objective}" learns scores. Leave them out.')
         if labels is None and classifies and first is not None:
             labels = sorted(set(labels_of([first, *pairs], self.spans_key)))
         labels = labels or ()

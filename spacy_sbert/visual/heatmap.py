@@ -108,9 +108,9 @@ def tokens(
     """
     texts = list(islice(as_rows(docs), 3))  # more than two are not drawn
     if len(texts) != 2:
+        given = len(texts) if len(texts) < 3 else "3 or more"
         raise ValueError(
-            f"Cannot draw the tokens of {len(texts) if len(texts) < 3 else '3 or more'} texts: expected two Docs or "
-            "Spans, or one Doc that has two sentences. Give two of them, on the command line with --limit 2."
+            f"Cannot draw the tokens of {given} texts: expected two Docs or Spans. Give two of them (--limit 2)."
         )
     (rows, u), (columns, v) = (_drawn_tokens(text, number) for number, text in enumerate(texts))
     cosines = _cosines(u, v)
