@@ -75,10 +75,7 @@ def _import_cli(
             nlp.to_disk(folder)
     msg.good(f"Saved the pipeline to {output}")
     if nlp.config["components"][pipe]["model"].get("precision") == REFERENCE:
-        msg.info(
-            "It encodes as sentence-transformers does, batch by batch, in the same time. Import with --precision "
-            "float32 for about twice the speed: vectors differ by some 1e-6 then."
-        )
+        msg.info("It encodes as sentence-transformers does. With --precision float32 it is about twice as fast.")
 
 
 @command("distill-static")

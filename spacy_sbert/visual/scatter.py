@@ -89,7 +89,7 @@ def scatter(
             "frame": field,
             "opacity": _opacity(len(places)),
             "middles": [
-                [_cut(clean(names[place]), LONGEST), place, round(x, 1), round(y, 1)]
+                [_cut(clean(names[place])), place, round(x, 1), round(y, 1)]
                 for place, x, y in (_compact_groups(group, places) if names else ())
             ],
             "outlines": [
@@ -180,8 +180,8 @@ def _shortened(text: str) -> str:
     return line if len(line) <= MOST_CHARACTERS else f"{line[:MOST_CHARACTERS]}… ({len(line)} characters)"
 
 
-def _cut(name: str, most: int) -> str:
-    return name if len(name) <= most else name[: most - 1] + "…"
+def _cut(name: str) -> str:
+    return name if len(name) <= LONGEST else name[: LONGEST - 1] + "…"
 
 
 # Corners around (0, 0), of about the same area as the circle of radius 1, which has none.
