@@ -50,7 +50,7 @@ def test_the_results_of_rank(both, given, capsys):
     assert "5/5" in capsys.readouterr().err
 
 
-def test_rank_is_best_first(reranker):
+def test_rank_is_best_first_and_returns_what_it_was_given(reranker):
     texts = ["the cat sat", "a man is eating", "the cat sat", "dog"]
     scores = reranker.score_pairs([("a man", text) for text in texts], device="cpu")
     ranked = reranker.rank("a man", texts)
@@ -58,9 +58,6 @@ def test_rank_is_best_first(reranker):
     assert ranked[0] == Ranked(texts[ranked[0].index], float(scores.max()), ranked[0].index)
     assert reranker.rank("a man", iter(texts), k=2, device="cpu") == ranked[:2]
     assert reranker.rank("a", []) == []
-
-
-def test_rank_returns_the_spans_that_it_was_given(reranker):
     doc = spacy.blank("en").make_doc("the cat sat . a man is eating . dog")
     spans = [doc[:4], doc[4:9], doc[9:]]
     ranked = reranker.rank(doc[4:6], spans)

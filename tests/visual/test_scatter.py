@@ -124,7 +124,7 @@ TITLES = [
 GARDEN = [made(text, vector) for text, vector in zip(TITLES, [[1, 0], [1, 0.1], [0, 1], [0.1, 1]], strict=True)]
 
 
-def test_weights_by_hand():
+def test_terms_by_hand():
     words = [["a", "a", "b"], ["b", "c", "c", "d"], ["d"]]
     # groups 0 and 1 have 3 and 5 words, A = 4; tf: a 2, b 2, c 2, d 2; all have the idf log(1 + 4 / 2)
     assert class_terms(words, [0, 1, 1], 2) == [["a", "b"], ["c", "d", "b"]]
@@ -133,9 +133,6 @@ def test_weights_by_hand():
     words = [["all"] * 3 + ["own"] * 2, ["all"] * 4 + ["other"]]
     assert 3 * math.log(1 + 5 / 7) < 2 * math.log(1 + 5 / 2)
     assert class_terms(words, [0, 1], 2)[0] == ["own", "all"]
-
-
-def test_words_of_a_text():
     assert words_of(spacy.blank("en")("The 2 Coins, a-b and x were NOT on Märkte!")) == ["coins", "märkte"]
 
 
