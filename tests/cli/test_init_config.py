@@ -173,7 +173,7 @@ def test_outlier_does_not_decide_the_range(tmp_path, scores, given, wide, others
     said = run("init-config", path, path, "--output", tmp_path / "x.cfg", code=1)
     assert f"own.csv, line 33: the score {given:g} in the column 'sim'" in said
     assert f"1 of 60 are outside of {others}" in said and f"scaled from {wide}" in said
-    remedy = said[said.index("--min-score") :].rstrip(".").split()
+    remedy = said[said.index("--min-score") :].rstrip(". ").split()
     found = find_table(path, min_score=float(remedy[1]), max_score=float(remedy[3]))
     assert (found.columns.min_score, found.columns.max_score) == tuple(map(float, wide.split(" to ")))
 
@@ -185,7 +185,7 @@ def test_score_just_below_the_range(tmp_path, scores, end):
     path = write(tmp_path / "own.csv", header, with_score(rows, 33, -0.02))
     said = run("init-config", path, path, "--output", out, code=1)
     assert "own.csv, line 33" in said and "-0.02" in said and f"0 to {end}" in said
-    run("init-config", path, path, "--output", out, *said[said.index("--min-score") :].rstrip(".").split())
+    run("init-config", path, path, "--output", out, *said[said.index("--min-score") :].rstrip(". ").split())
     repaired = write(tmp_path / "repaired.csv", header, with_score(rows, 33, 0))
     run("init-config", repaired, repaired, "--output", tmp_path / "y.cfg")
     assert load_config(tmp_path / "y.cfg")["corpora"]["train"]["max_score"] == end

@@ -86,8 +86,8 @@ def test_command_that_writes(folder, command, request):
     if command == "search --index":
         assert not re.search(saved, run_command(command).stdout)  # it is used, not saved again
     remove(output)
-    for report in folder.glob("[rd].[mh]*"):  # of benchmark and compare
-        report.unlink()
+    for beside in (*folder.glob("[rd].[mh]*"), *folder.glob("v.npy.json")):  # reports, and the record of encode
+        beside.unlink()
     done = run_command(command, "--quiet")
     assert output.exists() and not BAR.search(done.output) and re.search(saved, done.stdout)
 

@@ -266,7 +266,7 @@ def test_convert_needs_a_range_and_training_the_code_of_its_loss(tmp_path):
     path, out = write(tmp_path / "f.csv", ("a", "b", "score"), text, text, cycle(0.2, 4.8)), tmp_path / "a.cfg"
     said = run("convert", path, tmp_path / "f.spacy", code=1)
     assert "expected a score from 0 to 1" not in said
-    run("convert", path, tmp_path / "f.spacy", *said[said.index("--min-score") :].rstrip(".").split())
+    run("convert", path, tmp_path / "f.spacy", *said[said.index("--min-score") :].rstrip(". ").split())
     assert golds("score", tmp_path / "f.spacy") == pytest.approx([0.04, 0.96] * 20)
     run("init-config", path, path, "--output", out)
     out.write_text(out.read_text().replace("spacy-sbert.CosineSimilarityLoss.v1", "nobody.v1"))
