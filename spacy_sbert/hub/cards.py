@@ -17,16 +17,7 @@ from spacy.util import registry
 
 from ..files.atomic import check_output, write_text
 from ..files.serialization import versions
-from ..pipeline import doc_vectors
-from ..pipeline.listeners import (
-    describe_int8,
-    encodes_whole_docs,
-    find_listeners,
-    find_static_embedding,
-    find_transformer,
-    find_upstream,
-    transformer_name,
-)
+from ..pipeline import doc_vectors, listeners
 from ..pipeline.sbert import SentenceBert
 from ..render.document import escape_markdown
 from ..render.plots import clean
@@ -184,9 +175,9 @@ def _describe_encoder(nlp: Language, name: str, width: int, performance: Mapping
     is_hub_name = bool(_HUB_NAME.fullmatch(base_model)) and not Path(base_model).exists()
     settings, rounding = None, ""
     with suppress(ValueError):  # a tok2vec, or a transformer of spacy-transformers
-        transformer = find_transformer(name, pipe.model)
-        settings, rounding = transformer.shim.load(), describe_int8(transformer)
-    table = find_static_embedding(pipe.model)
+        transformer = listeners.find_transformer(name, pipe.model)
+        settings, rounding = transformer.shim.load(), listeners.describe_int8(transformer)
+    table = listeners.find_static_embedding(pipe.model)
     loss = config.get("loss") if f"{name}_loss" in performance else None
     return _EncoderFacts(
         pipe=name,
@@ -204,11 +195,15 @@ def _describe_encoder(nlp: Language, name: str, width: int, performance: Mapping
 
 def _base_model(nlp: Language, pipe: SentenceBert, model: dict[str, Any]) -> str:
     """Return the name of a pipe's encoder; if it encodes whole Docs, the architecture of its tok2vec."""
-    if encodes_whole_docs(pipe.model):
-        for listener in find_listeners(pipe.model):
-            model = {"tok2vec": nlp.get_pipe_config(find_upstream(nlp, pipe.name, listener).name)["model"]}
+    if listeners.encodes_whole_docs(pipe.model):
+        for listener in listeners.find_listeners(pipe.model):
+            model = {"tok2vec": nlp.get_pipe_config(listeners.find_upstream(nlp, pipe.name, listener).name)["model"]}
         return str(model["tok2vec"]["@architectures"])
-    return str(model["name"]) if find_static_embedding(pipe.model) is not None else transformer_name(pipe.model)
+    return (
+        str(model["name"])
+        if listeners.find_static_embedding(pipe.model) is not None
+        else listeners.transformer_name(pipe.model)
+    )
 
 
 def _objectives(block: dict[str, Any], name: str = "") -> Iterator[str]:
