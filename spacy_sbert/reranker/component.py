@@ -92,8 +92,7 @@ class SentenceReranker(PairPipe, ChecksummedPipe):
     ):
         if not isinstance(model, CrossEncoder):
             raise ValueError(
-                f"The model of the pipe '{name}' is not a cross-encoder: expected the architecture "
-                f"spacy-sbert.CrossEncoder.v1, got the Thinc model '{model.name}'."
+                f"The model of '{name}' is not a cross-encoder: expected the architecture spacy-sbert.CrossEncoder.v1."
             )
         if nlp is not None:
             warn_if_missing(nlp, name, model.shim.name)
@@ -250,15 +249,11 @@ class SentenceReranker(PairPipe, ChecksummedPipe):
             raise ValueError(f"Cannot rank with k = {k} and top_k = {top_k}: expected one of them. Leave one out.")
         texts = list(one_column(texts))
         if k is not None and not 1 <= k <= len(texts):
-            raise ValueError(
-                f"Cannot find {k} best of {len(texts)} texts: expected k of at least 1 and at most {len(texts)}. Ask "
-                "for fewer, or give more texts."
-            )
+            raise ValueError(f"Cannot rank with k = {k}: expected at least 1 and at most {len(texts)}, the texts.")
         self.model.shim.load()
         if (n_outputs := self.model.shim.config.num_labels) > 1:
             raise ValueError(
-                f"Cannot rank with '{self.name}', whose cross-encoder gives {n_outputs} numbers a pair: expected "
-                "one. Use score_pairs and choose a column, or a cross-encoder with n_outputs = 1."
+                f"Cannot rank with '{self.name}', it gives {n_outputs} numbers a pair: expected one. See score_pairs."
             )
         scores = self.score_pairs(
             [(query, text) for text in texts],
@@ -281,8 +276,7 @@ class SentenceReranker(PairPipe, ChecksummedPipe):
         if not finite.all():
             first, second = (text[:50] for text in pairs[int(finite.argmin())])
             raise ValueError(
-                f"The score that '{self.name}' gives to the pair ('{first}', '{second}') is not finite. Use other "
-                "weights, or train with a lower learning rate."
+                f"The score that '{self.name}' gives to the pair ('{first}', '{second}') is not finite. Train again."
             )
         logits = predicted.logits
         scores = self.model.scores(logits) if activation_fn is None else _apply(activation_fn, logits)
@@ -333,10 +327,7 @@ class SentenceReranker(PairPipe, ChecksummedPipe):
         pairs = (example for example in get_examples() if self._pair(example.predicted) is not None)
         first = next(pairs, None)  # reading all of them is left to an objective that needs their labels
         if labels and not classifies:
-            raise ValueError(
-                f'Labels were given ({", ".join(labels)}), but the objective "{self.objective}" learns scores. Set '
-                'objective = "classification", or leave the labels out.'
-            )
+            raise ValueError(f'The labels do not fit: the objective "{self.objective}" learns scores. Leave them out.')
         if labels is None and classifies and first is not None:
             labels = sorted(set(labels_of([first, *pairs], self.spans_key)))
         labels = labels or ()
@@ -345,9 +336,8 @@ class SentenceReranker(PairPipe, ChecksummedPipe):
         n_outputs = len(labels) or (1 if first is not None and not classifies else shim.config.num_labels)
         if shim.n_outputs not in (0, n_outputs):
             raise ValueError(
-                f'The objective "{self.objective}" needs {n_outputs} outputs with these examples, and the config '
-                f"of the cross-encoder says n_outputs = {shim.n_outputs}. Set n_outputs = 0, which follows the "
-                'objective, or choose another: scores are learned by "regression", labels by "classification".'
+                f'The objective "{self.objective}" needs {n_outputs} outputs with these examples, the config of the '
+                f"cross-encoder says n_outputs = {shim.n_outputs}. Set it to 0, which follows the objective."
             )
         if shim.has_new_head or n_outputs != shim.config.num_labels or set(labels) - set(shim.labels):
             seed = 0 if nlp is None else nlp.config.interpolate()["training"]["seed"]
@@ -359,9 +349,8 @@ class SentenceReranker(PairPipe, ChecksummedPipe):
         model = getattr(nlp.get_pipe(self.name), "model", None) if nlp.has_pipe(self.name) else None
         if not isinstance(model, CrossEncoder):
             raise ValueError(
-                f"Cannot start '{self.name}' from the pipeline '{checkpoint}': it has no 'sbert_reranker' of that "
-                f"name, its pipes are {', '.join(nlp.pipe_names) or 'none'}. Name a pipeline that was trained with "
-                f"one, such as with configs/reranker_nli.cfg, in [initialize.components.{self.name}] checkpoint."
+                f"Cannot start '{self.name}' from '{checkpoint}', which has no reranker of that name: its pipes are "
+                f"{', '.join(nlp.pipe_names) or 'none'}. Name a pipeline that was trained with one."
             )
         self.model.shim.from_bytes(model.shim.to_bytes())
 
@@ -411,8 +400,7 @@ class SentenceReranker(PairPipe, ChecksummedPipe):
         if (logits.shape[1] == 1) == classifies:
             raise ValueError(
                 f'The cross-encoder has {logits.shape[1]} outputs, which do not fit the objective "{self.objective}". '
-                'Call nlp.initialize before training, with examples that carry labels for "classification", or set '
-                "n_outputs."
+                "Call nlp.initialize before training, or set n_outputs."
             )
         if classifies:
             loss, d_logits = _label_cross_entropy(logits, self._targets(examples))
@@ -436,8 +424,7 @@ class SentenceReranker(PairPipe, ChecksummedPipe):
         if unknown := [label for label in gold if label not in index]:
             raise ValueError(
                 f"The label '{unknown[0]}' is unknown to the reranker, which has outputs for {', '.join(index)}. "
-                "Correct the example, or initialize the pipe with all labels, from the examples or from "
-                "[initialize.components.sbert_reranker] labels."
+                "Correct the example, or initialize the pipe with all labels."
             )
         return self.model.ops.asarray1i([index[label] for label in gold])
 
@@ -483,8 +470,7 @@ def _apply(activation_fn: Activation, logits: Floats2d) -> Floats2d:
     shape = tuple(scores.shape) if torch.is_tensor(scores) else type(scores).__name__
     if shape != logits.shape:
         raise ValueError(
-            f"activation_fn made {shape} of logits of shape {logits.shape}: expected a tensor of the same "
-            "shape, such as torch.nn.Identity() gives."
+            f"activation_fn made {shape} of logits of shape {logits.shape}: expected a tensor of the same shape."
         )
     return cast(Floats2d, torch2xp(scores.float()))
 
