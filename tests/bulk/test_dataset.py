@@ -187,6 +187,7 @@ def test_refused(source, pipeline, tmp_path, monkeypatch):
     ):
         with pytest.raises(error, match=message):
             encode_dataset(given, tmp_path / "out", pipeline="none" if options else pipeline, **options)
+    (source / "README.md").unlink()
     monkeypatch.setitem(sys.modules, "ray", None)
     with pytest.raises(ImportError, match=r"spacy-sbert\[ray\]"):
         on_machines(source, tmp_path / "out", pipeline=pipeline)
