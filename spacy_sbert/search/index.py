@@ -7,9 +7,8 @@ index.json is replaced last, so that the folder always holds one whole index.
 import json
 import re
 import uuid
-from collections.abc import Callable, Iterable, Iterator, Sequence, Sized
-from html import escape
-from itertools import chain, islice
+from collections.abc import Callable, Iterator, Sequence
+from itertools import chain
 from pathlib import Path
 from types import ModuleType
 from typing import Annotated, Any, Literal, NamedTuple, cast
@@ -52,20 +51,6 @@ def import_faiss() -> ModuleType:
     except ImportError as error:
         raise ImportError("An index needs FAISS. Install it: pip install 'spacy-sbert[search]'.") from error
     return faiss
-
-
-def index_html(index: Sized, texts: Iterable[str]) -> str:
-    """Return the repr of an index, and its first texts, as HTML."""
-    first = [" ".join(text.split()) for text in islice(texts, 5)]
-    rows = [
-        f"<tr><td>{row}</td><td dir=auto>{escape(text if len(text) <= 100 else f'{text[:99]}…')}</td></tr>"
-        for row, text in enumerate(first)
-    ]
-    if not rows:
-        return f"<p>{escape(repr(index))}</p>"
-    more = f"<p>and {len(index) - len(first):,} more</p>" if len(index) > len(first) else ""
-    head = "<thead><tr><th>row</th><th>text</th></tr></thead>"
-    return f"<p>{escape(repr(index))}</p><table>{head}<tbody>{''.join(rows)}</tbody></table>{more}"
 
 
 class IndexRow(NamedTuple):
@@ -141,9 +126,6 @@ class VectorIndex:
         of = "" if self.encoder is None else f" by {self.encoder.name}"
         texts = "" if self.rows is None else ", with texts or ids"
         return f"VectorIndex({self.kind}: {len(self)} vectors of {self.width} numbers{of}{texts})"
-
-    def _repr_html_(self) -> str:
-        return index_html(self, (row.text if row.text is not None else str(row.id) for row in self.rows or ()))
 
     @property
     def width(self) -> int:
