@@ -66,11 +66,8 @@ def _with_average(paths: Sequence[tuple[Json | None, Sequence[str]]]) -> list[Ce
 def _sts_table(models: _Models) -> Table:
     """Table 1: STS without training for it, once for each way to put sub-sets together."""
     names = {f"STS{year}": f"STS{year}" for year in range(12, 17)} | {"STSb": "STSb-test", "SICK-R": "SICK-R-test"}
-    ways = {
-        "pooled": "all pairs pooled",
-        "mean": "mean of the sub-sets",
-        "weighted_mean": "size-weighted mean of the sub-sets",
-    }
+    ways = {"pooled": "all pairs pooled", "mean": "mean of the sub-sets"}
+    ways["weighted_mean"] = "size-weighted mean of the sub-sets"
     rows: list[Row] = []
     for label, results in models:
         tasks = [results["tasks"].get(name) for name in names.values()]
@@ -158,10 +155,9 @@ def _variant_tables(results: Json) -> Iterator[Table]:
                     caption += f" tuned in each fold for {what}: {counts}."
         rows: list[Row] = []
         for variant in dict.fromkeys(chain(*entries.values())):
-            found = [(task, task["primary"].split("."), entries[name].get(variant)) for name, task in tasks.items()]
-            rows.append(
-                (*variant, *(ABSENT if entry is None else _cell(task, path, entry) for task, path, entry in found))
-            )
+            each = ((task, entries[name].get(variant)) for name, task in tasks.items())
+            found = (_cell(task, task["primary"].split("."), entry) if entry else ABSENT for task, entry in each)
+            rows.append((*variant, *found))
         yield Table(f"Variants of the input: {suite}", ("Normalisation", "Size", *tasks), rows, caption, texts=2)
 
 

@@ -54,7 +54,12 @@ def build_ivfpq(
     faiss = import_faiss()
     folder, (n, width) = Path(folder), vectors.shape
     code_bytes = code_bytes or max(d for d in range(1, _CODE_BYTES + 1) if width % d == 0)
-    _check_sizes(n, width, n_lists, code_bytes)
+    if n_lists is not None and n_lists > n // _TRAINING:
+        raise ValueError(f"Cannot make n_lists = {n_lists} of {n} vectors: expected {n // _TRAINING} at most.")
+    if width % code_bytes:
+        raise ValueError(f"Cannot write a vector of width {width} in code_bytes = {code_bytes} bytes: no divisor.")
+    if n < _MIN_ROWS:
+        raise ValueError(f"Cannot build an ivfpq index of {n} vectors: expected {_MIN_ROWS} at least. Search without.")
     n_lists = n_lists or int(n**0.5 / 2)
     digest = digest_of_parts(vectors.digest, n_lists, code_bytes, faiss.__version__)
     building = folder / f"building-{digest[:32]}"  # an interrupted build of the same finds its files by this name
@@ -67,22 +72,9 @@ def build_ivfpq(
             _merge(index, paths, lists)
         return index
 
-    encoder, stored, name = EncoderIdentity.of(vectors), vectors.digest, vectors.name
-    manifest = Manifest(kind="ivfpq", width=width, count=n, encoder=encoder, vectors=stored, folder=name)
-    write_folder(folder, manifest, make, None)
+    facts = {"encoder": EncoderIdentity.of(vectors), "vectors": vectors.digest, "folder": vectors.name}
+    write_folder(folder, Manifest(kind="ivfpq", width=width, count=n, **facts), make, None)
     return VectorIndex.load(folder)
-
-
-def _check_sizes(n: int, width: int, n_lists: int | None, code_bytes: int) -> None:
-    if n_lists is not None and n_lists > n // _TRAINING:
-        raise ValueError(f"Cannot make n_lists = {n_lists} of {n} vectors: expected {n // _TRAINING} at most.")
-    if width % code_bytes:
-        raise ValueError(f"Cannot write a vector of width {width} in code_bytes = {code_bytes} bytes: no divisor.")
-    if n < _MIN_ROWS:
-        raise ValueError(
-            f"Cannot build an index of the kind ivfpq of {n} vectors: expected {_MIN_ROWS} at least. Search without an "
-            "index, or with one of another kind."
-        )
 
 
 def _trained(vectors: PartVectors, path: Path, n_lists: int, code_bytes: int) -> Any:  # noqa: ANN401 (no types)
