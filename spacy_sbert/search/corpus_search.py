@@ -18,9 +18,18 @@ from ..progress import progress_bar, progress_of, ticking
 from ..similarity import checked
 from ..validation import Cosine, Positive, check, validated
 from .clustering import hierarchical_clusters, import_kmeans, kmeans_clusters
-from .encoder_identity import EncoderIdentity, check_encoder, identify
 from .exact import communities, most_similar_pairs, nearest, nearest_stored, pairs_above, similar_groups, slices
-from .index import MANIFEST, ROW_COUNT, BuiltKind, IndexRow, VectorIndex, import_faiss
+from .index import (
+    MANIFEST,
+    ROW_COUNT,
+    BuiltKind,
+    EncoderIdentity,
+    IndexRow,
+    VectorIndex,
+    check_encoder,
+    identify,
+    import_faiss,
+)
 
 TEXT = "text"  # the default column
 NO_CLUSTER = -1

@@ -8,6 +8,7 @@ import json
 import re
 import uuid
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
 from types import ModuleType
@@ -17,13 +18,13 @@ import numpy
 from numpy.typing import ArrayLike
 from pydantic import BaseModel, Field
 
-from ..bulk import PartVectors
+from ..bulk import FileVectors, PartVectors
 from ..errors import Errors
 from ..files.atomic import Lock, atomic_write, write_text
 from ..files.serialization import file_digest
+from ..pipeline.sbert import SentenceBert
 from ..similarity import check_count, checked, unit_length
-from ..validation import Positive, check, one_column, validated
-from .encoder_identity import EncoderIdentity, check_encoder
+from ..validation import Positive, check, one_column, short_repr, validated
 from .exact import Best, check_widths, nearest, slices
 
 MANIFEST = "index.json"
@@ -51,6 +52,51 @@ def import_faiss() -> ModuleType:
     except ImportError as error:
         raise ImportError("An index needs FAISS. Install it: pip install 'spacy-sbert[search]'.") from error
     return faiss
+
+
+@dataclass(frozen=True)
+class EncoderIdentity:
+    """Identity that tells the vectors of one encoder from those of another.
+
+    name (str): of the transformer, for messages. width (int): of the vectors. digest (str): see identify.
+    """
+
+    name: str
+    width: int
+    digest: str
+
+    @classmethod
+    def of(cls, vectors: FileVectors | PartVectors) -> "EncoderIdentity":
+        """Return the encoder that made stored vectors."""
+        name, digest = vectors.encoder
+        return cls(name, vectors.shape[1], digest)
+
+
+def check_encoder(theirs: EncoderIdentity | None, ours: EncoderIdentity, where: Path | str) -> None:
+    """Check which encoder made stored vectors. RAISES (ValueError): if not ours, or not known."""
+    if theirs is None:
+        raise ValueError(
+            f"The index in {where} does not say which encoder made its vectors. Build it with encoder=identify(pipe)."
+        )
+    if (theirs.width, theirs.digest) != (ours.width, ours.digest):
+        differing = f"width {theirs.width} and {ours.width}" if theirs.width != ours.width else "weights or settings"
+        raise ValueError(
+            f"The index in {where} was built with another encoder, '{theirs.name}', than '{ours.name}' (other "
+            f"{differing}). Search it with that pipeline, or build it again."
+        )
+
+
+def identify(pipe: SentenceBert) -> EncoderIdentity:
+    """Return the identity of the encoder of an `sbert` pipe: the digest of weights, tokenizer and settings.
+
+    It changes with training, not with use or saving.
+
+    RAISES (TypeError): if the pipe is another one. (OSError, ValueError): if the encoder is not found, or foreign.
+    """
+    if not isinstance(pipe, SentenceBert):
+        raise TypeError(f"Cannot identify the encoder of {short_repr(pipe)}: expected an 'sbert' pipe.")
+    encoder = pipe.text_encoder()
+    return EncoderIdentity(encoder.name, encoder.width, encoder.digest())
 
 
 class IndexRow(NamedTuple):

@@ -11,9 +11,8 @@ from ..files.serialization import digest_of_parts
 from ..progress import progress_bar, ticking
 from ..similarity import checked, unit_length
 from ..validation import Positive, validated
-from .encoder_identity import EncoderIdentity
 from .exact import slices
-from .index import Manifest, VectorIndex, import_faiss, write_folder, write_index
+from .index import EncoderIdentity, Manifest, VectorIndex, import_faiss, write_folder, write_index
 
 _TRAINING = 40  # vectors a list is trained on; FAISS asks for 39 at least
 _MIN_ROWS = 39 * 2**8  # vectors that the 256 codes of a byte are trained on
@@ -72,8 +71,9 @@ def build_ivfpq(
             _merge(index, paths, lists)
         return index
 
-    facts = {"encoder": EncoderIdentity.of(vectors), "vectors": vectors.digest, "folder": vectors.name}
-    write_folder(folder, Manifest(kind="ivfpq", width=width, count=n, **facts), make, None)
+    encoder, stored, name = EncoderIdentity.of(vectors), vectors.digest, vectors.name
+    manifest = Manifest(kind="ivfpq", width=width, count=n, encoder=encoder, vectors=stored, folder=name)
+    write_folder(folder, manifest, make, None)
     return VectorIndex.load(folder)
 
 
