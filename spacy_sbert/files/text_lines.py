@@ -151,8 +151,7 @@ def _fields(pairs: list[tuple[str, object]]) -> _Object:
     found = dict(pairs)
     if len(found) < len(pairs):
         names = [name for name, _ in pairs]
-        repeated = next(name for name in names if names.count(name) > 1)
-        raise ValueError(f"the field '{repeated}' twice")
+        raise ValueError(f"the field '{max(names, key=names.count)}' twice")
     return found
 
 
@@ -234,9 +233,8 @@ def read_counts(path: Path) -> dict[str, int]:
         if not word:
             continue
         if len(count) != 1 or not count[0].isdecimal() or int(count[0]) == 0:
-            raise ValueError(
-                f"{path}, line {line}: expected a word and its count (1 or more), got '{text.strip()[:50]}'."
-            )
+            given = text.strip()[:50]
+            raise ValueError(f"{path}, line {line}: expected a word and its count (1 or more), got '{given}'.")
         if word in found:
             raise ValueError(f"{path}, line {line}: the word '{word}' was counted before. Keep one line for each word.")
         found[word] = int(count[0])

@@ -96,23 +96,18 @@ def test_smooth_inverse_frequency(nlp, counts, sif):
     assert numpy.allclose(source.encode(texts, ["zebra"]), before, atol=1e-6), "nothing known, nothing removed"
 
 
-@pytest.mark.parametrize(
-    "text, message",
-    [
+def test_word_counts(counts):
+    assert read_counts(counts) == {"the": 700, "cat": 200, "dog": 100}
+    for text, message in (
         ("the 7\ncat\n", r"line 2: expected a word, .*, got 'cat'"),
         ("the 0\n", r"line 1: .* got 'the 0'"),
         ("a b 7\n", r"line 1: .* got 'a b 7'"),
         ("the 7\nthe 8\n", r"line 2: the word 'the' was counted before"),
         ("\n", r"holds no word counts"),
-    ],
-)
-def test_bad_word_counts(tmp_path, text, message):
-    path = tmp_path / "counts.txt"
-    path.write_text("the 700\n\ncat 200\n", encoding="utf8")
-    assert read_counts(path) == {"the": 700, "cat": 200}
-    path.write_text(text, encoding="utf8")
-    with pytest.raises(ValueError, match=f"counts.txt.* ?{message}"):
-        read_counts(path)
+    ):
+        counts.write_text(text, encoding="utf8")
+        with pytest.raises(ValueError, match=f"counts.txt.* ?{message}"):
+            read_counts(counts)
 
 
 def test_tf_idf_equals_scikit_learn():

@@ -165,8 +165,8 @@ def test_page_escapes_and_draws_differences():
 def test_another_format_is_refused():
     with pytest.raises(ValueError, match="Cannot compare 1 results"):
         compare([results({})])
-    other = {**results({}), "format": "spacy-sbert evaluation 99"}
-    with pytest.raises(ValueError, match=f"Result 2 has the format 'spacy-sbert evaluation 99', expected '{FORMAT}'"):
+    other = {**results({}), "format": "evaluation 99"}
+    with pytest.raises(ValueError, match=f"Result 2 has the format 'evaluation 99', expected '{FORMAT}'"):
         compare([results({}), other])
 
 
@@ -175,24 +175,17 @@ def test_saved_results_are_read_back(tmp_path):
     found = results({"MR": right(5, 10), "STS12": graded(None, subsets={"a": None, "b": 0.5})})
     path.write_text(json.dumps(found), encoding="utf8")
     assert read_results(path) == found
-
-
-@pytest.mark.parametrize(
-    ("text", "said"),
-    [
+    for text, said in (
         ("", "cannot be read"),
         ("[" * 100_000, "cannot be read"),
         ('{"sts_spearman": 0.8}', "has the format None"),
         ("[1]", "has the format [1]"),
         (json.dumps({"format": FORMAT, "model": {}}), "it has no versions, settings, tasks, skipped, failed"),
         (json.dumps({**results({}), "sha256": "0"}), "its SHA-256 is not the one"),
-    ],
-)
-def test_other_files_are_refused(tmp_path, text, said):
-    path = tmp_path / "broken.json"
-    path.write_text(text, encoding="utf8")
-    with pytest.raises(ValueError, match=rf"broken\.json.*{re.escape(said)}"):
-        read_results(path)
+    ):
+        path.write_text(text, encoding="utf8")
+        with pytest.raises(ValueError, match=rf"a\.json.*{re.escape(said)}"):
+            read_results(path)
 
 
 def test_what_differs_is_said():

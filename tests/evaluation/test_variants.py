@@ -71,17 +71,14 @@ def test_random_variants_are_means_over_seeds():
     assert "deviation" not in found[0]
 
 
-@pytest.mark.parametrize(
-    ("setting", "message"),
-    [
+def test_settings_that_cannot_be():
+    for setting, message in (
         ({"normalizations": ("l2",)}, "are 'l2': expected some of none, zscore, unit, zscore_unit"),
         ({"classifiers": ("svm",)}, "classifiers of the evaluation are 'svm'"),
         ({"normalizations": ()}, "are '': expected some of none"),
         ({"seeds": (1, 1)}, "none twice"),
         ({"sizes": ("pca-0",)}, "Unknown size"),
         ({"bootstrap": -1}, "bootstrap = -1"),
-    ],
-)
-def test_settings_that_cannot_be(setting, message):
-    with pytest.raises(ValueError, match=message):
-        Settings(**setting)
+    ):
+        with pytest.raises(ValueError, match=message):
+            Settings(**setting)
