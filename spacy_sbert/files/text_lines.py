@@ -82,10 +82,7 @@ def read_lines(path: Path, encoding: str = "utf8") -> Iterator[tuple[int, str]]:
 
 
 def _read_text(path: Path, size: int = -1) -> str:
-    """Return the text of a file, compressed or not. size (int): the most bytes to read, -1 for all.
-
-    RAISES (ValueError): see read_lines.
-    """
+    """Return the text of a file, compressed or not. size (int): the most bytes to read, -1 for all; see read_lines."""
     with _open_text(path, lambda: 0) as file:
         encoding = _wide_encoding(file) or "utf-8-sig"
         raw = file.read(size)
