@@ -4,7 +4,6 @@ import argparse
 import importlib
 import json
 import sys
-from collections import Counter
 from pathlib import Path
 
 import numpy
@@ -119,12 +118,6 @@ def test_regression_of_the_script_is_that_of_the_suite(load):
     run = Run(None, lambda texts, fit_on=None: encode(texts), Settings(bootstrap=0, seeds=(0,)), lambda items, _: items)
     expected = _score_held_out(pairs, splits, run)["predictions"]["predicted"]
     assert script.regressed(Letters(), rows, splits) == pytest.approx(expected, abs=1e-6)
-
-
-def test_labels_of_the_sample_are_balanced_and_no_pair_occurs_twice():
-    rows = read_arguments(SAMPLE, "ukp")
-    assert list(Counter((row.topic, row.label) for row in rows).values()) == [10] * 16
-    assert len({frozenset(row.members) for row in rows}) == len(rows)
 
 
 def read_rows(folder):
