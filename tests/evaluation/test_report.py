@@ -106,19 +106,15 @@ def test_every_suite_has_its_figures():
         "STSb": classified(0, suite="learned", primary="learned.spearman", variants=[{**OWN, "scores": learned}]),
     }
     text = markdown(results(tasks))
-    rows = {suite: table(text, f"Every figure: {suite}")[1:] for suite in (
-        "triplets", "probing", "speed", "nli", "learned"
-    )}  # fmt: skip
-    assert rows["triplets"] == [["wikisec", "accuracy", "1201 test", "70.00", "60.00", "50.00"]]
-    assert rows["probing"] == [["SentLen", "accuracy", "14", "80.00", "undefined"]]
-    assert [row[1::2] for row in rows["speed"]] == [
-        ["sentences per second", "1,234.57"], ["wordpieces per second", "undefined"]
-    ]  # fmt: skip
-    assert rows["nli"] == [["SNLI-dev", "", "4 test", "84.30"]]
-    assert rows["learned"] == [
-        ["STSb", "spearman", "4 test", "50.00", "25.00"],
-        ["STSb", "mse", "4 test", "1.2500", "-"],
-    ]
+    expected = {
+        "triplets": [["wikisec", "accuracy", "1201 test", "70.00", "60.00", "50.00"]],
+        "probing": [["SentLen", "accuracy", "14", "80.00", "undefined"]],
+        "nli": [["SNLI-dev", "", "4 test", "84.30"]],
+        "learned": [["STSb", "spearman", "4 test", "50.00", "25.00"], ["STSb", "mse", "4 test", "1.2500", "-"]],
+    }
+    assert {suite: table(text, f"Every figure: {suite}")[1:] for suite in expected} == expected
+    speeds = [row[1::2] for row in table(text, "Every figure: speed")[1:]]
+    assert speeds == [["sentences per second", "1,234.57"], ["wordpieces per second", "undefined"]]
 
 
 def test_speed_of_models_and_baselines_in_one_table():
