@@ -19,17 +19,7 @@ from ..similarity import checked
 from ..validation import Cosine, Positive, check, validated
 from .clustering import hierarchical_clusters, import_kmeans, kmeans_clusters
 from .exact import communities, most_similar_pairs, nearest, nearest_stored, pairs_above, similar_groups, slices
-from .index import (
-    MANIFEST,
-    ROW_COUNT,
-    BuiltKind,
-    EncoderIdentity,
-    IndexRow,
-    VectorIndex,
-    check_encoder,
-    identify,
-    import_faiss,
-)
+from .index import MANIFEST, BuiltKind, EncoderIdentity, IndexRow, VectorIndex, check_encoder, identify, import_faiss
 
 TEXT = "text"  # the default column
 NO_CLUSTER = -1
@@ -112,7 +102,7 @@ def _encode_texts(pipe: SentenceBert, texts: Sequence[str], vectors: ArrayLike |
     """Return the given vectors of texts, or new ones, float32 (n, width)."""
     rows = pipe.encode(texts, progress=progress) if vectors is None else checked(vectors, "vectors")
     if len(rows) != len(texts):
-        raise ValueError(ROW_COUNT.format(given=len(texts), expected=len(rows)))
+        raise ValueError(f"Given {len(texts)} texts for {len(rows)} vectors: expected one for each.")
     return rows
 
 

@@ -48,7 +48,7 @@ def test_speeds_are_medians_of_runs_in_turn(root, make_nlp, clock, encoder):
     sentences = [text for first, second, _ in [*PAIRS, PAIRS[0]] for text in (first, second)]
     orders = {"naive": sentences, "smart": sorted(sentences, key=len, reverse=True), "own": sentences}
     assert clock[3:] == [*orders.items()] * 3
-    tokenizer = next(n.tokenizer for n in nlp.get_pipe(nlp.pipe_names[0]).model.walk() if n.name == "transformer")
+    tokenizer = next(n.shim.tokenizer for n in nlp.get_pipe(nlp.pipe_names[0]).model.walk() if n.name == "transformer")
     pieces = sum(len(tokenizer.tokenize(text)) for text in sentences)
     assert result["counts"] == {"sentences": 8, "wordpieces": pieces}
     assert result["conditions"]["seconds"] == {"naive": [1, 8, 64], "smart": [2, 16, 128], "own": [4, 32, 256]}

@@ -97,7 +97,6 @@ def test_ensembles_that_cannot_be(capsys):
         with pytest.raises(SystemExit):
             call("ensemble", *given, "--output", "nowhere")
         assert message in capsys.readouterr().err
-    assert message in capsys.readouterr().err
 
 
 def put_sentences(file, number):
