@@ -339,7 +339,7 @@ def vectors_of(path: Path, corpus: Path, column: str, *, header: bool = True) ->
 
 def check_vectors(pipe: "SentenceBert", file: "FileVectors", vectors: "numpy.ndarray") -> "numpy.ndarray":
     """Return the vectors of vectors_of. RAISES (ValueError): if another encoder made them."""
-    from ..search.encoder_identity import EncoderIdentity, check_encoder, identify
+    from ..search.index import EncoderIdentity, check_encoder, identify
 
     check_encoder(EncoderIdentity.of(file), identify(pipe), file.path)
     return vectors

@@ -194,16 +194,16 @@ class Prompts:
 
     def __post_init__(self) -> None:
         for name, prompt in self.own.items():
-            if "${" in prompt or not _is_key(name):
+            if "$" in prompt or not _is_key(name):
                 raise ValueError(
-                    f"Cannot save the prompt {name!r} = {prompt!r} in a config: expected a name without ':', '=' and "
-                    "line breaks, nor '#', ';', '[' or white space at its ends, and a text without '${'. Give such a "
-                    "prompt with each call, encode(texts, prompt=...)."
+                    f"Cannot save the prompt {name!r} = {prompt!r} in a config: expected a name without ':', '=', '$' "
+                    "and line breaks, nor '#', ';', '[' or white space at its ends, and a text without '$'. Give such "
+                    "a prompt with each call, encode(texts, prompt=...)."
                 )
-        if "${" in (self.default_name or ""):
+        if "$" in (self.default_name or ""):
             raise ValueError(
-                f"Cannot save default_prompt_name = {self.default_name!r} in a config, where '${{' begins a "
-                "variable. Rename the prompt, or give its name with each call, encode(texts, prompt_name=...)."
+                f"Cannot save default_prompt_name = {self.default_name!r} in a config, which doubles '$'. Rename the "
+                "prompt, or give its name with each call, encode(texts, prompt_name=...)."
             )
 
     def find(self, settings: SentenceTransformersConfig, name: str | None = None) -> str:
@@ -228,4 +228,4 @@ class Prompts:
 
 def _is_key(name: str) -> bool:
     """Return True if a config reads the name as it was written."""
-    return name == name.strip() and name[:1] not in ("", *"#;[") and not any(one in name for one in ":=\n")
+    return name == name.strip() and name[:1] not in ("", *"#;[") and not any(one in name for one in ":=$\n")

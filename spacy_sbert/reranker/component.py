@@ -30,7 +30,7 @@ from ..pipeline._common import InPipeline, find_in
 from ..progress import progress_bar
 from ..training.batch_loss import LOSS_NOT_FINITE, SINGLE_CLASS, PairPipe, Scores
 from ..training.examples import attribute, labels_of, scores_of
-from ..validation import SCORE_RANGE, Name, Positive, Text, check_text, one_column, short_repr, validated
+from ..validation import SCORE_RANGE, Name, Positive, SpansKey, Text, check_text, one_column, short_repr, validated
 from .cross_encoder import ACTIVATIONS, SOFTMAX_OF_ONE, CrossEncoder, Pair, PairLogits
 
 WINDOW = 4096  # pairs that are tokenised and sorted together
@@ -87,7 +87,7 @@ class SentenceReranker(PairPipe, ChecksummedPipe):
         *,
         objective: Objective = "regression",
         scorer: Callable[..., Scores] | None = None,
-        spans_key: Name = SPANS_KEY,
+        spans_key: SpansKey = SPANS_KEY,
         nlp: Language | None = None,
     ):
         if not isinstance(model, CrossEncoder):

@@ -171,4 +171,6 @@ def test_scores_of_pairs(monkeypatch):
         backprop(torch.ones_like(logits))
     for found in (used, logits):
         assert (found.shape, found.dtype, found.device) == ((len(LENGTHS), 2), torch.float32, META)
-    assert shim._model.weight.grad.shape == (2, 1) and gpu.uploads == 10 * len(LENGTHS)  # twice four inputs and the places
+    assert shim._model.weight.grad.shape == (2, 1) and gpu.uploads == 10 * len(
+        LENGTHS
+    )  # twice four inputs and the places
