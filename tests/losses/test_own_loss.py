@@ -123,12 +123,9 @@ def test_a_wrong_gradient_is_named(wrong, message):
         check_gradient(own_loss(wrong=wrong), MEMBERS, GOLD)
 
 
-def test_a_wrong_gradient_of_a_parameter_is_named():
+def test_a_wrong_gradient_of_a_parameter_and_what_is_no_loss_are_named():
     with pytest.raises(ValueError, match=r"the parameter 's' at \[0\]: backprop returns 0, finite"):
         check_gradient(with_weight(learns=False).initialize(), MEMBERS, GOLD)
-
-
-def test_what_is_no_loss_layer_has_no_gradient():
     with pytest.raises(ValueError, match="LossLayer"):
         check_gradient(Linear(2, 2), MEMBERS, GOLD)
 
