@@ -224,9 +224,6 @@ def test_a_projection_is_saved_and_the_identity_projects_nothing():
 
 PAIR = MEMBERS[:2]
 REFUSED = [
-    (lambda: TripletLoss("hamming"), "Cannot use distance = 'hamming'"),
-    (lambda: BatchHardTripletLoss("dot"), "Cannot use distance = 'dot'"),
-    (lambda: ContrastiveLoss("l7"), "Cannot use distance = 'l7'"),
     (lambda: ContrastiveLoss()(([U, V], ALIKE / 2), True), "got 0.5"),
     (lambda: OnlineContrastiveLoss()(([U, V], ALIKE / 2), True), "got 0.5"),
     (lambda: AnglELoss()(([U[:, :3], V[:, :3]], SCORES), True), "expected an even width, got 3"),

@@ -78,9 +78,3 @@ def test_single_leftover_joins_the_last_batch():
 def test_mixed_batches():
     assert sizes_of(batch_mixed(3)(make("ab-aa"))) == {"ab-": [1, 1], "aa": [2, 2]}
     assert kinds_of(batch_mixed(3)(make("ab-a"))) == ["ab-a"]
-
-
-@pytest.mark.parametrize("batcher", [batch_by_objective, batch_in_turn, batch_mixed])
-def test_bad_size(batcher):
-    with pytest.raises(ValueError, match="Cannot use size = 0: expected greater than or equal to 1"):
-        batcher(0)
