@@ -170,8 +170,6 @@ def test_loop_equals_spacy_train(config_of, tmp_path):
     check_same(tmp_path / "spacy", tmp_path / "ours")
 
 
-# The last step
-
 SMALL = {"corpora.train.limit": 57, "corpora.dev.limit": 12, "training.max_epochs": 1, "training.eval_frequency": 2}
 FLAT = {"training.optimizer.learn_rate": 0.0}  # so that no score is better than the first
 
@@ -217,9 +215,6 @@ def test_interrupted_last_evaluation(config_of, tmp_path, monkeypatch):
     train(arguments, tmp_path / "broken", "--checkpoint-every", 4, "--resume")
     assert logged(tmp_path) == straight[-1:] and straight[-1]["step"] == 3
     check_same(tmp_path / "straight", tmp_path / "broken")
-
-
-# What is refused
 
 
 def test_checkpoint_of_another_run(broken):

@@ -118,9 +118,6 @@ def test_same_seed_same_weights(fit):
     assert not all(numpy.array_equal(runs[0][key], runs[2][key]) for key in runs[0])
 
 
-# Beside other components
-
-
 @pytest.mark.spacy_transformers
 def test_joint_training_learns_from_both(tiny_bert, tmp_path, monkeypatch):
     """Entities and pairs, each on examples of its own, through one encoder."""
@@ -168,9 +165,6 @@ def test_training_resumes_from_sourced_pipes(fit, tmp_path):
     train_nlp(nlp, tmp_path / "second", stdout=io.StringIO(), stderr=io.StringIO())
     after = weights_of(spacy.load(tmp_path / "second" / "model-last"))
     assert any(not numpy.array_equal(value, before[key]) for key, value in after.items())
-
-
-# What is trained, and how long
 
 
 def logged(tmp_path):

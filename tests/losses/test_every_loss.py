@@ -132,8 +132,6 @@ def test_online_contrastive_with_few_of_a_kind(judge, embedder, st_losses, gold)
     judge.parity(OnlineContrastiveLoss(margin=1.5), [U[:4], V[:4]], numpy.array(gold), reference)
 
 
-# By hand
-
 COLUMN = numpy.array([[0.0], [1.0], [4.0], [6.0], [20.0]])
 ONES, ZEROS = numpy.ones((3, 2)), numpy.zeros((3, 2))
 POSITIVE, NEGATIVE = numpy.array([[3.0, 4.0], [0, 1], [0, 1]]), numpy.array([[0.0, 2.0], [0, 1.5], [6, 8]])
@@ -183,8 +181,6 @@ def test_what_is_right_too_is_no_negative():
         assert value == pytest.approx(1.0 / 1.01**0.5 * 0.1 / 3), texts
 
 
-# Nothing to learn
-
 NOTHING = [
     (BatchHardTripletLoss(), MEMBERS[:1], ["a"] * 10, 0.0),
     (BatchHardTripletLoss(), MEMBERS[:1], list("abcdefghij"), 0.0),
@@ -207,9 +203,6 @@ def test_no_gradient(loss, members, gold, expected):
     assert not any(d.any() for d in backprop())
 
 
-# Projections
-
-
 def test_a_projection_is_saved_and_the_identity_projects_nothing():
     loss = projected(RNG.normal(size=(10, 7)))
     loaded = ProjectedDistillationLoss().from_bytes(loss.to_bytes())
@@ -219,8 +212,6 @@ def test_a_projection_is_saved_and_the_identity_projects_nothing():
     expected, _ = DistillationLoss()((MEMBERS[:2], TEACHER), True)
     assert loss((MEMBERS[:2], TEACHER), True)[0] == pytest.approx(expected)
 
-
-# Refused
 
 PAIR = MEMBERS[:2]
 REFUSED = [

@@ -92,9 +92,6 @@ def registered():
     forget()
 
 
-# The gradient check
-
-
 def test_a_right_gradient_passes():
     check_gradient(own_loss(0.5), MEMBERS, GOLD)
     check_gradient(wrapping(own_loss()), MEMBERS.astype("float32"), numpy.array(GOLD))
@@ -128,9 +125,6 @@ def test_a_wrong_gradient_of_a_parameter_and_what_is_no_loss_are_named():
         check_gradient(with_weight(learns=False).initialize(), MEMBERS, GOLD)
     with pytest.raises(ValueError, match="LossLayer"):
         check_gradient(Linear(2, 2), MEMBERS, GOLD)
-
-
-# In a pipeline
 
 
 @pytest.mark.parametrize("name", ["linear.v1", "function.v1"])

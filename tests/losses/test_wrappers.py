@@ -17,8 +17,6 @@ SCORES, LABELS = RNG.uniform(size=5), list("abcab")
 DIMS, WEIGHTS = [6, 4, 2], [1.0, 0.5, 2.0]
 NLI, STS = (MEMBERS, LABELS), ([RNG.normal(size=(3, 4)) for _ in range(2)], RNG.uniform(size=3))
 
-# Several widths
-
 
 def test_value_is_the_weighted_sum():
     parts = [CosineSimilarityLoss()(([m[:, :dim] for m in MEMBERS], SCORES), True)[0] for dim in DIMS]
@@ -57,9 +55,6 @@ def test_each_width_has_its_head_and_they_survive_saving():
     assert loaded(NLI, True)[0] == loss(NLI, True)[0] == loaded.initialize()(NLI, True)[0]
     weightless = MatryoshkaLoss(SoftmaxLoss(), DIMS, [0.0, 0.0, 0.0]).from_bytes(loss.to_bytes())
     assert weightless(NLI, True)[0] == 0.0  # weights are the config's
-
-
-# Several objectives
 
 
 def build(weights=None, **objectives):

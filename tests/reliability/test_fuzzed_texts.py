@@ -38,7 +38,6 @@ PIPELINES = {name: made for name, made in PIPELINES.items() if made[1] in INSTAL
 N_TEXTS, N_ROUNDS, N_SHARES = 500, 196, 6  # texts of a round; the parts of a round, by pipelines
 N_REAL_TEXTS, N_REAL_PARTS = 400, 5
 
-# Texts drawn from a seed, without lone surrogates
 
 WRITTEN = """A man is eating food, isn't he? The cat sat on the mat; it cost $3.50 (about 3,20 €)!
 Größe und Maß — naïve café, Ærøskøbing. Έναν ζεστό καφέ, παρακαλώ. Москва́ стои́т на реке́. 漢字とかなの混じった文です。

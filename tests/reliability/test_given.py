@@ -157,8 +157,6 @@ def test_spans_keys(counted, make_nlp, encoder):
                 nlp.initialize(lambda: [Example(nlp.make_doc("a"), nlp.make_doc("a"))])
 
 
-# Gold that nothing can be learned from
-
 COSINE = {"@layers": "spacy-sbert.CosineSimilarityLoss.v1"}
 SOFTMAX = {"@layers": "spacy-sbert.SoftmaxLoss.v1"}
 MATRYOSHKA = {"@layers": "spacy-sbert.MatryoshkaLoss.v1", "dims": [16, 8]}

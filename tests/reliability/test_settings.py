@@ -141,8 +141,6 @@ def test_settings_of_pipes(counted):
     try_all(counted, targets, but="half a character")  # which spaCy itself cannot put into a config
 
 
-# Arguments of functions that people call
-
 TEXT = "A man is eating food. The dog ran fast. He cannot go."
 RNG = numpy.random.default_rng(0)
 ROWS = RNG.normal(size=(12, 16)).astype("float32")

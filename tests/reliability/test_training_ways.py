@@ -33,9 +33,6 @@ def add_tagger(nlp, *, tok2vec=LISTENER, **kwargs):
     nlp.add_pipe("tagger", config={"model": {"@architectures": "spacy.Tagger.v2", "tok2vec": tok2vec}}, **kwargs)
 
 
-# Batches
-
-
 def pairs(nlp):
     return [make_example(nlp, *pair) for pair in PAIRS]
 
@@ -57,9 +54,6 @@ def pairs_and_tags(nlp):
     docs = [nlp.make_doc(text) for text in ("The dog ran fast.", "A man, a cat.", "")]
     tags = [{"tags": ["X" if token.is_punct else "Y" for token in doc]} for doc in docs]
     return [*pairs(nlp), *map(Example.from_dict, docs, tags)]
-
-
-# Pipelines
 
 
 def both(make_nlp, transformer=None, **kwargs):
@@ -153,8 +147,6 @@ WAYS = {  # how the pipeline is made, and its batch
     "meta": (meta, pairs),
     "reranker": (reranker, pairs),
 }
-
-# Loops
 
 
 def like_spacy_train(nlp, parts, optimizer, **kwargs):

@@ -92,9 +92,6 @@ def warned():
     ours += [str(one.message) for one in caught if "spacy_sbert.restore" in str(one.message)]
 
 
-# Docs that stay whole
-
-
 def through_docbin(doc, *, store_user_data=True):
     data = DocBin(docs=[doc], store_user_data=store_user_data).to_bytes()
     return next(DocBin().from_bytes(data).get_docs(doc.vocab))
@@ -193,9 +190,6 @@ def check_retokenized(cases, what, doc, *, merge):
             check(cases, f"{what}, {doc.text!r}", span, *answered)
 
 
-# Docs that were cut and joined
-
-
 class Part(NamedTuple):
     """A Doc to join; source: the Doc that it was cut out of, None if it carries no vectors."""
 
@@ -282,9 +276,6 @@ def judge(cases, what, given, right, *, must):
             cases.check_message(error, what, "joined from others")
     else:
         cases.check(right is not None and numpy.allclose(vector, right, atol=2e-6), f"{what}: another vector")
-
-
-# Pipelines
 
 
 def sourced(nlp):

@@ -156,9 +156,6 @@ def test_cached_loss_encodes_in_mini_batches(make_nlp):
         check_near(cached[1], gradients(nlp, HOLDER[encoder]))
 
 
-# Several objectives in one run
-
-
 def test_each_objective_gets_its_own_examples(make_nlp):
     fix_random_seed(0)
     nlp = make_nlp(TRAINED, loss=MULTI)
@@ -208,9 +205,6 @@ def test_labels_of_two_pipes(make_nlp):
     plain = {"model": {"name": nlp.config["components"]["sbert"]["model"]["name"]}}
     nlp.add_pipe("sbert", name="second", config=plain)
     assert nlp.evaluate(batch)["sbert_nli_acc"] == alone and nlp.evaluate(batch)["nli_acc"] is None
-
-
-# Labels
 
 
 def trained(make_nlp, encoder=TRAINED, loss=None, n=30):

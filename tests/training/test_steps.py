@@ -110,9 +110,6 @@ def test_counting_keeps_the_order_of_the_reader(table):
     assert orders(0) == orders(2)
 
 
-# The schedule
-
-
 def schedule(corpus, epochs, max_steps, batcher=None, **settings):
     return linear_warmup_of_epochs(1.0, epochs, max_steps, corpus, batcher or batch_mixed(4), **settings)
 
