@@ -1,7 +1,4 @@
-"""Steps of training: losses over encoders without a transformer of this package, with their own and an upstream one.
-
-The gradient is that of the loss that is reported.
-"""
+"""The gradient of losses over encoders without a transformer of this package is that of the loss that is reported."""
 
 from functools import partial
 from importlib.metadata import distribution

@@ -1,7 +1,4 @@
-"""Every way that a Doc can take through spaCy: its vectors are those that it had, or it says that they are not.
-
-Loud is an error by name, or, where a Doc without hooks is compared, a warning that names `restore`.
-"""
+"""Every way that a Doc can take through spaCy: its vectors are those that it had, or it says that they are not."""
 
 import json
 import pickle
@@ -35,10 +32,7 @@ pytestmark = pytest.mark.filterwarnings("ignore:.*W10[129]")
 
 @pytest.fixture
 def pipeline(request, make_nlp):
-    """The name of a pipeline, the pipeline, and a source of chance.
-
-    It has sentence borders, and maybe what spaCy answers from where hooks are gone.
-    """
+    """A pipeline with sentence borders, its name before it and a source of chance behind it."""
     way = encoder, unit, pooling, beside = WAYS[request.param]
     nlp = make_nlp(encoder, unit=unit, model={"pooling": pooling})
     if "sentencizer" not in nlp.pipe_names:
