@@ -100,6 +100,7 @@ def test_initialized_again():
 
 
 REFUSED = [
+    (lambda: SoftmaxLoss(["u", "w"]), r"Cannot use concatenation = "),
     (lambda: SoftmaxLoss([]), r"cannot work with concatenation"),
     (lambda: SoftmaxLoss(["u", "u"]), r"cannot work with concatenation"),
     (lambda: SoftmaxLoss()(([U, V], LABELS), True), "not initialized"),

@@ -99,6 +99,7 @@ def test_attributes_of_several_objectives():
 
 COSINE = CosineSimilarityLoss()
 REFUSED = [
+    *((lambda dims=dims: MatryoshkaLoss(COSINE, dims), "Cannot use dims = ") for dims in ([0], [-1, 3], [2**16 + 1])),
     *((lambda dims=dims: MatryoshkaLoss(COSINE, dims), "positive numbers, each once") for dims in ([], [4, 4])),
     (lambda: MatryoshkaLoss(COSINE, DIMS, [1.0]), r"cannot work with weights = \[1.0\]: expected 3 numbers"),
     (lambda: MatryoshkaLoss(COSINE, [8, 4])((MEMBERS, SCORES), True), "to 8 dimensions: they are 6 wide"),

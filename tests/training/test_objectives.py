@@ -264,7 +264,6 @@ def test_training_resumes_from_a_loaded_pipeline(make_nlp, tmp_path):
         (layer("DistillationLoss"), 1, {}, "expected a teacher's vector"),
         (MULTI, 2, {**SCORES, "objective": ["qa"]}, "'qa', but .* has nli, sts, tri"),
         (MULTI, 2, SCORES, "'', but"),
-        (layer("MultipleNegativesRankingLoss"), 2, {"objective": [""]}, r"training\.batcher"),
     ],
 )
 def test_wrong_examples(make_nlp, loss, n_members, gold, message):
