@@ -4,10 +4,8 @@ import json
 import os
 import random
 import shutil
-import sys
 import time
 from functools import partial
-from pathlib import Path
 
 import numpy
 import pytest
@@ -15,13 +13,11 @@ import spacy
 import torch
 from killing import command, killed_at, run
 from pipelines import HOLDER, ROOT, TRAINED, shipped_config
+from ranks import start, typed
 from spacy.cli.train import train as spacy_train
 from spacy.language import Language
 from spacy.util import registry
 from typer.testing import CliRunner
-
-sys.path.insert(0, str(Path(__file__).parent))
-from ranks import start, typed
 
 from spacy_sbert.cli import app
 from spacy_sbert.distributed.checkpoint import _random_states, _set_random_states
