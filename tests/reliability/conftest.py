@@ -11,8 +11,6 @@ import spacy
 from counted_cases import COUNTS, SHOWN, Cases
 from spacy.language import Language
 
-from spacy_sbert.hub import export_folder
-
 
 @pytest.fixture
 def counted(request: pytest.FixtureRequest) -> Callable:
@@ -40,22 +38,6 @@ def nlp(tiny_bert: Path) -> Language:
     nlp.add_pipe("sbert", config={"model": {"name": str(tiny_bert)}})
     nlp.get_pipe("sbert").encode(["a"])
     return nlp
-
-
-@pytest.fixture(scope="module")
-def texts_and_pairs(tiny_bert: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with a pipeline of two encoders, one of them exported, and files of texts and of pairs."""
-    folder, nlp = tmp_path_factory.mktemp("files"), spacy.blank("en")
-    for name in ("other", "sbert"):
-        nlp.add_pipe("sbert", name=name, config={"model": {"name": str(tiny_bert)}})
-    nlp.initialize()
-    nlp.to_disk(folder / "nlp")
-    export_folder(nlp, folder / "exported")
-    (folder / "texts").mkdir()
-    (folder / "texts" / "one.txt").write_text("One.\n")
-    (folder / "corpus.txt").write_text("\n".join(["A man is eating.", "The dog ran fast.", "He cannot go."] * 12))
-    (folder / "pairs.csv").write_text("".join(f"a\tb\tc\td\t{i}.0\tOne {i}.\tTwo {i}.\n" for i in range(4)))
-    return folder
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:

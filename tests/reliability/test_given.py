@@ -1,7 +1,6 @@
 """What is no text, no label, no example and no gold, wherever those are given, is refused and named."""
 
 import math
-from functools import partial
 
 import pytest
 import spacy
@@ -61,19 +60,6 @@ def test_lone_surrogates(counted, nlp):
                     call(text)
 
 
-def test_stream_that_raises(counted, nlp):
-    def broken():
-        yield from ["a man", "the dog", "a cat"]
-        raise KeyError("mine")
-
-    sbert = nlp.get_pipe("sbert")
-    calls = {f"window {window}": partial(sbert.encode, window=window) for window in (1, 2, 3, 100)}
-    with counted("an error of a stream of texts reaches who reads the vectors") as cases:
-        for what, call in {**calls, "pipe": lambda texts: list(nlp.pipe(texts))}.items():
-            with cases.refuses(what, "mine", errors=(KeyError,)):
-                call(broken())
-
-
 def test_other_types(counted, nlp):
     sbert, reranker = nlp.get_pipe("sbert"), nlp.get_pipe("sbert_reranker")
     doc = nlp("A man is eating. The dog ran.")
@@ -98,6 +84,19 @@ def test_other_types(counted, nlp):
                 for named, call in calls.items():
                     with cases.refuses(f"{given!r} as {named}", named, errors=ERRORS):
                         call(given)
+
+
+def test_stream_that_raises(counted, nlp):
+    def broken():
+        yield from ["a man", "the dog", "a cat"]
+        raise KeyError("mine")
+
+    with counted("an error of a stream of texts reaches who reads the vectors") as cases:
+        for window in (1, 2, 3, 100):
+            with cases.refuses(f"window {window}", "mine", errors=(KeyError,)):
+                nlp.get_pipe("sbert").encode(broken(), window=window)
+        with cases.refuses("pipe", "mine", errors=(KeyError,)):
+            list(nlp.pipe(broken()))
 
 
 def test_labels(counted, nlp):
@@ -157,26 +156,30 @@ def test_spans_keys(counted, make_nlp, encoder):
                 nlp.initialize(lambda: [Example(nlp.make_doc("a"), nlp.make_doc("a"))])
 
 
+# Gold that nothing can be learned from
+
 COSINE = {"@layers": "spacy-sbert.CosineSimilarityLoss.v1"}
 SOFTMAX = {"@layers": "spacy-sbert.SoftmaxLoss.v1"}
 MATRYOSHKA = {"@layers": "spacy-sbert.MatryoshkaLoss.v1", "dims": [16, 8]}
 MULTI = {"@layers": "spacy-sbert.MultiTaskLoss.v1", "objectives": {"sts": COSINE, "nli": SOFTMAX}}
 NO_SCORES = [5.0, -1e-6, 1.001, 100, math.nan, math.inf, -math.inf, None, "0.5", [0.5], b"1", {}]
 NO_LABELS = ["unknown", "", None, 1, True, math.nan, ["a"], b"a", "\ud800"]
-GOLD = [  # the encoder and its loss, or the reranker and its objective; and what is wrong
-    ("own", COSINE, "score", NO_SCORES),
-    ("own", SOFTMAX, "label", NO_LABELS),
-    ("shared", COSINE, "score", NO_SCORES),
-    ("shared", SOFTMAX, "label", NO_LABELS),
-    ("own", MULTI, "score", NO_SCORES),
-    ("reranker", "regression", "score", NO_SCORES),
-    ("reranker", "classification", "label", NO_LABELS),
-    ("own", {"@layers": "spacy-sbert.CoSENTLoss.v1"}, "score", NO_SCORES[4:]),
-    ("own", {"@layers": "spacy-sbert.AnglELoss.v1"}, "score", NO_SCORES[4:]),
-    ("own", {**MATRYOSHKA, "loss": COSINE}, "score", NO_SCORES),
-    ("own", {**MATRYOSHKA, "loss": SOFTMAX}, "label", NO_LABELS),
-    ("own", {"@layers": "spacy-sbert.ContrastiveLoss.v1"}, "score", NO_SCORES),
-    ("own", {"@layers": "spacy-sbert.OnlineContrastiveLoss.v1"}, "score", NO_SCORES),
+GOLD = [  # the encoder and its loss, or the reranker and its objective; what is wrong; what the examples have else
+    ("own", COSINE, "score", NO_SCORES, {}),
+    ("own", SOFTMAX, "label", NO_LABELS, {}),
+    ("shared", COSINE, "score", NO_SCORES, {}),
+    ("shared", SOFTMAX, "label", NO_LABELS, {}),
+    ("own", MULTI, "score", NO_SCORES, {"objective": "sts"}),
+    ("reranker", "regression", "score", NO_SCORES, {}),
+    ("reranker", "classification", "label", NO_LABELS, {}),
+    *(
+        ("own", {"@layers": f"spacy-sbert.{name}.v1"}, "score", NO_SCORES[4:], {})
+        for name in ("CoSENTLoss", "AnglELoss")
+    ),
+    ("own", {**MATRYOSHKA, "loss": COSINE}, "score", NO_SCORES, {}),
+    ("own", {**MATRYOSHKA, "loss": SOFTMAX}, "label", NO_LABELS, {}),
+    ("own", {"@layers": "spacy-sbert.ContrastiveLoss.v1"}, "score", NO_SCORES, {}),
+    ("own", {"@layers": "spacy-sbert.OnlineContrastiveLoss.v1"}, "score", NO_SCORES, {}),
 ]
 
 
@@ -192,10 +195,10 @@ def make_batch(nlp, loss, name):
 
 @pytest.mark.filterwarnings("ignore:.*has a new head")
 @pytest.mark.parametrize(
-    ("encoder", "loss", "name", "wrong"),
+    ("encoder", "loss", "name", "wrong", "given"),
     [pytest.param(*case, marks=pytest.mark.slow if number > 5 else ()) for number, case in enumerate(GOLD)],
 )
-def test_gold(counted, make_nlp, tiny_bert, encoder, loss, name, wrong):
+def test_gold(counted, make_nlp, tiny_bert, encoder, loss, name, wrong, given):
     """In a loop of one's own as in a file: the error names the example where its number is out of range."""
     if encoder == "reranker":
         nlp = spacy.blank("en")
@@ -207,12 +210,12 @@ def test_gold(counted, make_nlp, tiny_bert, encoder, loss, name, wrong):
 
     def example(gold):
         made = make_example(nlp, *PAIRS[0][:2])
-        made.reference.spans["sbert"].attrs.update({"score": 1.0, "objective": "sts", name: gold})
+        made.reference.spans["sbert"].attrs.update({"score": 1.0, **given, name: gold})
         return made
 
     with counted("gold that nothing can be learned from is refused, and the example is named") as cases:
         for gold in wrong:
-            text = PAIRS[0][0][:20] if name == "score" and isinstance(gold, float) and loss is not MULTI else ""
+            text = PAIRS[0][0][:20] if name == "score" and isinstance(gold, float) and not given else ""
             with cases.refuses(f"{loss} {name} {gold!r}", text, "gold" if name == "score" else "label"):
                 nlp.update([*batch, example(gold)], sgd=False)
         if name == "score" and encoder != "reranker":

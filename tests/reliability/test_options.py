@@ -19,6 +19,7 @@ VALUES = ["", "abc", "-1", "0", "1.5", "nan", "inf", "1000000000", "1" + 30 * "0
 MANY = {"1000000000"}  # which no file here reaches; the other one has more than 64 bits
 ANY = set(VALUES) - {"\udcff"}
 LARGE = {*MANY, "1" + 30 * "0"}  # finite, as scores and similarities are
+PAIRS = [("A man.", "The mat."), ("The cat sat.", "A meal."), ("He ran.", "The dog ran fast."), ("Food.", "Eating.")]
 # What is right, by option, or by command and option: with the reason
 ALLOWED = {
     **dict.fromkeys(("k", "window", "min-size", "init-config epochs"), MANY),  # no more than there is
@@ -56,10 +57,19 @@ OTHERWISE["input_path"] = "INPUT"  # how else messages may name them
 
 
 @pytest.fixture(scope="module")
-def folder(tiny_bert, texts_and_pairs):
-    made = texts_and_pairs
+def folder(tiny_bert, tmp_path_factory):
+    made, nlp = tmp_path_factory.mktemp("options"), spacy.blank("en")
+    for name in ("other", "sbert"):
+        nlp.add_pipe("sbert", name=name, config={"model": {"name": str(tiny_bert)}})
+    nlp.initialize()
+    nlp.to_disk(made / "nlp")
+    (made / "corpus.txt").write_text("\n".join(["A man is eating.", "The dog ran fast.", "He cannot go."] * 12))
+    rows = "".join(f"genre\tfile\t2015\tid\t{i}.0\t{one}\t{two}\n" for i, (one, two) in enumerate(PAIRS))
+    (made / "pairs.csv").write_text(rows)
     (made / "own.csv").write_text("first,second,score\n" + "".join(f"one {i},two {i},{i % 5}.5\n" for i in range(9)))
-    (made / "data").mkdir()
+    for name in ("data", "texts"):
+        (made / name).mkdir()
+    (made / "texts" / "a.txt").write_text("A man is eating.\n")
     encode_dataset(made / "texts", made / "vectors", pipeline=made / "nlp")
     config = Config().from_disk(ROOT / "configs" / "ranking.cfg", interpolate=False)
     config["components"]["transformer"]["model"]["name"] = str(tiny_bert)

@@ -141,6 +141,8 @@ def test_settings_of_pipes(counted):
     try_all(counted, targets, but="half a character")  # which spaCy itself cannot put into a config
 
 
+# Arguments of functions that people call
+
 TEXT = "A man is eating food. The dog ran fast. He cannot go."
 RNG = numpy.random.default_rng(0)
 ROWS = RNG.normal(size=(12, 16)).astype("float32")
@@ -187,6 +189,20 @@ ALSO_RIGHT = {  # in place of RIGHT, and of defaults and flags, by names of vali
     "render": {"options": {"none", "dict"}},
     "distill_static": {"words": {"zero", *MANY}},
 }
+
+
+@pytest.fixture(scope="module")
+def folder(tiny_bert, tmp_path_factory):
+    made = tmp_path_factory.mktemp("arguments")
+    alone = spacy.blank("en")
+    alone.add_pipe("sbert", config={"model": {"name": str(tiny_bert)}})
+    alone.to_disk(made / "nlp")
+    hub.export_folder(alone, made / "exported")
+    (made / "texts").mkdir()
+    (made / "texts" / "one.txt").write_text("One.\n")
+    (made / "corpus.txt").write_text("\n".join(["A man is eating.", "The dog ran fast.", "He cannot go."] * 2))
+    (made / "pairs.csv").write_text("".join(f"a\tb\tc\td\t{i}.0\tOne {i}.\tTwo {i}.\n" for i in range(4)))
+    return made
 
 
 @pytest.fixture
@@ -265,16 +281,16 @@ ELSEWHERE = {  # tried as registered functions, by the commands, and by test_giv
 
 
 @pytest.mark.spacy_transformers
-def test_none_is_forgotten(nlp, texts_and_pairs):
+def test_none_is_forgotten(nlp, folder):
     registered = [made for _, made in ENTRY_POINTS.values()]
     known = {id(vars(made).get("__init__", made)) if inspect.isclass(made) else id(made) for made in registered}
     validated = {name for name, function in validated_functions().items() if id(function) not in known}
-    assert validated == calls(nlp, texts_and_pairs).keys() | ELSEWHERE
+    assert validated == calls(nlp, folder).keys() | ELSEWHERE
 
 
 @pytest.mark.parametrize("part", parts(22))
-def test_functions(counted, nlp, texts_and_pairs, part):
+def test_functions(counted, nlp, folder, part):
     with counted(PROMISE) as cases:
-        for name, (call, given) in list(calls(nlp, texts_and_pairs).items())[part::22]:
+        for name, (call, given) in list(calls(nlp, folder).items())[part::22]:
             but = tuple(DATA | {key for key in given if key.endswith("path") or key in ("corpus", "method")})
             target(name, call, given, but).judge_all(cases, RIGHT, ALSO_RIGHT.get(name, {}))
