@@ -11,7 +11,7 @@ import numpy
 import torch
 from spacy.language import Language
 from spacy.tokens import Doc
-from spacy.training import Example, validate_get_examples
+from spacy.training import Example, validate_examples, validate_get_examples
 from spacy.util import load_model, minibatch
 from spacy.vocab import Vocab
 from thinc.api import Model, Optimizer, set_dropout_rate, torch2xp, xp2torch
@@ -28,7 +28,7 @@ from ..models.spans import SPANS_KEY, members
 from ..pipeline import doc_vectors
 from ..pipeline._common import InPipeline, find_in
 from ..progress import progress_bar
-from ..training.batch_loss import LOSS_NOT_FINITE, SINGLE_CLASS, PairPipe, Scores
+from ..training.batch_loss import LOSS_NOT_FINITE, SINGLE_CLASS, Scores, score_pairs
 from ..training.examples import attribute, labels_of, scores_of
 from ..validation import SCORE_RANGE, Name, Positive, SpansKey, Text, check_text, one_column, short_repr, validated
 from .cross_encoder import ACTIVATIONS, SOFTMAX_OF_ONE, CrossEncoder, Pair, PairLogits
@@ -64,7 +64,7 @@ class Ranked(Generic[TextT]):
     index: int
 
 
-class SentenceReranker(PairPipe, ChecksummedPipe):
+class SentenceReranker(ChecksummedPipe):
     """Scores pairs of texts, by reading both at once: slower than to compare two vectors, and more precise.
 
     vocab (Vocab): the pipeline's. model (Model): a cross-encoder, spacy-sbert.CrossEncoder.v1.
@@ -77,6 +77,9 @@ class SentenceReranker(PairPipe, ChecksummedPipe):
     RAISES (ValueError): if model is not a cross-encoder.
     SOURCE: Reimers and Gurevych 2019, sections 4.2 and 4.3 (BERT-STSb and BERT-AFS).
     """
+
+    examples_seen = 0  # in training, for reporting speed
+    loss_seen = 0.0  # the sum of the loss
 
     @validated
     def __init__(
@@ -367,12 +370,17 @@ class SentenceReranker(PairPipe, ChecksummedPipe):
         losses (dict): gets the loss under the pipe's name.
         RAISES (ValueError): if a pair has no gold value, or the loss is not finite.
         """
-        examples, losses = self._received(examples, losses)
-        learning = self._scored(examples)
+        losses = {} if losses is None else losses
+        losses.setdefault(self.name, 0.0)
+        examples = list(examples)
+        validate_examples(examples, "SentenceReranker.update")
+        self.examples_seen += len(examples)
+        learning = self._pairs_among(examples)
         if not learning:
-            elsewhere = self._found_members(examples)
+            on_reference = any(members(example.reference, self.spans_key) for example in examples)
+            where = " (example.reference has them: make the predicted Doc by reference.copy())" if on_reference else ""
             message = Warnings.RERANKER_NOTHING_TO_LEARN
-            self._notices.once(message.format(name=self.name, key=self.spans_key, found=elsewhere))
+            self._notices.once(message.format(name=self.name, key=self.spans_key, found=where))
             return losses
         set_dropout_rate(self.model, drop)
         pairs = [cast(Pair, self._pair(example.predicted)) for example in learning]
@@ -428,11 +436,14 @@ class SentenceReranker(PairPipe, ChecksummedPipe):
             )
         return self.model.ops.asarray1i([index[label] for label in gold])
 
-    def _scored(self, examples: list[Example]) -> list[Example]:
-        return [example for example in examples if self._pair(example.predicted) is not None]
+    def score(self, examples: Iterable[Example], **kwargs: object) -> Scores:
+        """Return the scores of the pairs among examples; under the pipe's name if another pipe answers `doc.vector`."""
+        pairs = self._pairs_among(list(examples))
+        is_default = not any(doc_vectors.find(example.predicted) for example in pairs)
+        return score_pairs(self, pairs, is_default=is_default, **kwargs)
 
-    def _answers(self, examples: list[Example]) -> bool:
-        return not any(doc_vectors.find(example.predicted) for example in examples)
+    def _pairs_among(self, examples: list[Example]) -> list[Example]:
+        return [example for example in examples if self._pair(example.predicted) is not None]
 
 
 def find_reranker(nlp: Language, name: str | None = None) -> SentenceReranker:

@@ -4,10 +4,11 @@ import os
 import signal
 import socket
 import weakref
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from multiprocessing.process import BaseProcess
 from pathlib import Path
-from threading import Barrier, BrokenBarrierError, Thread
+from threading import Barrier, BrokenBarrierError
 
 import killing
 import numpy
@@ -44,25 +45,20 @@ class Threads(TorchDistributed):
 
 def in_threads(work, size=2):
     """Return what work(ranks) returns on each rank; its first error is raised."""
-    values, barrier, found, errors = {}, Barrier(size, timeout=120), [None] * size, []
+    values, barrier = {}, Barrier(size, timeout=120)
 
     def run(rank):
         try:
-            found[rank] = work(Threads(rank, size, values, barrier))
-        except BrokenBarrierError:
-            errors.append(ChildProcessError("another rank has failed"))
-        except BaseException as error:
-            errors.insert(0, error)
+            return work(Threads(rank, size, values, barrier))
+        except BaseException:
             barrier.abort()
+            raise
 
-    threads = [Thread(target=run, args=(rank,)) for rank in range(size)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    if errors:
-        raise errors[0]
-    return found
+    with ThreadPoolExecutor(size) as pool:
+        running = [pool.submit(run, rank) for rank in range(size)]
+    for one in sorted(running, key=lambda one: isinstance(one.exception(), BrokenBarrierError)):
+        one.result()
+    return [one.result() for one in running]
 
 
 def start(work, size=2) -> list[BaseProcess]:
