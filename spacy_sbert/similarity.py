@@ -146,8 +146,8 @@ _EPSILON = numpy.finfo("float64").eps
 class _PrincipalComponents(NamedTuple):
     """The directions in which rows vary, the one of most variance first.
 
-    axes: float64 (k, width), orthonormal; their signs are arbitrary, see positive. variances: float64 (k,), along each
-        axis, over n - 1. rank: how many of the variances are more than rounding.
+    axes: float64 (k, width), orthonormal; their signs are arbitrary, see flip_signs. variances: float64 (k,), along
+        each axis, over n - 1. rank: how many of the variances are more than rounding.
     """
 
     axes: numpy.ndarray

@@ -165,10 +165,7 @@ class SentenceModel(ChecksummedModel[list[Doc], list[EncodedDoc]]):
         return text_encoders.Tok2VecTextEncoder(own, self.pooling, settings, tokenizer=nlp.tokenizer, upstream=upstream)
 
     def encoding_models(self, nlp: Language | None, name: str, settings: object = None) -> list[Model]:
-        """Return the models that make the states: the encoder, or the component that it listens to; none if unknown.
-
-        settings (object): the configuration that the states came with, which tells whose they are; None without.
-        """
+        """Return the models that make the states, own or upstream; settings: those that the states came with."""
         own = self.encoder.get_ref("reader") if self.encoder.has_ref("reader") else self.encoder.layers[0]
         listener = own.listener if is_token_encoder(own) else own
         if listener is None or upstream_name(listener) is None:

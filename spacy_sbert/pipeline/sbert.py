@@ -67,8 +67,7 @@ class SentenceBert(ChecksummedPipe):
     token_vectors (bool): whether to keep what Spans other than rows, and Tokens, need to have vectors.
     spans_key (str): where the members of a pair are, doc.spans[spans_key].
     nlp (Language): the pipeline that the pipe is made for; warns if it cannot find the encoder.
-    RAISES (ValueError): if model is not a sentence encoder, its span getter has another spans_key, or loss is not
-        a loss layer.
+    RAISES (ValueError): if model is no sentence encoder, has another spans_key, or loss is no loss layer.
     SOURCE: Reimers and Gurevych 2019.
     """
 
@@ -221,20 +220,14 @@ class SentenceBert(ChecksummedPipe):
         self._notices.once(message)
 
     def vector(self, obj: doc_vectors.Piece) -> numpy.ndarray:
-        """Return the vector of a Doc, Span or Token, float32 (width,), through the dense layer if there is one.
-
-        RAISES (ValueError): if the Doc carries no vectors of this pipe, or none for this Span.
-        """
+        """Return the vector of a Doc, Span or Token, float32 (width,), through the dense layer if there is one."""
         dense = self.model.pooling.dense
         return doc_vectors.vector(obj, self.name, None if dense is None else partial(_through, dense))
 
     # Fingerprint
 
     def fingerprint(self, *, load: bool = True) -> str:
-        """Return a short fingerprint of the encoder: 12 hexadecimal digits, as records carry it.
-
-        load (bool): whether to load the encoder, if it is not; without it there is none: "".
-        """
+        """Return 12 hexadecimal digits of the encoder, as in records; load: load it first, else "" if it is not."""
         nlp = self._in_pipeline.nlp
         if nlp is not None:
             self.model.link_upstream(nlp, self.name)
