@@ -122,7 +122,7 @@ def shared_sentence_encoder(
         layer; after `nlp.replace_listeners` a transformer. spaCy looks for listeners under this name.
     get_spans (Callable): of a `curated_transformer`; another one has its own.
     RETURNS (Model): from Docs to one EncodedDoc each.
-    RAISES (ValueError): for an unknown pooling or normalize, a negative truncate_dim, or a listener to more layers.
+    RAISES (ValueError): for a listener to more layers.
     """
     from .models.listener import with_own_listener
 
@@ -207,9 +207,8 @@ def sentence_listener(grad_factor: NonNegativeFloat = 1.0, upstream: Name = "*")
 def _check_installed(needed_by: str) -> None:
     if not is_installed():
         raise ImportError(
-            f"{needed_by} needs the package spacy-transformers, which is not installed. Install it with pip "
-            'install "spacy-sbert[transformers]", or use spacy-sbert.SentenceEncoder.v1, whose transformer is '
-            "its own."
+            f"spacy-sbert.{needed_by}.v1 needs the package spacy-transformers, which is not installed. Install it: pip "
+            'install "spacy-sbert[transformers]", or use spacy-sbert.SentenceEncoder.v1, whose transformer is its own.'
         )
 
 
@@ -233,7 +232,7 @@ def transformer_model(
     RETURNS (Model): from Docs to a FullTransformerBatch.
     RAISES (ImportError): if spacy-transformers is not installed.
     """
-    _check_installed("spacy-sbert.TransformerModel.v1")
+    _check_installed("TransformerModel")
     from .models.shared_transformer import SharedTransformer
 
     return SharedTransformer(name, get_spans, options)
@@ -259,7 +258,7 @@ def tok2vec_transformer(
     The others: see spacy-sbert.TransformerModel.v1.
     RAISES (ImportError): if spacy-transformers is not installed.
     """
-    _check_installed("spacy-sbert.Tok2VecTransformer.v1")
+    _check_installed("Tok2VecTransformer")
     from spacy_transformers.layers import split_trf_batch, trfs2arrays
 
     from .models.shared_transformer import SharedTransformer

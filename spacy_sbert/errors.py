@@ -241,11 +241,7 @@ def warn(message: str, category: type[Warning] = UserWarning) -> None:
 
 
 class WarnOnce:
-    """The warnings of one pipe.
-
-    new_cuts (Callable): makes a counter of cut texts, with their count and the message about them.
-    cuts: the counter in use.
-    """
+    """The warnings of one pipe; new_cuts makes a counter of cut texts, with their count and the message about them."""
 
     def __init__(self, new_cuts: Callable[[], Any]):
         self._new_cuts = new_cuts

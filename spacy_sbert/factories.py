@@ -60,12 +60,7 @@ _ASSIGNS = ["doc.vector", "doc._.sbert_vector", "doc._.sbert_truncated", "span._
 _SCORE_WEIGHTS: dict[str, float | None] = {"sts_spearman": 1.0, "sts_pearson": 0.0}
 
 
-@Language.factory(
-    "sbert",
-    assigns=_ASSIGNS,
-    default_config=_SBERT_CONFIG,
-    default_score_weights=_SCORE_WEIGHTS,
-)
+@Language.factory("sbert", assigns=_ASSIGNS, default_config=_SBERT_CONFIG, default_score_weights=_SCORE_WEIGHTS)
 def make_sbert(
     nlp: Language,
     name: str,
@@ -80,18 +75,9 @@ def make_sbert(
     """Build the `sbert` pipe, see SentenceBert."""
     from .pipeline.sbert import SentenceBert  # noqa: PLC0415 (thin)
 
-    return SentenceBert(
-        nlp.vocab,
-        model,
-        name,
-        loss=loss,
-        loss_weight=loss_weight,
-        scorer=scorer,
-        set_hooks=set_hooks,
-        token_vectors=token_vectors,
-        spans_key=spans_key,
-        nlp=nlp,
-    )
+    settings: dict[str, Any] = {"scorer": scorer, "set_hooks": set_hooks, "token_vectors": token_vectors}
+    settings |= {"loss": loss, "loss_weight": loss_weight, "spans_key": spans_key}
+    return SentenceBert(nlp.vocab, model, name, nlp=nlp, **settings)
 
 
 @registry.scorers("spacy-sbert.pair_scorer.v1")
@@ -112,12 +98,7 @@ def _score(measure: str, /, *args: Any, **options: Any) -> dict[str, float | Non
     return getattr(scorer, measure)(*args, **options)
 
 
-@Language.factory(
-    "sbert_meta",
-    assigns=["doc.vector", "doc._.sbert_vector"],
-    default_config=_META_CONFIG,
-    default_score_weights=_SCORE_WEIGHTS,
-)
+@Language.factory("sbert_meta", assigns=_ASSIGNS[:2], default_config=_META_CONFIG, default_score_weights=_SCORE_WEIGHTS)
 def make_sbert_meta(
     nlp: Language,
     name: str,

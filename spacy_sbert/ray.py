@@ -139,8 +139,6 @@ def encode_dataset(
     address (str): of a Ray cluster, "auto" for that of this machine; None for one that begins and ends with the job.
     workers (tuple): the fewest and the most; each has a pipeline of its own.
     num_cpus, num_gpus (float): what a worker takes of a machine.
-    RETURNS (DatasetReport): counts, and error messages of shards that have no vectors.
-    RAISES: as spacy_sbert.bulk.encode_dataset; (ImportError): without ray.
     """
     engine = Cluster(address, workers, num_cpus, num_gpus)
     return dataset_encoding.encode_dataset(source, target, engine=engine, **options)

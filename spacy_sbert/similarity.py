@@ -59,10 +59,7 @@ def manhattan(u: numpy.ndarray, v: numpy.ndarray) -> numpy.ndarray:
 
 
 def lengths(rows: numpy.ndarray) -> numpy.ndarray:
-    """Return ||x||, the Euclidean length of each row, float (n,).
-
-    rows (float array of shape (n, width), NumPy or CuPy): the vectors.
-    """
+    """Return ||x||, the Euclidean length, float (n,), of each row of a float array (n, width), NumPy or CuPy."""
     _, norms, exponents = scaled_norms(rows)
     return get_array_module(rows).ldexp(norms, exponents)[:, 0]
 
@@ -122,10 +119,7 @@ def checked(vectors: ArrayLike, name: str, dtype: str = "float32", *, start: int
 
 
 def as_rows(vectors: ArrayLike, name: str) -> numpy.ndarray:
-    """Return vectors as an array on the CPU, with their dtype and layout unchanged.
-
-    RAISES (ValueError): if the shape is not (n, width), or there is no row. (TypeError): if they are not numbers.
-    """
+    """Return vectors, (n, width), as an array on the CPU, with their dtype and layout unchanged, or raise an error."""
     rows = numpy.asarray(to_numpy(vectors) if is_cupy_array(vectors) else vectors)
     if rows.dtype.kind not in "biuf":
         raise TypeError(
@@ -152,8 +146,8 @@ _EPSILON = numpy.finfo("float64").eps
 class _PrincipalComponents(NamedTuple):
     """The directions in which rows vary, the one of most variance first.
 
-    axes: float64 (k, width), orthonormal; their signs are arbitrary, see positive. variances: float64 (k,), along each
-        axis, over n - 1. rank: how many of the variances are more than rounding.
+    axes: float64 (k, width), orthonormal; their signs are arbitrary, see flip_signs. variances: float64 (k,), along
+        each axis, over n - 1. rank: how many of the variances are more than rounding.
     """
 
     axes: numpy.ndarray

@@ -32,6 +32,7 @@ SCORE_RANGE = (0.0, 1.0)  # of gold scores, as readers give them
 _STRICT = ConfigDict(strict=True, arbitrary_types_allowed=True, allow_inf_nan=False)
 _SIMPLE = {int, float, bool, str, Path, NoneType, Any, object}
 _CONTAINERS = {Union, UnionType, list, tuple, dict, Sequence, Mapping}
+_VARIABLE = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
 P = ParamSpec("P")
 T = TypeVar("T")
 
@@ -79,7 +80,9 @@ def validated(function: Callable[P, T]) -> Callable[P, T]:
         except TypeError:
             return function(*args, **kwargs)  # raises the TypeError of Python
         if not annotations:  # resolved at the first call, when all names that they use are defined
-            annotations.update(_checked_annotations(function, signature))
+            lists = {name for name, one in signature.parameters.items() if one.kind in _VARIABLE}
+            hints = get_type_hints(function, include_extras=True)
+            annotations.update({name: hint for name, hint in hints.items() if _is_setting(hint) and name not in lists})
         for name in given.keys() & annotations.keys():
             check(name, given[name], annotations[name])
         return function(*args, **kwargs)
@@ -138,13 +141,6 @@ def check_text(text: str, what: str) -> None:
             f"at position {error.start}. Decode the bytes it comes from as UTF-8, or replace it: "
             "text.encode('utf-16', 'surrogatepass').decode('utf-16', 'replace')."
         ) from None
-
-
-def _checked_annotations(function: Callable, signature: inspect.Signature) -> dict[str, Any]:
-    hints = get_type_hints(function, include_extras=True)
-    variable = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
-    named = [name for name, parameter in signature.parameters.items() if parameter.kind not in variable]
-    return {name: hints[name] for name in named if name in hints and _is_setting(hints[name])}
 
 
 def _is_setting(annotation: object) -> bool:

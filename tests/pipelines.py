@@ -150,14 +150,3 @@ def add_tagger(nlp: Language, name: str = "tagger", **kwargs) -> None:
     """A second component that listens, at token level."""
     config = {"model": {"@architectures": "spacy.Tagger.v2", "tok2vec": LISTENER}}
     nlp.add_pipe("tagger", name=name, config=config, **kwargs).add_label("X")
-
-
-def run_command(*arguments: object, code: int = 0) -> str:
-    """What a command of `python -m spacy sbert` says, on one line; it ends with the code."""
-    from typer.testing import CliRunner
-
-    from spacy_sbert.cli import app
-
-    found = CliRunner().invoke(app, list(map(str, arguments)))
-    assert found.exit_code == code, found.output
-    return " ".join(found.output.replace("\u2502", " ").split())

@@ -15,29 +15,24 @@ pytest.importorskip("ipykernel")
 
 pytestmark = pytest.mark.slow  # a kernel in a process of its own; visual/test_page.py has another in its place
 TESTS = Path(__file__).parent
-PIPE = """
+CELLS = """
 import sys
 sys.path[:0] = [{root!r}, {tests!r}]
 import numpy, spacy
-from pathlib import Path
 from spacy_sbert import visual
 from spacy_sbert.search import SpanSearch, VectorIndex, collect_spans
+from spacy_sbert.visual.scatter import scatter
 nlp = spacy.load({nlp!r})
 nlp.get_pipe("sbert")
-"""
-DOCS = """
+
 docs = list(nlp.pipe(["A man is eating. The cat sat.", "He cannot go.", "The <b>dog</b> ran."]))
 SpanSearch(collect_spans(docs))
-"""
-INDEX = """
+
 VectorIndex.build(numpy.stack([doc.vector for doc in docs]), texts=[doc.text for doc in docs])
-"""
-ASKED = """
-shown = visual.render(docs[1:], options={"title": "Two texts"})
+
+shown = visual.render(docs[1:], options={{"title": "Two texts"}})
 print(shown is None, visual.render(docs[1:], jupyter=False).startswith("<figure"))
-"""
-PICTURE = """
-from spacy_sbert.visual.scatter import scatter
+
 scatter(docs, labels=[0, 0, 1], title="Three texts")
 """
 
@@ -61,17 +56,14 @@ def outputs(cells, folder):
 
 def test_what_the_cells_of_a_notebook_show(make_nlp, tmp_path):
     make_nlp(unit="doc+sent").to_disk(tmp_path / "nlp")
-    begin = PIPE.format(root=str(Path(spacy_sbert.__file__).parents[1]), tests=str(TESTS), nlp=str(tmp_path / "nlp"))
-    (pipe,), (spans,), (index,), asked, (picture,) = outputs([begin, DOCS, INDEX, ASKED, PICTURE], tmp_path)
-
-    assert re.fullmatch(
-        r"SentenceBert\('sbert': .*, mean pooling, 16 numbers, float32 on cpu\)", pipe.data["text/plain"]
-    )
-    assert set(pipe.data) == {"text/plain"}
-
+    places = {"root": str(Path(spacy_sbert.__file__).parents[1]), "tests": str(TESTS), "nlp": str(tmp_path / "nlp")}
+    cells = CELLS.format(**places).split("\n\n")
+    (pipe,), (spans,), (index,), asked, (picture,) = outputs(cells, tmp_path)
+    shown = r"SentenceBert\('sbert': .*, mean pooling, 16 numbers, float32 on cpu\)"
+    assert re.fullmatch(shown, pipe.data.pop("text/plain"))
+    assert not pipe.data
     assert spans.data["text/html"].count("<tr>") == 1 + 4
     assert "The &lt;b&gt;dog&lt;/b&gt; ran." in index.data["text/html"]
-
     display = next(output for output in asked if output.output_type == "display_data")
     assert display.data["text/html"].startswith("<figure ") and "Two texts" in display.data["text/html"]
     assert [output.text for output in asked if output.output_type == "stream"] == ["True True\n"]

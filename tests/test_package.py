@@ -40,10 +40,9 @@ def test_wheel(make_nlp, tmp_path, encoder):
     nlp.to_disk(tmp_path / "nlp")
     card = package_card(describe(nlp, folder=tmp_path / "nlp", name="tiny", version="1.2.3"))
     assert write_readme(tmp_path / "nlp", card)
-    done = typed("package", tmp_path / "nlp", tmp_path, "--name", "tiny", "--version", "1.2.3", "--build", "none")
-    assert done.returncode == 0, done.stdout + done.stderr
-    done = python("setup.py", "bdist_wheel", folder=tmp_path / "en_tiny-1.2.3")  # which --build wheel comes down to
-    assert done.returncode == 0, done.stdout + done.stderr
+    package = tmp_path / "nlp", tmp_path, "--name", "tiny", "--version", "1.2.3", "--build", "none"
+    succeeded(typed("package", *package))
+    succeeded(python("setup.py", "bdist_wheel", folder=tmp_path / "en_tiny-1.2.3"))  # which --build wheel comes down to
     (wheel,) = tmp_path.rglob("*.whl")
     with ZipFile(wheel) as archive:
         archive.extractall(tmp_path / "site")
@@ -55,9 +54,13 @@ def test_wheel(make_nlp, tmp_path, encoder):
 
     shutil.rmtree(tmp_path / "nlp")
     shutil.rmtree(tmp_path / "en_tiny-1.2.3")
-    done = scripted(LOAD, tmp_path / "site", tmp_path / "vector.npy", TEXT)
-    assert done.returncode == 0, done.stdout + done.stderr
+    succeeded(scripted(LOAD, tmp_path / "site", tmp_path / "vector.npy", TEXT))
     assert numpy.array_equal(numpy.load(tmp_path / "vector.npy"), expected)
+
+
+def succeeded(done):
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
 
 
 def fresh_environment(folder):
@@ -83,8 +86,7 @@ def test_commands_of_the_readme(tmp_path):
             csv.writer(file).writerows([("first", "second", "grade"), *((*texts, 5 * score) for *texts, score in rows)])
     environment = fresh_environment(tmp_path / "venv")
     for command in commands:
-        done = subprocess.run(command, shell=True, cwd=tmp_path, env=environment, capture_output=True, text=True)
-        assert done.returncode == 0, command + done.stdout + done.stderr
+        succeeded(subprocess.run(command, shell=True, cwd=tmp_path, env=environment, capture_output=True, text=True))
     best = tmp_path / "training" / "mine" / "model-best"
     assert json.loads((best / "meta.json").read_text())["performance"]["sts_spearman"] > 0.6
     script = "import sys, numpy, spacy; nlp = spacy.load(sys.argv[1]); numpy.save(sys.argv[2], nlp(sys.argv[3]).vector)"
@@ -111,5 +113,4 @@ def test_wheel_in_a_fresh_environment(tmp_path):
     command = [sys.executable, ROOT / "scripts" / "install_package.py", "en_minilm", "0.0.1"]
     options = ["--packages", tmp_path / "packages", "--pipeline", tmp_path / "nlp"]
     done = subprocess.run([*command, *options], capture_output=True, text=True)
-    assert done.returncode == 0, done.stdout + done.stderr
-    assert "similarity 0.6888" in done.stdout
+    assert "similarity 0.6888" in succeeded(done)

@@ -52,7 +52,9 @@ def succeed(project, name, **settings):
     return done
 
 
-def said(done):
+def said_by_failed(project, name, **settings):
+    done = run(project, name, **settings)
+    assert done.returncode == 1
     return " ".join((done.stdout + done.stderr).split())
 
 
@@ -72,24 +74,15 @@ def test_train_workflow(project):
     rows = [(first, second, 5 * score, score) for first, second, score in pairs]
     write_table(project / "my.csv", header, rows)
     write_table(project / "bad.csv", header, [*rows[:9], ("a b", "c d", "?", 1), *rows])
-    done = run(project, "train", dev="my.csv")
-    assert done.returncode == 1 and "mine, other may be the gold" in said(done)
-    done = run(project, "train", dev="bad.csv", score="mine")
-    assert done.returncode == 1 and "bad.csv, line 11: expected a number" in said(done)
+    assert "mine, other may be the gold" in said_by_failed(project, "train", dev="my.csv")
+    assert "bad.csv, line 11: expected a number" in said_by_failed(project, "train", dev="bad.csv", score="mine")
     assert not (project / "training").exists() or not any((project / "training").iterdir())
     succeed(project, "train", dev="my.csv", score="mine", members="left,right")
     assert metrics(project, "after")["pairs"] == 30
     succeed(project, "baseline")
     assert metrics(project, "before")["pairs"] == 160
-
-
-@pytest.mark.spacy_transformers
-def test_a_labelled_table_is_checked(project):
-    pairs = read_sts(project / "assets" / "pairs-dev.csv")
-    rows = [(first, second, "nyu"[i % 3], i % 2) for i, (first, second, _) in enumerate(pairs)]
-    write_table(project / "labels.csv", ("left", "right", "kind", "mine"), rows[:30])
-    done = succeed(project, "check", dev="labels.csv", label="kind")
-    assert "Columns found: left, right, kind" in done.stdout and "30 examples" in done.stdout
+    done = succeed(project, "check", dev="my.csv", label="other", members="left,right")
+    assert "Columns found: left, right, other" in done.stdout and "30 examples" in done.stdout
 
 
 @pytest.mark.slow
@@ -176,16 +169,12 @@ def test_assets_that_the_workflows_unpack_are_listed(folder):
 
 
 @pytest.mark.slow
-def test_reranker_workflow(project):
+def test_reranker_workflows(project, papers):
     succeed(project, "reranker")
     scores = metrics(project, "reranker")
     performance = spacy.load(project / "training" / "reranker" / "model-best").meta["performance"]
     assert scores["pairs"] == 160
     assert scores["sts_spearman"] == pytest.approx(performance["sts_spearman"], abs=1e-6)
-
-
-@pytest.mark.slow  # the steps of two others, one after the other
-def test_reranker_two_step_workflow(papers):
     succeed(papers, "reranker-two-step")
     assert metrics(papers, "reranker_two_step")["pairs"] == 160
 
@@ -208,8 +197,7 @@ def test_sts_workflow_counts_the_pairs(project):
     folder.mkdir()
     for part in ("train", "dev"):
         shutil.copy(project / "assets" / f"pairs-{part}.csv", folder / f"sts-{part}.csv")
-    done = run(project, "convert-sts")
-    assert done.returncode != 0 and "holds 480 pairs, expected 5749" in said(done)
+    assert "holds 480 pairs, expected 5749" in said_by_failed(project, "convert-sts")
 
 
 def test_sample_is_what_the_script_writes(tmp_path):
@@ -234,15 +222,14 @@ def test_meta_embeddings_workflow(papers, tiny_bert):
     succeed(papers, "meta-embeddings", encoder=tiny_bert, meta_size=8, meta_epochs=2)
     found = json.loads((papers / "metrics" / "meta" / "scores.json").read_text())
     methods = ["conc (paper)", "avg (paper)", "svd (paper)", "gcca, raw (paper)", "gcca, unit length"]
-    methods += ["ae, raw (paper)", "ae, unit length"]
-    members = ["mean", "max", "cls"]
+    methods, members = [*methods, "ae, raw (paper)", "ae, unit length"], ["mean", "max", "cls"]
     assert list(found["table2"]) == [*members, *methods]  # no member is narrower than 8
     assert list(found["table3"]) == ["nobody", *members]
     assert all(list(row) == methods for row in found["table3"].values())
     assert len(found["table1"]) == 1 + 2 * (5 + 12)
     assert all(-100 <= row["tasks"]["STSb-dev"]["spearman"] <= 100 for row in found["table2"].values())
     assert all(-100 <= each["dev"]["pearson"] <= 100 for row in found["table3"].values() for each in row.values())
-    text = (papers / "metrics" / "meta" / "table2.md").read_text(encoding="utf8")
-    assert [line.split(" | ")[0].strip("| ") for line in text.splitlines()[2 : 2 + 10]] == list(found["table2"])
-    nlp = spacy.load(papers / "training" / "meta")
-    assert nlp("A man.").vector.shape == (8,) and nlp("A man.")._.mean_vector.shape == (16,)
+    lines = (papers / "metrics" / "meta" / "table2.md").read_text(encoding="utf8").splitlines()[2:12]
+    assert [line.split(" | ")[0].strip("| ") for line in lines] == list(found["table2"])
+    doc = spacy.load(papers / "training" / "meta")("A man.")
+    assert doc.vector.shape == (8,) and doc._.mean_vector.shape == (16,)

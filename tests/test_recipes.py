@@ -11,10 +11,10 @@ from typing import Any
 
 import numpy
 import pytest
-import spacy
 from sklearn.base import clone
 
 from spacy_sbert import find_sbert, load_pipe
+from spacy_sbert.models.resolve import PACKAGES
 
 ROOT = Path(__file__).parent.parent
 TEXTS = ["a man is eating food", "the cat sat on the mat", "", "someone is having a meal"]
@@ -76,20 +76,13 @@ def test_the_service_answers_with_the_vectors_of_its_encoder(service, tiny_bert)
     assert client.post("/search", json={"query": " "}).json() == []
 
 
-REFUSED = {
-    "encode": [
-        b'{"texts": ["half \\ud83d"]}',
-        b'{"texts": []}',
-        b'{"texts": "no list"}',
-        b'{"texts": ["%b"]}' % (b"a" * 5001),
-    ],
-    "search": [b'{"query": "half \\ud83d"}', b'{"query": "a", "k": 0}', b"{"],
-}
+NO_TEXTS = (b'["half \\ud83d"]', b"[]", b'"a"', b'["%b"]' % (b"a" * 5001))
+REFUSED = [("encode", b'{"texts": %b}' % texts) for texts in NO_TEXTS]
+REFUSED += [("search", body) for body in (b'{"query": "half \\ud83d"}', b'{"query": "a", "k": 0}', b"{")]
 
 
-@pytest.mark.parametrize("address", REFUSED)
-def test_the_service_refuses_what_cannot_be_encoded(service, address):
-    for body in REFUSED[address]:
+def test_the_service_refuses_what_cannot_be_encoded(service):
+    for address, body in REFUSED:
         answer = service[0].post(f"/{address}", content=body, headers={"Content-Type": "application/json"})
         assert answer.status_code == 422 and len(answer.content) < 500 and answer.json()["detail"][0]["msg"]
 
@@ -131,13 +124,7 @@ def test_the_dockerfile_pins_the_torch_of_the_constraints_and_checks_its_encoder
     (address,) = re.findall(r"^  CMD python .*http://localhost:8000(/\w+)", dockerfile, re.MULTILINE)
     assert f'@app.get("{address}")' in text("service") and "EXPOSE 8000" in dockerfile
     assert "HF_HUB_OFFLINE=1" in dockerfile and dockerfile.index("ENV HF_HUB_OFFLINE") < dockerfile.index("RUN python")
-
-
-def test_the_readme_names_the_digest_that_is_checked():
-    from spacy_sbert.models.resolve import PACKAGES
-
-    (package,) = PACKAGES.values()
-    readme = (ROOT / "README.md").read_text(encoding="utf8")
+    (package,), readme = PACKAGES.values(), text("../README")
     assert package.sha256 in readme and package.distribution in readme
 
 
@@ -179,15 +166,3 @@ def test_few_shot_classes_learn_and_reach_the_docs(run):
     vector = find_sbert(trained).encode([doc.text])
     assert [*doc.cats.values()] == pytest.approx(classes.predict_proba(vector)[0].tolist(), abs=1e-6)
     assert not numpy.allclose(find_sbert(found["nlp"]).encode(TEXTS[:1]), find_sbert(trained).encode(TEXTS[:1]))
-
-
-def test_a_component_that_asks_for_static_vectors_is_refused_as_the_answer_has_it():
-    """By spaCy, where the vocab has none."""
-    nlp = spacy.blank("en")
-    embed = {"@architectures": "spacy.MultiHashEmbed.v2", "width": 8, "attrs": ["ORTH"], "rows": [10]}
-    encode = {"@architectures": "spacy.MaxoutWindowEncoder.v2", "width": 8, "depth": 1, "window_size": 1}
-    tok2vec = {"@architectures": "spacy.Tok2Vec.v2", "embed": embed | {"include_static_vectors": True}}
-    nlp.add_pipe("tok2vec", config={"model": tok2vec | {"encode": encode | {"maxout_pieces": 2}}})
-    with pytest.raises(IndexError, match="index -1 is out of bounds") as raised:
-        nlp.initialize()
-    assert str(raised.value)[:25] in " ".join(text("faq").split())

@@ -1,29 +1,95 @@
+"""Similarities by hand, correlations as SciPy's, principal components as NumPy's and scikit-learn's."""
+
 import numpy
+import pytest
+from scipy import stats
+from sklearn.decomposition import PCA
 
-from spacy_sbert.similarity import cosine, euclidean, manhattan
+from spacy_sbert.similarity import (
+    components_of_covariance,
+    cosine,
+    euclidean,
+    flip_signs,
+    manhattan,
+    pearson,
+    principal_components,
+    spearman,
+)
+
+RNG = numpy.random.default_rng(0)
+CASES = [
+    (RNG.normal(size=500), RNG.normal(size=500)),
+    (RNG.integers(6, size=500) / 5, RNG.integers(6, size=500) / 5),  # many ties
+    (numpy.array([1.0, 2.0]), numpy.array([4.0, 3.0])),
+]
+SHAPES = [(50, 8), (5, 40), (3, 3), (1, 4), (7, 1)]
+both = pytest.mark.parametrize("correlation", [spearman, pearson])
 
 
-def test_cosine_by_hand():
+def test_cosine_and_distances():
     u = numpy.array([[1.0, 0.0], [1.0, 1.0], [2.0, 0.0], [0.0, 0.0]])
     v = numpy.array([[1.0, 1.0], [2.0, 2.0], [-1.0, 0.0], [1.0, 0.0]])
     assert numpy.allclose(cosine(u, v), [2**-0.5, 1.0, -1.0, 0.0])
-
-
-def test_nan_stays_nan():
     assert numpy.isnan(cosine(numpy.array([[numpy.nan, 1.0]]), numpy.ones((1, 2)))).all()
-
-
-def test_scale_does_not_matter():
-    u = numpy.full((1, 3), 0.1, dtype="float32")
-    assert numpy.allclose(cosine(u, 3 * u), 1.0, atol=1e-7)
-
-
-def test_distances_by_hand():
     u, v = numpy.array([[0.0, 0.0], [1.0, 1.0]]), numpy.array([[3.0, -4.0], [1.0, 1.0]])
-    assert numpy.allclose(euclidean(u, v), [5.0, 0.0])
-    assert numpy.allclose(manhattan(u, v), [7.0, 0.0])
-
-
-def test_distances_keep_float32():
-    u, v = numpy.ones((2, 3), dtype="float32"), numpy.zeros((2, 3), dtype="float32")
+    assert numpy.allclose(euclidean(u, v), [5.0, 0.0]) and numpy.allclose(manhattan(u, v), [7.0, 0.0])
+    u, v = numpy.full((1, 3), 0.1, dtype="float32"), numpy.zeros((1, 3), dtype="float32")
+    assert numpy.allclose(cosine(u, 3 * u), 1.0, atol=1e-7)
     assert cosine(u, v).dtype == euclidean(u, v).dtype == manhattan(u, v).dtype == "float32"
+
+
+@pytest.mark.parametrize(("predicted", "gold"), CASES)
+def test_correlations_equal_scipy(predicted, gold):
+    assert spearman(predicted, gold) == pytest.approx(stats.spearmanr(predicted, gold).statistic, abs=1e-12)
+    assert pearson(predicted, gold) == pytest.approx(stats.pearsonr(predicted, gold).statistic, abs=1e-12)
+
+
+@both
+def test_undefined_correlations(correlation):
+    for predicted, gold in (([0.5] * 3, [1, 2, 3]), ([1, 2, 3], [4, 4, 4]), ([1.0], [1.0]), ([], [])):
+        assert correlation(predicted, gold) is None
+    assert correlation([1.0, 1.0 + 4e-16, 1.0 - 2e-16], [1, 2, 3]) is None
+    assert correlation([0.0, 0.0, 0.0], [1, 2, 3]) is None
+    assert correlation([1.0, 1.0 + 1e-9, 1.0 + 2e-9], [1, 2, 3]) == pytest.approx(1.0, abs=1e-6)
+    single = numpy.array([1.0, 1.0 + 1.2e-7, 1.0 - 6e-8], dtype="float32")
+    assert correlation(single, [1, 2, 3]) is None
+    assert correlation(single.astype("float64"), [1, 2, 3]) == pytest.approx(correlation(1e6 * (single - 1), [1, 2, 3]))
+    for predicted, gold, message in (
+        ([0.0, numpy.nan, 1.0], [1, 2, 3], "predicted value 1 is nan"),
+        ([0.0, 1.0, 2.0], [1, 2, numpy.inf], "gold value 2 is inf"),
+        ([0.0, 1.0], [1, 2, 3], r"shapes \(2,\) and \(3,\)"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            correlation(predicted, gold)
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_principal_components(shape, dtype):
+    rows = (RNG.normal(size=shape) * numpy.arange(1, shape[1] + 1) + 3).astype(dtype)
+    mean, (axes, variances, rank) = principal_components(rows)
+    numpy.testing.assert_allclose(mean, rows.astype("float64").mean(axis=0), atol=1e-12)
+    assert rank == min(shape[0] - 1, shape[1])
+    assert (numpy.diff(variances) <= 0).all()
+    numpy.testing.assert_allclose(axes @ axes.T, numpy.eye(min(shape)), atol=1e-12)
+    points = (rows - mean) @ axes.T
+    scatter = numpy.diag(variances) * max(shape[0] - 1, 1)
+    numpy.testing.assert_allclose(points.T @ points, scatter, atol=1e-9)
+    assert principal_components(numpy.full((4, 3), 0.1))[1].rank == 0
+
+
+@pytest.mark.parametrize("shape", [(50, 8), (6, 9), (3, 3)])
+def test_components_as_scikit_learn_and_as_of_the_covariance(shape):
+    rows, rank = RNG.normal(size=shape), min(shape[0] - 1, shape[1])
+    _, ours = principal_components(rows)
+    theirs, of_covariance = PCA(2, svd_solver="full").fit(rows), components_of_covariance(numpy.cov(rows.T))
+    numpy.testing.assert_allclose(flip_signs(ours.axes[:2]), flip_signs(theirs.components_), atol=1e-10)
+    numpy.testing.assert_allclose(ours.variances[:2], theirs.explained_variance_, atol=1e-12)
+    assert ours.rank == of_covariance.rank == rank
+    numpy.testing.assert_allclose(of_covariance.variances[:rank], ours.variances[:rank], atol=1e-10)
+    numpy.testing.assert_allclose(flip_signs(of_covariance.axes[:rank]), flip_signs(ours.axes[:rank]), atol=1e-7)
+
+
+def test_signs():
+    axes = numpy.array([[0.0, -2.0, 1.0], [3.0, -3.0, 0.0], [0.0, 0.0, 0.0]])
+    assert flip_signs(axes).tolist() == [[0.0, 2.0, -1.0], [3.0, -3.0, 0.0], [0.0, 0.0, 0.0]]

@@ -2,9 +2,9 @@
 
 from dataclasses import dataclass
 from functools import partial
+from importlib import import_module
 from typing import Any, TypedDict, TypeVar
 
-import numpy
 from spacy.language import Language
 from spacy.tokens import Doc, Span, Token
 
@@ -60,15 +60,16 @@ def install_extensions(pipe: str = "sbert") -> None:
     Those of another pipe have its name. Those of "sbert" answer for the pipe that answers `doc.vector` where no pipe is
     called "sbert".
     """
-    for kinds, name, settings in (
-        ((Doc, Span, Token), f"{pipe}_vector", {"getter": partial(_vector, pipe)}),
-        ((Doc, Span, Token), f"{pipe}_similarity", {"method": partial(_similarity, pipe)}),
-        ((Doc, Span), f"{pipe}_most_similar", {"method": partial(_most_similar, pipe)}),
-        ((Doc,), "sbert_truncated", {"getter": _is_truncated}),
+    pieces = (Doc, Span, Token)
+    for kinds, name, way, function in (
+        (pieces, f"{pipe}_vector", "getter", partial(_answer, pipe, "doc_vectors", "vector")),
+        (pieces, f"{pipe}_similarity", "method", partial(_answer, pipe, "doc_vectors", "sentence_similarity")),
+        (pieces[:2], f"{pipe}_most_similar", "method", partial(_answer, pipe, "most_similar", "most_similar")),
+        (pieces[:1], "sbert_truncated", "getter", _is_truncated),
     ):
         for kind in kinds:
             if not kind.has_extension(name):
-                kind.set_extension(name, **settings)
+                kind.set_extension(name, **{way: function})
 
 
 def _is_truncated(doc: Doc) -> bool:
@@ -78,26 +79,10 @@ def _is_truncated(doc: Doc) -> bool:
     return any(record.data["truncated"] for name in names(doc) for record in find(doc, name))
 
 
-def _vector(pipe: str, obj: Piece) -> numpy.ndarray:
-    from .doc_vectors import vector  # noqa: PLC0415 (`import spacy_sbert` is light)
-
-    return vector(obj, _answering(pipe, obj))
-
-
-def _similarity(pipe: str, obj: Piece, other: Piece) -> float:
-    from .doc_vectors import sentence_similarity  # noqa: PLC0415 (`import spacy_sbert` is light)
-
-    return sentence_similarity(obj, other, _answering(pipe, obj))
-
-
-def _most_similar(pipe: str, text: Doc | Span, *args: Any, **options: Any) -> list[Any]:  # noqa: ANN401 (of most_similar)
-    from .most_similar import most_similar  # noqa: PLC0415 (not needed for a first vector)
-
-    return most_similar(text, *args, name=_answering(pipe, text), **options)
-
-
-def _answering(pipe: str, obj: Piece) -> str | None:
+def _answer(pipe: str, module: str, function: str, obj: Piece, *args: Any, **options: Any) -> Any:  # noqa: ANN401 (of three functions)
+    """Call a function of this room, imported late, for the pipe that answers."""
     from .records import names  # noqa: PLC0415 (`import spacy_sbert` is light)
 
     doc = obj if isinstance(obj, Doc) else obj.doc
-    return None if pipe == "sbert" and "sbert" not in names(doc) else pipe
+    name = None if pipe == "sbert" and "sbert" not in names(doc) else pipe
+    return getattr(import_module(f".{module}", __package__), function)(obj, *args, name=name, **options)

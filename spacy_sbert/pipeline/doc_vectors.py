@@ -65,10 +65,9 @@ def vector(obj: Piece, name: str | None = None, dense: _Dense | None = None) -> 
     A Doc's is its pooled row, or the mean of its rows; a Span's its row if it is one, otherwise, as a Token's, the
     same pooling over its wordpieces in context.
 
-    obj (Doc, Span or Token): what to look up.
     name (str): the pipe whose vector is wanted; by default that of the pipe that answers `doc.vector`.
     dense (Callable): the dense layer of the pipe, if it has one: Spans and Tokens that are not rows need it.
-    RETURNS (float32 array of shape (width,)): the vector; zeros where there is no text.
+    RETURNS (float32 (width,)): zeros where there is no text.
     RAISES (ValueError): if the Doc carries no stored vectors, or none for this Span.
     """
     records = find(doc_of(obj), name)
@@ -142,14 +141,22 @@ def _doc_vector(doc: Doc, records: Records, dense: _Dense | None) -> numpy.ndarr
     if is_cut:
         return _stretch_vector(doc[:], parts, dense)  # as the Span that it was
     with_rows = Records(doc, [record for record in parts if len(record.vectors)])
-    rows = [row for record in with_rows for row in record.vectors]
-    widths = sorted(set(map(len, rows)))
-    if len(widths) > 1:
-        raise ValueError(Errors.UNEQUAL_WIDTHS.format(ours=widths[0], theirs=widths[1]))
+    kinds = sorted({_kind(record.data) for record in with_rows})
+    if len(kinds) > 1:
+        raise ValueError(
+            f"This Doc was joined from others whose vectors are of several kinds ({kinds[0]}; {kinds[-1]}), which have "
+            "no mean. Process all of them with the same pipeline."
+        )
     check_one_encoder(with_rows.encoders)
+    rows = [row for record in with_rows for row in record.vectors]
     if not rows:
         return numpy.zeros((max(record.data["width"] for record in records),), dtype="float32")
     return rows[0] if len(rows) == 1 else numpy.stack(rows).mean(axis=0)
+
+
+def _kind(data: Record) -> str:
+    how = f"pooling {data['pooling']}, {'' if data['normalize'] else 'not '}normalized" if "pooling" in data else ""
+    return f"{how or 'combined by ' + repr(data['combined_by'])}, {data['width']} numbers"
 
 
 def _stretch_vector(piece: Piece, records: Records, dense: _Dense | None) -> numpy.ndarray:
@@ -250,9 +257,9 @@ def restore(doc: Any, nlp: Language | None = None) -> Any:
 
     Needed after `Doc.to_bytes`, `DocBin`, `nlp.pipe(n_process=2)` and `Doc.from_docs`; does no harm elsewhere.
 
-    doc (Doc, Collection[Doc] or Iterable[Doc]): Docs that carry stored vectors. One Doc, and a collection such as a
-        list, are restored at once; a stream such as `nlp.pipe(texts, n_process=2)` while it is read. In place of a Doc
-        there may be a Doc and its context, as in `nlp.pipe(..., as_tuples=True)`.
+    doc (Doc, Collection[Doc] or Iterable[Doc]): one Doc, and a collection such as a list, are restored at once; a
+        stream such as `nlp.pipe(texts, n_process=2)` while it is read. In place of a Doc there may be a Doc and its
+        context, as in `nlp.pipe(..., as_tuples=True)`.
     nlp (Language): the pipeline that made the vectors, which then encodes queries that are str.
     RETURNS (Doc, list[Doc] or Iterator[Doc]): the same Docs, with their contexts. A stream that is never read warns
         when it is deleted.
@@ -308,36 +315,17 @@ def warn_of_lost_hooks(doc: Doc) -> None:
 # Similarity
 
 
-def similarity(first: Piece, second: object) -> float:
+def similarity(first: Piece, second: object, name: str | None = None) -> float:
     """Return the cosine similarity of a Doc, Span or Token to another one, or to a Lexeme.
 
     cos(u, v) = (u / ||u||) . (v / ||v||), and 0.0 where either has no text.
 
     Vectors of two encoders, and a Lexeme's static vector, are compared with a warning.
 
+    name (str): the pipe whose vectors are compared; by default that of the pipe that answers `doc.vector`.
     RETURNS (float): the similarity, from -1 to 1.
     RAISES (ValueError): if either side has no vectors, or the two have unequal width.
     """
-    return _similarity(first, second, None)
-
-
-def sentence_similarity(first: Piece, second: Piece, name: str | None = None) -> float:
-    """Return the cosine similarity of the sentence vectors of a pipe, by default the one that answers `doc.vector`.
-
-    RAISES (TypeError, ValueError): if either side has no sentence vector, or the two have unequal width.
-    """
-    if not isinstance(second, Piece):
-        raise TypeError(
-            f"A {type(second).__name__} has no sentence vector: expected a Doc, Span or Token that an 'sbert' "
-            "pipe has processed, such as nlp(text)."
-        )
-    doc = doc_of(second)
-    if not names(doc) and not _is_detached(doc):
-        raise no_vectors(second)
-    return _similarity(first, second, name)
-
-
-def _similarity(first: Piece, second: object, name: str | None) -> float:
     for obj in (first, second):
         if isinstance(obj, Piece):
             warn_of_lost_hooks(doc_of(obj))
@@ -349,6 +337,19 @@ def _similarity(first: Piece, second: object, name: str | None) -> float:
         raise ValueError(Errors.UNEQUAL_WIDTHS.format(ours=u.shape[0], theirs=v.shape[0]))
     check_one_encoder(encoders, others)
     return float(numpy.clip(float(cosine(u[None], v[None])[0]), -1.0, 1.0))  # rounding may go beyond
+
+
+def sentence_similarity(first: Piece, second: Piece, name: str | None = None) -> float:
+    """Return the similarity of sentence vectors, as doc._.sbert_similarity. RAISES (TypeError): if there is none."""
+    if not isinstance(second, Piece):
+        raise TypeError(
+            f"A {type(second).__name__} has no sentence vector: expected a Doc, Span or Token that an 'sbert' "
+            "pipe has processed, such as nlp(text)."
+        )
+    doc = doc_of(second)
+    if not names(doc) and not _is_detached(doc):
+        raise no_vectors(second)
+    return similarity(first, second, name)
 
 
 # Which encoder made a vector

@@ -1,6 +1,7 @@
 """The model tree of an `sbert` pipe: find its encoder, and check and link the component that it listens to."""
 
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, cast
 
 from spacy.language import Language
@@ -155,29 +156,16 @@ class SentenceModel(ChecksummedModel[list[Doc], list[EncodedDoc]]):
             if not transformer.shim.is_loaded:
                 check_name(transformer.shim.name)
             return text_encoders.TransformerTextEncoder(transformer, self.pooling, settings)
-        if nlp is None:
-            raise ValueError(
-                f"Cannot encode texts without Docs: the 'sbert' pipe '{name}' is in no pipeline, whose tokenizer its "
-                f"encoder needs. Use the pipe of a pipeline (nlp.get_pipe('{name}')), or nlp.pipe(texts)."
-            )
         encoder = _find_token_encoder(self)
         listener = next(iter(find_listeners(self)), None) if encoder is None else encoder.listener
-        if encoder is not None and listener is not None and not _listens_to_tokens(listener):
+        if nlp is None or (encoder is not None and listener is not None and not _listens_to_tokens(listener)):
             raise _no_text_encoder(name)
+        own = self.encoder.layers[0] if encoder is None else encoder
         upstream = None if listener is None else find_upstream(nlp, name, listener).model
-        return text_encoders.Tok2VecTextEncoder(
-            self.encoder.layers[0] if encoder is None else encoder,
-            self.pooling,
-            settings,
-            tokenizer=nlp.tokenizer,
-            upstream=upstream,
-        )
+        return text_encoders.Tok2VecTextEncoder(own, self.pooling, settings, tokenizer=nlp.tokenizer, upstream=upstream)
 
     def encoding_models(self, nlp: Language | None, name: str, settings: object = None) -> list[Model]:
-        """Return the models that make the states: the encoder, or the component that it listens to; none if unknown.
-
-        settings (object): the configuration that the states came with, which tells whose they are; None without.
-        """
+        """Return the models that make the states, own or upstream; settings: those that the states came with."""
         own = self.encoder.get_ref("reader") if self.encoder.has_ref("reader") else self.encoder.layers[0]
         listener = own.listener if is_token_encoder(own) else own
         if listener is None or upstream_name(listener) is None:
@@ -291,9 +279,8 @@ def _span_transformer(model: Model) -> SpanTransformer | None:
 
 def _no_text_encoder(name: str) -> ValueError:
     return ValueError(
-        f"Cannot encode texts without Docs: the 'sbert' pipe '{name}' listens to a transformer that is not of this "
-        "package, or is in no pipeline. Give the 'transformer' pipe the architecture spacy-sbert.TransformerModel.v1, "
-        "or use nlp.pipe(texts)."
+        f"Cannot encode texts without Docs: the 'sbert' pipe '{name}' is in no pipeline, or listens to a transformer "
+        "that is not of this package. Give that spacy-sbert.TransformerModel.v1, or use nlp.pipe(texts)."
     )
 
 
@@ -403,12 +390,8 @@ def _check_tokens(name: str, listener: Model, pipe: TrainablePipe) -> None:
         )
 
 
-# Encoders on this machine
-
-
 def is_encoder(name: str) -> bool:
     """Return whether there is an encoder of this name, or in this folder, on this machine."""
-    try:
+    with suppress(OSError):  # of a folder of something else
         return find_local(name) is not None
-    except OSError:  # a folder of something else
-        return False
+    return False

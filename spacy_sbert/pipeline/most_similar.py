@@ -47,7 +47,6 @@ def most_similar(
     prompt_name (str): the encoder's prompt for a query that is a str, such as "query".
     name (str): the pipe whose vectors are compared; by default that of the pipe that answers `doc.vector`.
     nlp (Language): the pipeline that has this pipe, or one with the same encoder.
-    RETURNS (list[SimilarSpan]): the Spans and their similarities.
     RAISES (ValueError): if the text carries no sentence vectors or its sentences are not rows, the query has no vector,
         or it is a str and there is no pipe to encode it.
     """
@@ -74,10 +73,7 @@ def query_vector(
     name: str | None = None,
     nlp: Language | None = None,
 ) -> numpy.ndarray:
-    """Return the vector of a query, float32 (width,), to compare with those of a Doc or Span; see most_similar.
-
-    RAISES (TypeError, ValueError): if the query is something else, has no vector, or there is no pipe for it.
-    """
+    """Return the vector of a query, float32 (width,), to compare with those of a Doc or Span; see most_similar."""
     if not isinstance(query, str | Doc | Span):
         raise TypeError(
             f"Cannot search for {repr(query)[:50]}: expected a str, a Doc, a Span, or where it says so a vector."

@@ -32,7 +32,7 @@ Record = dict[str, Any]
 def make_records(
     docs: Sequence[Doc], scores: Sequence[EncodedDoc], *, set_hooks: bool, fingerprint: str = ""
 ) -> Iterator[Record]:
-    """Yield the record of each Doc of a batch; fingerprint (str): of the encoder, "" if it is not known."""
+    """Yield the record of each Doc of a batch."""
     for doc, encoded, vectors in zip(docs, scores, _vectors_on_cpu(scores), strict=True):
         rows, characters = encoded.rows, encoded.rows.characters
         if characters is None:  # of a model that was called without the pipe

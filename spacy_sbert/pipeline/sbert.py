@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal, Unpack, cast, overload
 import numpy
 import torch
 from spacy.language import Language
-from spacy.tokens import Doc, Span, Token
+from spacy.tokens import Doc, Span
 from spacy.training import Example, validate_examples, validate_get_examples
 from spacy.util import logger, minibatch
 from spacy.vocab import Vocab
@@ -67,8 +67,7 @@ class SentenceBert(ChecksummedPipe):
     token_vectors (bool): whether to keep what Spans other than rows, and Tokens, need to have vectors.
     spans_key (str): where the members of a pair are, doc.spans[spans_key].
     nlp (Language): the pipeline that the pipe is made for; warns if it cannot find the encoder.
-    RAISES (ValueError): if model is not a sentence encoder, its span getter has another spans_key, or loss is not
-        a loss layer.
+    RAISES (ValueError): if model is no sentence encoder, has another spans_key, or loss is no loss layer.
     SOURCE: Reimers and Gurevych 2019.
     """
 
@@ -136,8 +135,8 @@ class SentenceBert(ChecksummedPipe):
     ) -> Iterator[Doc]:
         """Set the vectors of a stream of Docs, batch by batch, and yield them in order.
 
-        batch_size (int): how many Docs are encoded together; of 128 and more, the next batch is encoded while the last
-            is used, see prefetch. The others: see PredictOptions.
+        batch_size (int): Docs encoded together; of 128 and more, the next batch is encoded while the last is used.
+        options: see PredictOptions.
         """
         from .prefetch import can_prefetch, prefetch  # noqa: PLC0415 (not needed for a first vector)
 
@@ -149,10 +148,7 @@ class SentenceBert(ChecksummedPipe):
                     yield from docs
 
     def predict(self, docs: Iterable[Doc], **options: Unpack[PredictOptions]) -> list[EncodedDoc]:
-        """Encode Docs without changing them, each as an EncodedDoc; for the options see PredictOptions.
-
-        RAISES (ValueError): for an unknown prompt, one of a shared transformer, or too large a truncate_dim.
-        """
+        """Encode Docs without changing them, each as an EncodedDoc; for the options see PredictOptions."""
         return self._predict(list(docs), self._settings(**options))
 
     def _predict(self, docs: list[Doc], settings: EncodeSettings) -> list[EncodedDoc]:
@@ -210,35 +206,28 @@ class SentenceBert(ChecksummedPipe):
         self._notices.cuts.add(doc, encoded)
         if encoded.rows.foreign:
             self._notices.once(Warnings.FOREIGN_ROWS)
-        settings = encoded.rows.settings
+        settings, given = encoded.rows.settings, encoded.pooling
         if settings is None:
             return
         prompt = settings.prompts.get(settings.default_prompt_name or "", "")
         if prompt and listeners.find_listeners(self.model):
             self._notices.once(Warnings.SHARED_DEFAULT_PROMPT.format(name=settings.name, prompt=prompt))
-        if settings.pooling not in (None, encoded.pooling) and self._notices.is_new("pooling"):
-            names = {"name": settings.name, "expected": settings.pooling, "given": encoded.pooling}
-            logger.warning(Warnings.OTHER_POOLING.format(**names))
+        if settings.pooling not in (None, given) and self._notices.is_new("pooling"):
+            logger.warning(Warnings.OTHER_POOLING.format(name=settings.name, expected=settings.pooling, given=given))
 
     def notify(self, message: str) -> None:
         """Warn of something about the vectors of the pipe, once."""
         self._notices.once(message)
 
-    def vector(self, obj: Doc | Span | Token) -> numpy.ndarray:
-        """Return the vector of a Doc, Span or Token, float32 (width,), through the dense layer if there is one.
-
-        RAISES (ValueError): if the Doc carries no vectors of this pipe, or none for this Span.
-        """
+    def vector(self, obj: doc_vectors.Piece) -> numpy.ndarray:
+        """Return the vector of a Doc, Span or Token, float32 (width,), through the dense layer if there is one."""
         dense = self.model.pooling.dense
         return doc_vectors.vector(obj, self.name, None if dense is None else partial(_through, dense))
 
     # Fingerprint
 
     def fingerprint(self, *, load: bool = True) -> str:
-        """Return a short fingerprint of the encoder: 12 hexadecimal digits, as records carry it.
-
-        load (bool): whether to load the encoder, if it is not; without it there is none: "".
-        """
+        """Return 12 hexadecimal digits of the encoder, as in records; load: load it first, else "" if it is not."""
         nlp = self._in_pipeline.nlp
         if nlp is not None:
             self.model.link_upstream(nlp, self.name)
@@ -335,8 +324,7 @@ class SentenceBert(ChecksummedPipe):
         Without a call, the first 2048 wordpieces that are encoded at once are taken; until then nothing is rounded.
 
         texts (Iterable): a few hundred, like those that will be encoded.
-        RAISES (TypeError, ValueError): if `texts` is empty or has no text, or the encoder is not one that is rounded:
-            BERT, RoBERTa, XLM-RoBERTa, CamemBERT, ELECTRA, DistilBERT and MPNet are.
+        RAISES (TypeError, ValueError): if `texts` has no text, or the encoder is of a family that is not rounded.
         """
         listeners.find_transformer(self.name, self.model)  # or its error
         cast(Any, self.text_encoder()).calibrate(texts)
@@ -358,10 +346,7 @@ class SentenceBert(ChecksummedPipe):
         return self.text_encoder().max_length
 
     def text_encoder(self, **options: Unpack[PredictOptions]) -> "TextEncoder":
-        """Return the encoder of texts without Docs, loaded with the first text; for the options see PredictOptions.
-
-        RAISES (ValueError): as encode. (OSError): if the name of the encoder can be found nowhere.
-        """
+        """Return the encoder of texts without Docs, loaded with the first text; for the options see PredictOptions."""
         return self.model.text_encoder(self._in_pipeline.nlp, self.name, self._settings(**options))
 
     # Training
@@ -426,7 +411,7 @@ class SentenceBert(ChecksummedPipe):
         self.examples_seen += len(examples)
         if not any(len(example.predicted) for example in examples):
             return losses  # a shared transformer hands out nothing either
-        learning = [example for example in examples if self.learns_from(example)]
+        learning = list(filter(self.learns_from, examples))
         self._expects_pairs = self._expects_pairs or bool(learning)
         if not self._expects_pairs and self.model.loss is not None:
             on_reference = any(members(example.reference, self.spans_key) for example in examples)
@@ -436,12 +421,11 @@ class SentenceBert(ChecksummedPipe):
         examples = examples if self.model.is_shared else learning
         if not examples:
             return losses
-        docs = [example.predicted for example in examples]
         set_dropout_rate(self.model, drop)
-        encoded, backprop = self.model.begin_update(docs)
+        encoded, backprop = self.model.begin_update([example.predicted for example in examples])
         cuts = TruncationCounter()
-        for doc, encoded_doc in zip(docs, encoded, strict=True):
-            cuts.add(doc, encoded_doc)
+        for example, encoded_doc in zip(examples, encoded, strict=True):
+            cuts.add(example.predicted, encoded_doc)
         if cuts.count and self._notices.is_new("cuts"):
             warn(Warnings.TRAINING_CUT.format(name=self.name) + cuts.message)
         result = self._batch_loss(examples, encoded)
@@ -457,11 +441,7 @@ class SentenceBert(ChecksummedPipe):
         return losses
 
     def get_loss(self, examples: Iterable[Example], scores: list[EncodedDoc]) -> tuple[float, list[Floats2d]]:
-        """Return the loss of a batch, 0.0 without pairs, and its gradient by the vectors of each Doc.
-
-        examples (Iterable[Example]): the batch. scores (list[EncodedDoc]): of its predicted Docs.
-        RAISES (ValueError): if the pipe has no loss, or a pair is not what the loss takes.
-        """
+        """Return the loss of a batch, 0.0 without pairs, and its gradient by the vectors of each Doc."""
         result = self._batch_loss(list(examples), scores)
         return sum(result.by_objective.values()), result.gradients
 
@@ -499,12 +479,12 @@ class SentenceBert(ChecksummedPipe):
             encoder.finish_update(sgd)
         for node in [] if loss is None else loss.walk():
             factor = getattr(node, "learn_rate_factor", 1.0)
-            for name in node.param_names:
-                # Thinc keeps a gradient of zeros: Adam's momentum would move a head without examples all the same.
-                # Other processes may have given it a gradient, too; without them, to look at it would wait for a GPU.
-                has_learned = node.has_grad(name) and (self.peers is not None or node.id in self._learned)
-                if has_learned and (self.peers is None or node.get_grad(name).any()):
-                    weights, gradient = node.get_param(name), node.get_grad(name)
+            for name in filter(node.has_grad, node.param_names):
+                # Thinc keeps a gradient of zeros, with which Adam's momentum would still move a head without examples.
+                # It is only looked at among several processes, which may have given it: that waits for a GPU.
+                gradient = node.get_grad(name)
+                if node.id in self._learned if self.peers is None else gradient.any():
+                    weights = node.get_param(name)
                     node.set_param(name, sgd((node.id, name), weights, gradient, lr_scale=factor)[0])
         self._learned.clear()
         self._fingerprint.forget()
@@ -514,9 +494,8 @@ class SentenceBert(ChecksummedPipe):
         from ..training.batch_loss import score_pairs  # noqa: PLC0415 (not needed for a first vector)
 
         examples = list(examples)
-        records = (record for example in examples for record in doc_vectors.find(example.predicted))
-        first = next(records, None)
-        return score_pairs(self, examples, is_default=first is None or first.name == self.name, **kwargs)
+        records = (record.name for example in examples for record in doc_vectors.find(example.predicted))
+        return score_pairs(self, examples, is_default=next(records, self.name) == self.name, **kwargs)
 
     # Labels of pairs
 

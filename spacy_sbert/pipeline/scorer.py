@@ -146,11 +146,11 @@ def _measures(examples: Sequence[Example], name: str | None, spans_key: str) -> 
 
 
 def _average_precision(scores: Sequence[float], relevant: numpy.ndarray) -> float:
-    """Return the mean precision over the relevant items by falling score; items with equal scores are one step.
+    """Return the mean precision over the relevant items, by falling score; equal scores are one step.
 
     AP = sum_k (R_k - R_(k-1)) P_k, over the thresholds k
 
-    scores: of n items. relevant (float (n,)): 1 for relevant items, of which there must be one, 0 for the others.
+    relevant (float (n,)): 1 for relevant items, of which there is one at least, else 0.
     """
     order = numpy.argsort(-numpy.asarray(scores), kind="stable")
     ranked, found = numpy.asarray(scores)[order], numpy.cumsum(relevant[order])
@@ -163,10 +163,8 @@ def _average_precision(scores: Sequence[float], relevant: numpy.ndarray) -> floa
 def _neighbour_accuracy(vectors: numpy.ndarray, labels: Sequence[str]) -> float | None:
     """Return the leave-one-out accuracy of a 1-nearest-neighbour classifier, by cosine, the first of equally near ones.
 
-    Texts whose label no other text has count as neighbours only.
-
-    vectors (float (n, width)): of the texts. labels (Sequence[str]): n of them.
-    RETURNS (float): the fraction of right labels; None if there are fewer than two labels, or none comes twice.
+    Texts whose label no other text has count as neighbours only. None if there are fewer than two labels, or none
+    comes twice. vectors: float (n, width).
     """
     counts = Counter(labels)
     scored = [i for i, label in enumerate(labels) if counts[label] > 1]
@@ -224,10 +222,10 @@ def _vectors(example: Example, name: str | None, spans_key: str) -> list[numpy.n
     if not records:
         raise doc_vectors.no_vectors(doc, name)
     rows = []
-    for start, end in (trimmed(span.text, span.start_char) for span in members(doc, spans_key)):
-        found = [row for record in records if (row := record.row_at(start, end)) is not None]
+    expected = [trimmed(span.text, span.start_char) for span in members(doc, spans_key)]
+    for place in expected:
+        found = [row for record in records if (row := record.row_at(*place)) is not None]
         if not found:
-            expected = [(span.start_char, span.end_char) for span in members(doc, spans_key)]
             given = [tuple(row) for record in records for row in record.rows.tolist()]
             message = Errors.WRONG_ROWS.format(text=doc.text[:50], given=given, expected=expected, key=spans_key)
             raise ValueError(message)

@@ -33,11 +33,10 @@ class PairCorpus:
 
     Files of text are streamed: with max_epochs = -1 in [training] the memory they take does not grow with their size.
 
-    path (str or Path): the file; .gz is read as it is. spans_key (str): where the members stand, doc.spans[spans_key].
+    path (str or Path): the file, or several; .gz is read as it is. spans_key (str): where the members stand.
     limit (int): the most examples to read, the first of the file, 0 for all.
     format (str): the layout of a file of text: "sts", "nli", "sick", "wikisection", "quora", "text" or "table"; "auto"
-        is a table if members is given, else .csv and .tsv are read as the STS benchmark has them. A file that ends in
-        .spacy is read as `convert` makes it.
+        is a table if members is given, else .csv and .tsv are read as the STS benchmark has them. .spacy: see convert.
     members (list[str]): for tables, the columns of the texts.
     score, label (str): for tables, the columns of gold, None where there is none.
     min_score, max_score (float): for tables, what is scaled to 0..1.
@@ -47,8 +46,7 @@ class PairCorpus:
     shuffle_buffer (int): shuffle through a buffer of so many examples, 0 for the order of the files. Each call of the
         reader (spaCy makes one an epoch where max_epochs = -1) has another order, and each run the same orders.
     seed (int): of the shuffling.
-    RAISES (ValueError): if path is None or the settings do not fit together; on reading, if the file is missing or
-        not what it should be; file and line are named.
+    RAISES (ValueError): if the settings do not fit together; on reading, for a bad file or line, which is named.
     """
 
     @validated
@@ -79,8 +77,7 @@ class PairCorpus:
         self.columns = Columns(tuple(members or ()), score, label, min_score, max_score, header, tuple(missing or ()))
         self.files = [(file, find_format(file, format, self.columns)) for file in map(Path, paths)]
         self.shuffle_buffer = shuffle_buffer
-        self.seed = seed
-        self.epoch = 0
+        self.seed, self.epoch = seed, 0
         self._count: int | None = None
 
     def __repr__(self) -> str:
@@ -167,8 +164,7 @@ class MultiCorpus:
         used up drops out.
     seed (int): of the drawing, which differs from call to call of the reader but not from run to run.
     spans_key (str): where the members stand.
-    RAISES (ValueError): for no corpora or one that is not a reader, an unknown sampling, or weights that do not fit the
-        corpora; on reading, for a corpus without examples.
+    RAISES (ValueError): for settings that do not fit together; on reading, for a corpus without examples.
     """
 
     @validated
@@ -199,9 +195,8 @@ class MultiCorpus:
         self.corpora = cast(dict[str, Reader], dict(corpora))
         self.sampling = sampling
         self.weights = weights
-        self.seed = seed
         self.spans_key = spans_key
-        self.epoch = 0
+        self.seed, self.epoch = seed, 0
         self._counted: dict[str, int] | None = None
 
     def __repr__(self) -> str:
@@ -241,12 +236,10 @@ class MultiCorpus:
             yield example
 
     def _in_turn(self, nlp: Language) -> Iterator[tuple[str, Example]]:
-        streams = [iter(corpus(nlp)) for corpus in self.corpora.values()]
-        empty = True
-        for examples in zip(*streams, strict=False):
-            empty = False
+        examples: tuple[Example, ...] | None = None
+        for examples in zip(*(corpus(nlp) for corpus in self.corpora.values()), strict=False):
             yield from zip(self.corpora, examples, strict=True)
-        if empty:
+        if examples is None:
             raise _empty_corpus(" or ".join(self.corpora))
 
     def _by_weight(self, nlp: Language, random: Random) -> Iterator[tuple[str, Example]]:
@@ -366,8 +359,7 @@ def convert(
     format, members, score, label, min_score, max_score, header, missing, limit: see PairCorpus.
     progress (bool): whether to show progress bars.
     RETURNS (int): the number of examples written.
-    RAISES (ValueError): if a line is not what it should be, or their number not as expected; nothing is written then.
-    RAISES (OSError): if the file cannot be written; what was there stays.
+    RAISES (ValueError, OSError): for a bad line, another number, or a failed write; what was there stays.
     """
     if output_path.suffix != ".spacy":
         raise ValueError(f"Cannot write pairs to {output_path}: expected a name that ends in .spacy.")

@@ -24,12 +24,9 @@ _NLI_SENTENCES = ("sentence1", "sentence2")
 
 
 def _nli_rows(path: Path) -> Iterator[Row]:
-    """Read premises and hypotheses with their label.
+    """Read labelled premises and hypotheses from .jsonl with gold_label, sentence1 and sentence2 in each object.
 
-    path (Path): .jsonl with gold_label, sentence1 and sentence2 in each object; other fields are passed over.
-    YIELDS (Row): two members and a label. Pairs without a consensus (gold_label "-") are left out, and their number
-        is logged at the end of the file.
-    RAISES (ValueError): for a line that is not a JSON object, a missing field, an unknown label or an empty sentence.
+    Pairs without a consensus (gold_label "-") are left out, and their number is logged.
     SOURCE: Bowman et al. 2015 (SNLI 1.0); Williams et al. 2018 (MultiNLI 1.0).
     """
     skipped = 0
@@ -45,7 +42,6 @@ def _nli_rows(path: Path) -> Iterator[Row]:
 
 
 def _check_label(label: object, known: Collection[str], path: Path, line: int) -> str:
-    """Return a label. RAISES (ValueError): if it is not one of those that are known."""
     if label not in known:
         raise ValueError(Errors.UNKNOWN_LABEL.format(path=path, line=line, given=label, expected=", ".join(known)))
     return str(label)
@@ -92,13 +88,10 @@ _SHOWN = 5  # lines that a message names
 
 
 def _quora_rows(path: Path) -> Iterator[Row]:
-    """Read pairs of questions that are duplicates or not.
+    """Read pairs of questions and 1 for duplicates, 0 for others, tab-separated with a header.
 
-    path (Path): tab-separated with a header (id, qid1, qid2, question1, question2, is_duplicate); quoted, as Quora
-        publishes it, or not, as GLUE does.
-    YIELDS (Row): two members and the score, 0 or 1. Records that a line break tore apart are left out with a
-        warning at the end of the file. Those with an empty question are left out, and their number is logged.
-    RAISES (ValueError): for a missing column in the header, or a score other than 0 and 1.
+    Quoted, as Quora publishes it, or not, as GLUE does. Records that a line break tore apart are left out with a
+    warning at the end of the file. Those with an empty question are left out, and their number is logged.
     SOURCE: Iyer et al. 2017, First Quora Dataset Release; Wang et al. 2019 (GLUE).
     """
     n_empty, torn = 0, list[int]()
@@ -151,7 +144,6 @@ def wikisection_records(path: Path) -> Iterator[tuple[int, list[str]]]:
     path (Path): comma-separated with a header: Article Title, Sentence1, Sentence2, Sentence3.
     YIELDS (int, list of three str): the line, and the sentences: an anchor, one of the same section, and one of another
         section of the article.
-    RAISES (ValueError): for a missing column, or more columns than the header has.
     SOURCE: Ein Dor et al. 2018, Learning Thematic Similarity Metric Using Triplet Networks.
     """
     return _strict_columns(read_delimited(path, delimiter=","), WIKISECTION_SENTENCES, path)
@@ -173,11 +165,8 @@ _LABELS = ("entailment_judgment", "entailment_label")  # as SemEval gave it out,
 def sick_rows(path: Path) -> Iterator[Row]:
     """Read pairs with their relatedness and entailment.
 
-    path (Path): tab-separated with a header, which says where sentence_A, sentence_B, relatedness_score (1 to 5) and
-        entailment_judgment stand.
+    path (Path): tab-separated with a header: sentence_A, sentence_B, relatedness_score (1 to 5), entailment_judgment.
     YIELDS (Row): two members, the score scaled from 1..5 to 0..1, and the label in lower case.
-    RAISES (ValueError): for a missing column, a line with more or fewer columns than the header, a score out of range,
-        an unknown label or an empty sentence.
     SOURCE: Marelli et al. 2014, SemEval-2014 task 1.
     """
     _, header = next(read_delimited(path, delimiter="\t"), (1, [_LABELS[0]]))
@@ -222,8 +211,6 @@ def afs_rows(path: Path) -> Iterator[ArgumentRow]:
     path (Path): ArgPairs_DP*.csv, ArgPairs_GC*.csv or ArgPairs_GM*.csv, the name says the topic; ISO-8859-1,
         comma-separated, quoted, with a header; 11 columns, the score from 0 to 5 first, the two sentences last.
     YIELDS (ArgumentRow): two members, the score scaled from 0..5 to 0..1, and the topic.
-    RAISES (ValueError): for another name of the file, a file without a header, a line with another number of columns,
-        a score out of range or an empty sentence.
     SOURCE: Misra et al. 2016, Measuring the Similarity of Sentential Arguments in Dialogue.
     """
     name = _AFS_NAME.fullmatch(path.name)
@@ -253,7 +240,6 @@ def aspect_rows(path: Path) -> Iterator[ArgumentRow]:
     YIELDS (ArgumentRow): two members, the label, the topic, and the score that ASPECT_SCORES has for the label: 0 for
         DTORCD (different topic or cannot decide) and NS (no similarity), 1/2 for SS (some similarity), 1 for HS (high
         similarity).
-    RAISES (ValueError): for a missing column, an unknown label or an empty sentence or topic.
     SOURCE: Reimers et al. 2019, Classification and Clustering of Arguments with Contextualized Word Embeddings;
         there DTORCD and NS are dissimilar, SS and HS similar.
     """

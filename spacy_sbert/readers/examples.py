@@ -43,10 +43,7 @@ def example_doc(nlp: Language, members: Sequence[str], *, spans_key: Name = SPAN
         spaces += [bool(token.whitespace_) for token in doc]
         norms += [token.norm for token in doc]
         if not len(doc):
-            raise ValueError(
-                f"The member number {number} of an example ('{text}') has no tokens, so it has no vector to "
-                "learn from. Remove the example."
-            )
+            raise ValueError(f"The member number {number} of an example ('{text}') has no tokens. Remove the example.")
         spaces[-1] = True  # a member ends where the next begins
         borders.append(len(words))
     if not words:
@@ -66,11 +63,7 @@ def pair_doc(nlp: Language, first: str, second: str, score: float, *, spans_key:
 
 
 def make_example(reference: Doc, spans_key: str = SPANS_KEY) -> Example:
-    """Return an Example whose predicted Doc has the words and members of the reference, and none of its gold.
-
-    reference (Doc): see example_doc.
-    RETURNS (Example): only attrs["objective"], which is not gold, stands on both Docs.
-    """
+    """Return an Example whose predicted Doc has the words, members and objective of the reference, not its gold."""
     words = [token.text for token in reference]
     predicted = Doc(reference.vocab, words=words, spaces=[bool(token.whitespace_) for token in reference])
     predicted.from_array([NORM], cast(Ints2d, reference.to_array([NORM])))
@@ -114,10 +107,7 @@ def as_number(value: object) -> float:
 
 
 def check_members(texts: Sequence[object], names: Sequence[str], path: Path, line: int) -> tuple[str, ...]:
-    """Return the texts in some columns, without white space around them.
-
-    RAISES (ValueError): for a text that is empty or cannot be encoded, or two equal members of a triplet.
-    """
+    """Return the texts in some columns, trimmed. RAISES (ValueError): for a bad one, or equal ones of a triplet."""
     members = tuple(check_text(text, name, path, line) for text, name in zip(texts, names, strict=True))
     if len(members) == _TRIPLET and len(set(members)) < _TRIPLET:
         same = [name for name, member in zip(names, members, strict=True) if members.count(member) > 1]

@@ -114,10 +114,7 @@ def _text_rows(path: Path) -> Iterator[Row]:
 
 
 def find_format(path: Path, format: str, columns: Columns) -> str:
-    """Return the layout of a file, one of FORMATS: see PairCorpus.
-
-    RAISES (ValueError): for an unknown layout, a suffix that says none, or columns that the layout does not ask for.
-    """
+    """Return the layout of a file, one of FORMATS: see PairCorpus. RAISES (ValueError): if settings do not fit."""
     if format not in (AUTO, *FORMATS):
         raise ValueError(BAD_FORMAT.format(given=format, expected=", ".join((AUTO, *FORMATS))))
     if path.suffix == ".spacy":
@@ -163,20 +160,16 @@ def _starts_as_sts(path: Path) -> bool:
 
 
 def read_rows(path: Path, format: str, columns: Columns) -> Iterator[Row]:
-    """Read the examples of a file of text, a line at a time; format (str): one of FORMATS, but not "spacy".
-
-    RAISES (ValueError): if there is no file, no example in it, or a line is not what it should be.
-    """
+    """Read the examples of a file of text, a line at a time; format (str): one of FORMATS, but not "spacy"."""
     _check_file(path)
-    empty = True
     if format == TABLE:
         rows = _table_rows(path, columns)
     else:
         rows = _text_rows(path) if format == TEXT else LAYOUTS[format](path)
+    row: Row | None = None
     for row in rows:
-        empty = False
         yield row
-    if empty:
+    if row is None:
         raise ValueError(Errors.NO_PAIRS.format(path=path, expected="a pair or other example a line"))
 
 
@@ -191,18 +184,15 @@ def _check_file(path: Path) -> None:
 
 
 def read_docs(path: Path, nlp: Language, spans_key: str) -> Iterator[Doc]:
-    """Yield the Docs of a .spacy file, which is held in memory whole, with members and gold in doc.spans[spans_key].
-
-    RAISES (ValueError): if the file is damaged or empty, or a Doc is no example, with its number.
-    """
+    """Yield the Docs of a .spacy file, which is held in memory whole, with members and gold in doc.spans[spans_key]."""
     docs = load_docbin(path).get_docs(nlp.vocab)
     for number in count(1):
         try:
-            doc = next(docs)
-        except StopIteration:
-            return
+            doc = next(docs, None)
         except Exception as error:  # whatever msgpack and the Doc say of bytes that are not a Doc
             raise _bad_docbin(path, f"Doc number {number}: {error}") from error
+        if doc is None:
+            return
         if not _is_example(doc.spans.get(spans_key)):
             text = doc.text[:50]
             raise ValueError(

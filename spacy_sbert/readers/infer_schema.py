@@ -25,7 +25,7 @@ _Kind = Literal["graded", "binary", "labelled", "positives", "triplets", "classe
 _SINGLE, _PAIR, _TRIPLET = 1, 2, 3
 
 
-# Well-known names of columns, in lower case and without spaces, underscores and hyphens: "Gold Label" is "goldlabel".
+# Well-known names of columns, see _key: "Gold Label" is "goldlabel".
 _GOLD = {"gold", "goldlabel", "goldscore", "goldstandard"}  # before all others
 _SCORES = set(
     """score scores similarity sim similarityscore semanticsimilarity cosinesimilarity rating grade relatedness
@@ -74,8 +74,8 @@ class OwnTable:
     """Columns, kind and gold of a table.
 
     columns (Columns): which of its columns hold what. count (int): of its examples. unused: its other columns.
-    kind (str): "graded", pairs with scores; "binary", pairs with scores of 0 and 1; "labelled", pairs with labels;
-        "positives", pairs alone; "triplets"; "classes", single texts with labels.
+    kind (str): "graded" and "binary", pairs with scores, or with 0 and 1; "labelled", pairs with labels; "positives",
+        pairs alone; "triplets"; "classes", single texts with labels.
     skipped (int): rows without gold. gold (dict): how often each value of the gold comes, up to 1,000 values.
     """
 
@@ -130,16 +130,11 @@ def find_table(
     header: bool = True,
     missing: Sequence[str] | None = None,
 ) -> OwnTable:
-    """Read a whole table, and find out what it has.
+    """Read a whole table, and find out what it has; for the arguments that are known see PairCorpus.
 
     Rows without a label ("-", "NA", blank, -1 beside words or three classes from 0 on) are skipped. Scores are scaled
     from the first of 0..1, 1..5, 0..5, -1..1, 1..10, 0..10 and 0..100 that holds all of them.
 
-    path (Path): see PairCorpus.
-    members (list[str]), score, label (str), min_score, max_score (float): columns and range, where they are known.
-    header (bool): whether .csv and .tsv have one.
-    missing (list[str]): values that mark rows without gold, beside those that are found.
-    RETURNS (OwnTable): what it has.
     RAISES (ValueError): if the names do not tell the columns, with the options to give; for a bad row, with its line;
         for few scores that would make the range twice as wide as the others have it.
     """
@@ -271,7 +266,7 @@ class _Gold:
     """A column of gold.
 
     values: how often each value comes, for up to _MANY + 1 values; "" is a blank cell. scores: float64 (rows,), nan for
-    what is no number. lines: int64 (rows,). first_bad: line and text of the first cell that is no number.
+    other cells. lines: int64 (rows,). first_bad: line and text of the first cell that is no number.
     """
 
     def __init__(self, path: Path, name: str, *, header: bool):
@@ -307,11 +302,11 @@ class _Gold:
         none = {value for value in others if value.lower() == _NONE}
         minus = {value for value in others if as_number(value) == -1}
         numbers = [as_number(value) for value in others - none - minus]
-        is_numeric = not any(map(math.isnan, numbers))
-        if is_numeric:
-            marks |= none
-        if not is_numeric or (len(set(numbers)) > 2 and all(number >= 0 and number % 1 == 0 for number in numbers)):
+        if any(map(math.isnan, numbers)):
             marks |= minus
+        else:
+            are_classes = len(set(numbers)) > 2 and all(number >= 0 and number % 1 == 0 for number in numbers)
+            marks |= none | (minus if are_classes else set())
         marks = marks if len(others - marks) > 1 else set()
         return (*sorted(marks), *([""] if "" in self.values else []))
 
@@ -333,33 +328,30 @@ def _range(
 ) -> tuple[float | None, float | None]:
     """Return the range of scores, of which either end may be given; refuse bad scores, and few that are far away.
 
-    Few are 1 of 100, or one of ten and more. They are far away if the range of all is twice that of the others, or is
-    none of the usual ones.
+    Few are 1 of 100, or one of ten and more; far away if they double the range, or make it an unusual one.
     """
-    n_bad = int(numpy.isnan(gold.scores).sum())
     if gold.first_bad is not None and not marks:
         line, value = gold.first_bad
         raise ValueError(
-            f"{path}, line {line}: expected a number in the column of scores '{gold.name}', got '{value}' ({n_bad} of "
-            f"its {len(gold.scores)} cells are no numbers). Repair the line, and write decimals with a point. If it "
-            "holds labels, give --label."
+            f"{path}, line {line}: expected a number in the column of scores '{gold.name}', got '{value}'. Repair the "
+            "line, and write decimals with a point. If it holds labels, give --label."
         )
-    ordered = numpy.argsort(gold.scores, kind="stable")[: len(gold.scores) - n_bad]
-    if not len(ordered) or (low is not None and high is not None) or gold.is_binary(marks):
+    scores = numpy.sort(gold.scores[~numpy.isnan(gold.scores)])
+    if not len(scores) or (low is not None and high is not None) or gold.is_binary(marks):
         return low, high
-    few = max(len(ordered) // 100, int(len(ordered) >= 10))
-    inner = ordered[0 if low is not None else few : len(ordered) - (0 if high is not None else few)]
-    first, last = _usual_range(*gold.scores[ordered[[0, -1]]].tolist())
-    inner_low, inner_high = _usual_range(*gold.scores[inner[[0, -1]]].tolist())
-    outside = ordered[(gold.scores[ordered] < inner_low) | (gold.scores[ordered] > inner_high)]
+    few = max(len(scores) // 100, int(len(scores) >= 10))
+    inner = scores[0 if low is not None else few : len(scores) - (0 if high is not None else few)]
+    first, last = _usual_range(float(scores[0]), float(scores[-1]))
+    inner_low, inner_high = _usual_range(float(inner[0]), float(inner[-1]))
+    distances = numpy.nan_to_num(numpy.maximum(inner_low - gold.scores, gold.scores - inner_high), nan=-1.0)
     is_wider = last - first >= 2 * (inner_high - inner_low) > 0
     is_unusual = (first, last) not in _RANGES and (inner_low, inner_high) in _RANGES
-    if len(outside) and (is_wider or is_unusual):
-        far = max(outside, key=lambda row: max(inner_low - gold.scores[row], gold.scores[row] - inner_high))
+    if (is_wider or is_unusual) and distances.max() > 0:
+        far = distances.argmax()
         raise ValueError(
             f"{path}, line {gold.lines[far]}: the score {gold.scores[far]:g} in the column '{gold.name}' is far from "
-            f"the others: {len(outside)} of {len(ordered)} are outside of {inner_low:g} to {inner_high:g}, and all "
-            f"would be scaled from {first:g} to {last:g}. Repair the line; if it is right, give the range: "
+            f"the others: {(distances > 0).sum()} of {len(scores)} are outside of {inner_low:g} to {inner_high:g}, and "
+            f"all would be scaled from {first:g} to {last:g}. Repair the line; if it is right, give the range: "
             f"--min-score {first:g} --max-score {last:g}."
         )
     return (first if low is None else low), (last if high is None else high)
@@ -391,10 +383,7 @@ def _count(path: Path, columns: Columns, names: Sequence[str], *, is_given: bool
 def check_missing_labels(corpora: Mapping[str, Any], name: str = "corpora") -> None:
     """Refuse tables with labels such as "-" and "-1" beside others, unless their reader's `missing` has them.
 
-    `missing = []` reads them as they are.
-
-    corpora: the section of a config, interpolated. name (str): what it is called.
-    RAISES (ValueError): for such a table; what cannot be read at all, its reader reports.
+    `missing = []` reads them as they are. corpora: the section of a config, interpolated, called `name`.
     """
     for block_name, block in corpora.items():
         if isinstance(block, Mapping) and block.get("@readers") != "spacy-sbert.PairCorpus.v1":

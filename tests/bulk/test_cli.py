@@ -7,7 +7,7 @@ from itertools import islice, permutations
 import numpy
 import pytest
 import spacy
-from pipelines import run_command as run
+from invoking import said as run
 
 from spacy_sbert.bulk import file_encoding as module
 from spacy_sbert.bulk import load_pipe

@@ -5,8 +5,8 @@ from pathlib import Path
 import numpy
 import pytest
 import spacy
+from invoking import said as run
 from pipelines import make_example
-from pipelines import run_command as run
 from spacy.language import Language
 from spacy.util import load_config
 

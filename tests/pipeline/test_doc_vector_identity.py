@@ -12,31 +12,15 @@ TEXTS = ["A man is eating food.", "The cat sat on the mat.", "a dog"]
 DENSE = {"@layers": "spacy-sbert.Dense.v1", "nI": 16, "nO": 4, "activation": "tanh"}
 
 
-def make_reranked(make_nlp, tiny_bert):
-    nlp = make_nlp()
-    nlp.add_pipe("sbert_reranker", config={"model": {"name": str(tiny_bert)}})
-    return nlp
-
-
-def make_meta(make_nlp, tiny_bert):
-    nlp = make_nlp()
-    nlp.add_pipe("sbert", name="other", config={"model": {"name": str(tiny_bert), "pooling": "max"}})
-    nlp.add_pipe("sbert_meta", config={"pipes": ["sbert", "other"]})
-    fit_meta(nlp, "sbert_meta", lambda: TEXTS)
-    return nlp
-
-
-PIPELINES = {
-    "own": lambda make_nlp, tiny_bert: make_nlp(),
-    "shared": lambda make_nlp, tiny_bert: make_nlp("shared"),
-    "reranked": make_reranked,
-    "meta": make_meta,
-}
-
-
-@pytest.mark.parametrize("kind", PIPELINES)
+@pytest.mark.parametrize("kind", ["own", "shared", "reranked", "meta"])
 def test_use_and_saving_change_no_digest(make_nlp, tiny_bert, tmp_path, kind):
-    nlp = PIPELINES[kind](make_nlp, tiny_bert)
+    nlp, model = make_nlp("shared" if kind == "shared" else "own"), {"name": str(tiny_bert)}
+    if kind == "reranked":
+        nlp.add_pipe("sbert_reranker", config={"model": model})
+    if kind == "meta":
+        nlp.add_pipe("sbert", name="other", config={"model": {**model, "pooling": "max"}})
+        nlp.add_pipe("sbert_meta", config={"pipes": ["sbert", "other"]})
+        fit_meta(nlp, "sbert_meta", lambda: TEXTS)
     before = pipeline_digest(nlp)
     list(nlp.pipe(TEXTS))
     assert pipeline_digest(nlp) == before
@@ -60,17 +44,14 @@ def test_what_else_vectors_depend_on(make_nlp):
 
 def test_training_a_head_changes_no_vector(make_nlp, examples):
     nlp = make_nlp(loss={"@layers": "spacy-sbert.SoftmaxLoss.v1"})
-    nlp.initialize(lambda: labelled(examples(nlp)))
+    pairs = examples(nlp)
+    for example, label in zip(pairs, "aba", strict=True):
+        example.reference.spans["sbert"].attrs["label"] = label
+    nlp.initialize(lambda: pairs)
     before = pipeline_digest(nlp)
     (head,) = find_heads(nlp.get_pipe("sbert").model).values()
     head.set_param("W", head.get_param("W") + 1)
     assert pipeline_digest(nlp) == before
-
-
-def labelled(examples):
-    for number, example in enumerate(examples):
-        example.reference.spans["sbert"].attrs["label"] = "ab"[number % 2]
-    return examples
 
 
 def test_the_digest_of_an_encoder(make_nlp):

@@ -27,23 +27,17 @@ def pooled(states, pooling):
     return {"mean": states.mean(0), "max": states.max(0), "cls": states[0]}[pooling]
 
 
-@pytest.mark.parametrize(("encoder", "pooling"), [("own", "mean"), ("own", "max"), ("shared", "cls")])
-def test_doc_vector_pools_all_wordpieces(make_nlp, tiny_bert, encoder, pooling):
-    doc = make_nlp(encoder, model={"pooling": pooling})(TEXT)
-    _, states = states_of(tiny_bert, TEXT)
-    assert numpy.allclose(doc.vector, pooled(states, pooling), atol=1e-5)
-    assert doc.vector.dtype == numpy.float32 and isinstance(doc.vector, numpy.ndarray)
-    assert doc.has_vector is True
-    assert doc.vector_norm == pytest.approx(numpy.linalg.norm(doc.vector))
-
-
 @pytest.mark.parametrize(
     ("encoder", "pooling", "normalize"),
     [("own", "mean", False), ("own", "max", False), ("shared", "cls", False), ("shared", "mean", True)],
 )
-def test_spans_and_tokens_pool_their_wordpieces(make_nlp, tiny_bert, encoder, pooling, normalize):
+def test_docs_spans_and_tokens_pool_their_wordpieces(make_nlp, tiny_bert, encoder, pooling, normalize):
     doc = make_nlp(encoder, model={"pooling": pooling, "normalize": normalize})(TEXT)
     offsets, states = states_of(tiny_bert, TEXT)
+    assert doc.vector.dtype == numpy.float32 and isinstance(doc.vector, numpy.ndarray) and doc.has_vector is True
+    assert doc.vector_norm == pytest.approx(numpy.linalg.norm(doc.vector))
+    scale = numpy.linalg.norm(pooled(states, pooling)) if normalize else 1
+    assert numpy.allclose(doc.vector, pooled(states, pooling) / scale, atol=1e-5)
     for piece in [doc[0:2], doc[3:5], doc[6:9], doc[7:8], doc[8:9], doc[8:10], doc[7], doc[8], doc[4]]:
         start = piece.idx if hasattr(piece, "idx") else piece.start_char
         end = start + len(piece.text)
@@ -121,6 +115,10 @@ def test_several_pipes_keep_their_vectors(make_nlp, tiny_bert):
     assert numpy.allclose(doc._.largest_vector, states.max(0), atol=1e-5)
     assert numpy.allclose(doc._.quiet_vector, states[0], atol=1e-5)
     assert numpy.allclose(doc[0:2]._.largest_vector, doc[0:2].vector)
+    (found,), (other,) = (getattr(doc._, f"{name}_most_similar")(TEXT) for name in ("sbert", "largest"))
+    assert found.score == pytest.approx(1) == other.score
+    with pytest.raises(ValueError, match="of a pipe named 'quiet'"):  # which it was not processed by
+        make_nlp()(TEXT)._.quiet_most_similar("the dog")
 
 
 def test_docs_keep_neither_states_nor_device_memory(make_nlp):
@@ -150,21 +148,14 @@ def test_other_side_without_vectors(make_nlp):
         doc.similarity(wide(TEXT))
     doc = make_nlp(unit="sent", token_vectors=False)(TEXT)
     assert numpy.array_equal(doc[:].vector, doc.vector) and all(sent.vector.any() for sent in doc.sents)
-    with pytest.raises(ValueError, match="token_vectors = true"):
-        _ = doc[0:2].vector
+    for piece in (doc[0:2], doc[1]):
+        with pytest.raises(ValueError, match="token_vectors = true"):
+            _ = piece.vector
 
 
-SENTENCES = [
-    "A man is eating food.",
-    "The cat sat on the mat, he can not go. A dog ran fast.",
-    "dog",
-    "",
-    "Someone is having a meal. He cannot go.",
-    "A man is eating food.",
-    " the dog ",
-    "The cat sat on the mat. " * 5,
-    "A man is eating food.",
-]
+SENTENCES = ["A man is eating food.", "The cat sat on the mat, he can not go. A dog ran fast.", "dog", ""]
+SENTENCES += ["Someone is having a meal. He cannot go.", SENTENCES[0], " the dog ", "The cat sat on the mat. " * 5]
+SENTENCES += SENTENCES[:1]
 
 
 @pytest.mark.filterwarnings("ignore:.*rows were longer")

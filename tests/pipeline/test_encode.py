@@ -66,21 +66,5 @@ def test_in_processes(make_nlp):
     sbert = make_nlp().get_pipe("sbert")
     given = sbert.encode(TEXTS * 3, window=4, n_process=2)
     assert numpy.allclose(given, sbert.encode(TEXTS * 3), atol=1e-6)
-
-
-def test_wrong_arguments(make_nlp):
-    sbert = make_nlp().get_pipe("sbert")
-    with pytest.raises(TypeError, match=r"text number 2, 3\.5: expected str"):
-        sbert.encode(["dog", 3.5])
     with pytest.raises(ValueError, match="There is no GPU 99"):
         sbert.encode(TEXTS, gpu_ids=[99])
-
-
-@pytest.mark.spacy_transformers
-def test_a_stock_transformer_is_refused(tiny_bert):
-    nlp = spacy.blank("en")
-    nlp.add_pipe("transformer", config={"model": {"name": str(tiny_bert)}})
-    nlp.add_pipe("sbert", config={"model": {"@architectures": "spacy-sbert.SharedSentenceEncoder.v1"}})
-    nlp.initialize()
-    with pytest.raises(ValueError, match="is not of this package"):
-        nlp.get_pipe("sbert").encode(TEXTS)

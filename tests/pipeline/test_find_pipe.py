@@ -28,10 +28,10 @@ def test_each_finds_its_own(nlp, find, kind, factory, last):
     with pytest.raises(ValueError, match=rf"no '{factory}' pipe named 'tagger': those it has are .*{last}\. Name one"):
         find(nlp, "tagger")
     own = [name for name in nlp.pipe_names if isinstance(nlp.get_pipe(name), kind)]
-    with nlp.select_pipes(disable=own):
-        for arguments in ((), (last,)):
-            with pytest.raises(ValueError, match=rf"'{last}' of the pipeline is disabled: .*enable_pipe\(\"{last}\"\)"):
-                find(nlp, *arguments)
+    for arguments in ((), (last,)):
+        disabled = rf"'{last}' of the pipeline is disabled: .*enable_pipe\(\"{last}\"\)"
+        with nlp.select_pipes(disable=own), pytest.raises(ValueError, match=disabled):
+            find(nlp, *arguments)
     for name in own:
         nlp.remove_pipe(name)
     with pytest.raises(ValueError, match=rf"no '{factory}' pipe: those it has are none\. .*add_pipe\(\"{factory}\"\)"):

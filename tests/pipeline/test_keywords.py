@@ -11,28 +11,17 @@ PAGE = Path(__file__).parents[2] / "docs" / "keywords.md"
 TEXTS = ["A man is eating food.", "The dog ran fast.", "He cannot go.", "The cat sat on the mat."]
 
 
-@pytest.fixture
-def recipe(make_nlp, monkeypatch):
-    """What the page defines, with a small pipeline in the place of its own."""
-    stand_in_for_missing(monkeypatch)
-
-    def recipe(encoder):
-        nlp = make_nlp(encoder)
-        monkeypatch.setattr("spacy.blank", lambda lang: nlp)
-        monkeypatch.setattr(nlp, "add_pipe", lambda name: nlp.get_pipe(name))
-        namespace = {}
-        for block in re.findall(r"```python\n(.*?)```", PAGE.read_text(encoding="utf8"), re.DOTALL):
-            exec(compile(block, PAGE.name, "exec"), namespace)
-        return nlp, namespace
-
-    return recipe
-
-
 @pytest.mark.parametrize(
     "encoder", ["shared", *(pytest.param(one, marks=pytest.mark.slow) for one in ("own", "static"))]
 )
-def test_embedders_give_the_vectors_of_the_pipe(recipe, encoder):
-    nlp, namespace = recipe(encoder)
+def test_embedders_give_the_vectors_of_the_pipe(make_nlp, monkeypatch, encoder):
+    """Of what the page defines, with a small pipeline in the place of its own."""
+    stand_in_for_missing(monkeypatch)
+    nlp, namespace = make_nlp(encoder), {}
+    monkeypatch.setattr("spacy.blank", lambda lang: nlp)
+    monkeypatch.setattr(nlp, "add_pipe", lambda name: nlp.get_pipe(name))
+    for block in re.findall(r"```python\n(.*?)```", PAGE.read_text(encoding="utf8"), re.DOTALL):
+        exec(compile(block, PAGE.name, "exec"), namespace)
     expected = numpy.stack([nlp(text).vector for text in TEXTS])
     for name in ("SbertEmbedder", "SbertTopicEmbedder"):
         embedder = namespace[name](nlp.get_pipe("sbert"))
@@ -41,11 +30,6 @@ def test_embedders_give_the_vectors_of_the_pipe(recipe, encoder):
     if encoder == "shared":
         pooler = numpy.stack([numpy.ravel(nlp(text)._.trf_data.tensors[-1])[: expected.shape[1]] for text in TEXTS])
         assert not numpy.allclose(pooler, expected, atol=1e-2)  # which KeyBERT(model=nlp) reads
-
-
-@pytest.mark.spacy_transformers
-def test_topics_are_found_by_the_vectors_of_the_pipe(recipe):
-    _, namespace = recipe("shared")
     if not hasattr(namespace["BERTopic"], "get_topic_info"):  # BERTopic itself needs more texts than these
         topics = namespace["find_topics"](TEXTS)[1]
         assert len(topics) == len(TEXTS) and set(topics) == {0, 1}

@@ -9,7 +9,6 @@ from pipelines import OTHERS, TRANSFORMERS
 from spacy.tokens import DocBin
 from thinc.api import Adam
 
-from spacy_sbert import find_sbert
 from spacy_sbert.search import SpanSearch, collect_spans
 
 TEXT = "A man is eating food. The cat sat on the mat. \n He cannot go. The dog ran fast."
@@ -78,6 +77,21 @@ def other_pooling(nlp, pooling="cls"):
     return {"model": {**nlp.config["components"]["sbert"]["model"], "pooling": pooling}}
 
 
+@pytest.mark.parametrize("encoder", ENCODERS)
+def test_a_sourced_pipe(make_nlp, other_bert, encoder):
+    nlp, other = make_nlp(encoder, unit="doc+sent"), spacy.blank("en")
+    for name in nlp.pipe_names:
+        other.add_pipe(name, name="mine" if name == "sbert" else name, source=nlp)
+    doc = other(TEXT)
+    assert_found(doc._.sbert_most_similar("the dog"), by_similarity(doc, other("the dog"), 3))
+    if encoder == "shared":  # its own pipeline's transformer did not make the vectors
+        other = make_nlp("shared", name=other_bert, unit="doc+sent")
+        other.remove_pipe("sbert")
+        other.add_pipe("sbert", source=nlp)
+        with pytest.raises(ValueError, match="does not know a pipe"):
+            other(TEXT)._.sbert_most_similar("the dog")
+
+
 def test_a_query_is_encoded_by_the_encoder_of_the_doc(make_nlp, tiny_bert, nlp):
     """Not by another pipe of the same name and vocab, whenever that was made or at work."""
     doc, expected = nlp(TEXT), by_similarity(nlp(TEXT), nlp("the dog"), 3)
@@ -120,14 +134,13 @@ def test_after_a_shared_transformer_was_replaced(make_nlp, other_bert):
     nlp.replace_pipe("transformer", "transformer", config=config)
     doc = nlp(TEXT)
     assert_found(doc._.sbert_most_similar("the dog"), by_similarity(doc, nlp("the dog"), 3))
-    assert numpy.allclose(find_sbert(nlp).encode([TEXT])[0], doc.vector, atol=1e-5)
+    assert numpy.allclose(nlp.get_pipe("sbert").encode([TEXT])[0], doc.vector, atol=1e-5)
     assert not numpy.allclose(before.vector, doc.vector, atol=1e-3)
 
 
 def test_after_training_the_query_is_refused(make_nlp, examples):
     nlp = make_nlp(unit="doc+sent", model={"pooling": "lasttoken"})
-    before = nlp(TEXT)
-    pairs = examples(nlp)
+    before, pairs = nlp(TEXT), examples(nlp)
     nlp.initialize(lambda: pairs)
     nlp.update(pairs, sgd=Adam(0.01))
     with pytest.raises(ValueError, match=r"trained since, process the text again: nlp\(doc.text\)"):

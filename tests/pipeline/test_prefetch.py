@@ -24,22 +24,27 @@ def two_threads(monkeypatch):
     torch.set_num_threads(before)
 
 
+@pytest.fixture
+def nlp(make_nlp):
+    nlp = make_nlp()
+    nlp("loads the encoder")
+    return nlp
+
+
 def watch(sbert, monkeypatch):
     """The batches that are encoded, each with its thread."""
     seen, stock = [], sbert._predict
-    monkeypatch.setattr(
-        sbert,
-        "_predict",
-        lambda docs, settings: (seen.append((len(docs), threading.current_thread())), stock(docs, settings))[1],
-    )
+
+    def predict(docs, settings):
+        seen.append((len(docs), threading.current_thread()))
+        return stock(docs, settings)
+
+    monkeypatch.setattr(sbert, "_predict", predict)
     return seen
 
 
-def test_a_batch_is_encoded_elsewhere_while_the_one_before_is_used(make_nlp, monkeypatch):
-    nlp = make_nlp()
-    nlp("loads the encoder")
-    seen = watch(nlp.get_pipe("sbert"), monkeypatch)
-    stream = nlp.pipe(TEXTS, batch_size=2)
+def test_a_batch_is_encoded_elsewhere_while_the_one_before_is_used(nlp, monkeypatch):
+    seen, stream = watch(nlp.get_pipe("sbert"), monkeypatch), nlp.pipe(TEXTS, batch_size=2)
     next(stream)  # of the first batch: the second was handed over before it was
     next(stream)
     next(stream)
@@ -68,10 +73,7 @@ def test_here_where_nothing_is_gained_or_it_is_not_safe(make_nlp, monkeypatch, c
     assert {thread for _, thread in seen} == {threading.current_thread()}
 
 
-def test_what_fails_upstream_comes_behind_the_docs_before_it(make_nlp):
-    nlp = make_nlp()
-    nlp("loads the encoder")
-
+def test_what_fails_upstream_comes_behind_the_docs_before_it(nlp):
     def texts():
         yield from TEXTS[:4]
         raise OSError("the disk is gone")
@@ -83,9 +85,7 @@ def test_what_fails_upstream_comes_behind_the_docs_before_it(make_nlp):
     assert [doc.text for doc in got] == TEXTS[:4] and all(doc.has_vector for doc in got)
 
 
-def test_a_batch_that_cannot_be_encoded_goes_to_the_error_handler(make_nlp, monkeypatch):
-    nlp = make_nlp()
-    nlp("loads the encoder")
+def test_a_batch_that_cannot_be_encoded_goes_to_the_error_handler(nlp, monkeypatch):
     sbert = nlp.get_pipe("sbert")
     stock, failed = sbert._predict, []
 
@@ -103,9 +103,7 @@ def test_a_batch_that_cannot_be_encoded_goes_to_the_error_handler(make_nlp, monk
     assert [doc.text for doc in docs] == [*TEXTS[:2], *TEXTS[4:6]] and all(doc.has_vector for doc in docs)
 
 
-def test_who_stops_early_leaves_no_thread_behind(make_nlp):
-    nlp = make_nlp()
-    nlp("loads the encoder")
+def test_who_stops_early_leaves_no_thread_behind(nlp):
     stream = nlp.pipe(TEXTS, batch_size=2)
     next(stream)
     assert any(thread.name.startswith(THREAD) for thread in threading.enumerate())
@@ -114,9 +112,7 @@ def test_who_stops_early_leaves_no_thread_behind(make_nlp):
     assert not any(thread.name.startswith(THREAD) for thread in threading.enumerate())
 
 
-def test_one_warning_for_all_that_was_cut(make_nlp):
-    nlp = make_nlp()
-    nlp("loads the encoder")
+def test_one_warning_for_all_that_was_cut(nlp):
     with pytest.warns(UserWarning, match="sbert-truncated.* 2 of") as said:
         docs = list(nlp.pipe(["a man " * 40, *TEXTS, "the cat " * 40], batch_size=2))
     assert [doc._.sbert_truncated for doc in docs] == [True, *[False] * len(TEXTS), True] and len(said) == 1

@@ -5,6 +5,10 @@ import pytest
 from pipelines import make_example
 from spacy.tokens import Doc
 
+from spacy_sbert.search import identify
+from spacy_sbert.search.corpus_search import search_texts
+from spacy_sbert.similarity import cos_sim
+
 TEXTS = ["a man is eating food", "the cat sat on the mat", " ", "cannot go"]
 PROMPTS = {"query": "the dog ran: ", "passage": "he is "}
 
@@ -78,6 +82,25 @@ def test_training_sees_what_use_sees(make_nlp):
     for _ in range(6):
         losses.append(nlp.update(examples, sgd=optimizer)["sbert"])
     assert losses[-1] < losses[0]
+
+
+def test_a_query_prompt_and_the_identity(make_nlp, tmp_path):
+    configs = ({}, {"default_prompt_name": "query"}, {"truncate_dim": 5}, {"default_prompt_name": "passage"})
+    identities = [identify(prompted(make_nlp, **config).get_pipe("sbert")) for config in configs]
+    assert len({identity.digest for identity in identities}) == 4
+    assert [identity.width for identity in identities] == [16, 16, 5, 16]
+    nlp, texts = (
+        prompted(make_nlp, unit="doc+sent", default_prompt_name="passage"),
+        ["a man is eating.", "the cat sat."],
+    )
+    pipe, doc = nlp.get_pipe("sbert"), nlp(" ".join(texts))
+    expected = numpy.sort(cos_sim(pipe.encode(["he ran"], prompt_name="query"), pipe.encode(texts))[0])[::-1]
+    assert numpy.allclose(
+        [one.score for one in doc._.sbert_most_similar("he ran", prompt_name="query")], expected, atol=1e-6
+    )
+    (tmp_path / "texts.txt").write_text("\n".join(texts), encoding="utf8")
+    (best,) = search_texts(pipe, tmp_path / "texts.txt", ["he ran"], k=2, query_prompt="query")
+    assert numpy.allclose([found.score for found in best], expected, atol=1e-6)
 
 
 @pytest.mark.spacy_transformers

@@ -45,7 +45,7 @@ def test_other_objects(make_nlp, tiny_bert):
     objects = [VectorIndex.build(vectors, kind="flat"), SpanSearch(collect_spans(docs)), pipe.model, identify(pipe)]
     objects += [PipelineSource(nlp, name="mine"), PairCorpus("pairs.csv", limit=5), GCCA(size=2), heatmap(docs)]
     nlp.add_pipe("sbert", name="other", source=make_nlp())
-    objects += [pipe.text_encoder(), Results(empty), nlp.add_pipe("sbert_meta")]
+    objects += [Results(empty), nlp.add_pipe("sbert_meta")]
     objects.append(nlp.add_pipe("sbert_reranker", config={"model": {"name": str(tiny_bert)}}))
     assert [repr(one) for one in objects if not is_a_line(repr(one))] == []
 

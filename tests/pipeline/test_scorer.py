@@ -10,43 +10,29 @@ from spacy_sbert.pipeline.scorer import _average_precision, score_pairs, score_s
 from spacy_sbert.readers import example_doc
 
 
-@pytest.fixture
-def scored(make_nlp):
-    def scored(pairs, **config):
-        nlp = make_nlp(**config)
-        examples = [make_example(nlp, *pair) for pair in pairs]
-        return nlp, examples
-
-    return scored
+def run(nlp, pairs):
+    """Examples of pairs that the pipeline has processed."""
+    examples = [make_example(nlp, *pair) for pair in pairs]
+    for example in examples:
+        example.predicted = nlp(example.predicted)
+    return examples
 
 
-def test_scores_equal_scipy(scored):
-    nlp, examples = scored(PAIRS)
+def test_correlations(make_nlp):
+    """They equal SciPy's, are None where they are undefined, and NaN is an error."""
+    nlp = make_nlp()
     similarities = [nlp(first).similarity(nlp(second)) for first, second, _ in PAIRS]
     gold = [score for *_, score in PAIRS]
-    scores = nlp.evaluate(examples)
+    scores = nlp.evaluate([make_example(nlp, *pair) for pair in PAIRS])
     assert scores["sts_spearman"] == pytest.approx(spearmanr(similarities, gold)[0])
     assert scores["sts_pearson"] == pytest.approx(pearsonr(similarities, gold)[0], abs=1e-5)
-
-
-def test_undefined_correlations_are_none(scored):
     alike = [("a man", "the cat", 0.1), ("a man", "the cat", 0.9)]
     for pairs in (PAIRS[:1], alike, [(first, second, 0.5) for first, second, _ in PAIRS], []):
-        nlp, examples = scored(pairs)
-        assert set(score_sts([_run(nlp, example) for example in examples]).values()) == {None}
-
-
-def _run(nlp, example):
-    example.predicted = nlp.get_pipe("sbert")(example.predicted)
-    return example
-
-
-def test_nan_is_an_error(scored):
-    nlp, examples = scored(PAIRS)
-    run = [_run(nlp, example) for example in examples]
-    next(iter(run[0].predicted.user_data.values()))["vectors"][:] = numpy.nan
+        assert set(score_sts(run(nlp, pairs)).values()) == {None}
+    examples = run(nlp, PAIRS)
+    next(iter(examples[0].predicted.user_data.values()))["vectors"][:] = numpy.nan
     with pytest.raises(ValueError, match="not finite"):
-        score_sts(run)
+        score_sts(examples)
 
 
 def test_own_key_and_own_scorer(make_nlp, tmp_path):
@@ -64,12 +50,10 @@ def test_own_key_and_own_scorer(make_nlp, tmp_path):
         evaluate(nlp, path)
 
 
-def test_each_pipe_scores_its_own_vectors(scored, tiny_bert):
-    nlp, examples = scored(PAIRS)
+def test_each_pipe_scores_its_own_vectors(make_nlp, tiny_bert):
+    nlp = make_nlp()
     nlp.add_pipe("sbert", name="cls", config={"model": {"name": str(tiny_bert), "pooling": "cls"}})
-    docs = [nlp(e.predicted) for e in examples]
-    for example, doc in zip(examples, docs, strict=True):
-        example.predicted = doc
+    examples = run(nlp, PAIRS)
     by_name = {name: score_sts(examples, name=name)["sts_pearson"] for name in ("sbert", "cls")}
     assert by_name["sbert"] != by_name["cls"]
     assert score_sts(examples)["sts_pearson"] == by_name["cls"]
@@ -122,14 +106,12 @@ def test_measure_of_each_kind_of_example(make_nlp):
     assert score_pairs([*triplets, *duplicates])["triplet_acc"] is not None
 
 
-def test_errors_of_a_scorer_of_ones_own(scored):
+def test_errors_of_a_scorer_of_ones_own(make_nlp):
     """As spaCy takes any KeyError for that of a component without weights, E900."""
-    nlp, examples = scored(PAIRS)
+    nlp = make_nlp()
+    examples = [make_example(nlp, *pair) for pair in PAIRS]
     for score, message in (
-        (
-            lambda examples, **_: {"a": examples[0].reference.spans["sbert"].attrs["gold"]},
-            "looked up 'gold', .*'score'",
-        ),
+        (lambda examples, **_: examples[0].reference.spans["sbert"].attrs["gold"], "looked up 'gold', .*'score'"),
         (lambda examples, **_: 0.5, r"returned float. Expected a dict .* such as \{'my_accuracy'"),
     ):
         nlp.get_pipe("sbert").scorer = score

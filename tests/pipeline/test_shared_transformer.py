@@ -109,6 +109,38 @@ def test_stock_transformer_with_whole_docs_is_exact(make_nlp, tiny_bert, getter,
 
 
 @pytest.mark.spacy_transformers
+def test_stock_transformer_with_sentences(make_nlp, tiny_bert):
+    nlp, own = stock_nlp(tiny_bert, {"@span_getters": "spacy-transformers.sent_spans.v1"}), make_nlp(unit="sent")
+    nlp.add_pipe("sentencizer", first=True)
+    doc, expected = nlp(TEXT), own(TEXT)
+    for given, wanted in ((doc, expected), *zip(doc.sents, expected.sents, strict=True)):
+        assert numpy.allclose(given.vector, wanted.vector, atol=1e-6)
+    doc = nlp("The cat sat. \n\n he can go. \n")
+    doc[4].is_sent_start = True  # the white space begins the second sentence
+    for sentence, text in zip(doc.sents, ["The cat sat.", "he can go."], strict=False):
+        assert numpy.allclose(sentence.vector, nlp(text).vector, atol=1e-5)
+    with pytest.raises(ValueError, match="is not of this package"):
+        nlp.get_pipe("sbert").encode([TEXT])
+
+
+@pytest.mark.spacy_transformers
+def test_pairs_with_gaps_beside_a_tagger(make_nlp):
+    nlp = make_nlp("shared")
+    add_tagger(nlp)
+    doc = nlp.make_doc("dog The cat sat on the mat. he ran A man is eating. fast")
+    example = Example.from_dict(doc, {"tags": ["X"] * len(doc)})
+    for one in (example.predicted, example.reference):
+        one.spans["sbert"] = [one[10:15], one[1:8]]
+    example.reference.spans["sbert"].attrs["score"] = 0.7
+    nlp.initialize(lambda: [example])
+    losses = nlp.update([tagged(nlp, TEXT), example, tagged(nlp, "dog")], sgd=False)
+    assert losses["sbert"] > 0 and "tagger" in losses
+    given = nlp(doc.copy())
+    assert [token.tag_ for token in given] == ["X"] * len(doc)
+    assert not given[0].has_vector and given[1].has_vector
+
+
+@pytest.mark.spacy_transformers
 def test_normalize_auto_of_a_stock_transformer(tiny_bert, tmp_path):
     import json
     import shutil

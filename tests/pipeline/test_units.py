@@ -7,6 +7,7 @@ import pytest
 import spacy
 from pipelines import OTHERS, TRANSFORMERS
 from thinc.api import fix_random_seed
+from transformers import BertTokenizer
 
 from spacy_sbert.readers import example_doc
 
@@ -52,11 +53,26 @@ def test_rows_equal_those_of_the_other_units(make_nlp, encoder, pooling):
 
 
 @pytest.mark.parametrize("encoder", TRANSFORMERS)
+def test_a_slow_tokenizer(make_nlp, tiny_bert, tmp_path, encoder):
+    BertTokenizer.from_pretrained(tiny_bert).save_pretrained(tmp_path)
+    for name in ("config.json", "model.safetensors"):
+        (tmp_path / name).write_bytes((tiny_bert / name).read_bytes())
+    settings = {SETTINGS[encoder]: {"tokenizer_config": {"use_fast": False}}}
+    slow, fast = (
+        make_nlp(encoder, name=tmp_path, unit="doc+sent", **settings)(TEXT),
+        make_nlp(encoder, unit="doc+sent")(TEXT),
+    )
+    for given, expected in ((slow, fast), *zip(slow, fast, strict=True), *zip(slow.sents, fast.sents, strict=True)):
+        assert close(given.vector, expected.vector)
+    assert close(slow[2:6].vector, fast[2:6].vector)
+
+
+@pytest.mark.parametrize("encoder", TRANSFORMERS)
 def test_sentences_behind_the_limit_have_vectors(make_nlp, encoder):
     nlp, alone = make_nlp(encoder, unit="doc+sent"), make_nlp(encoder)
     with pytest.warns(UserWarning, match="were cut"):
         doc = nlp("A man is eating food. " * 8 + "The dog ran fast.")
-    last = list(doc.sents)[-1]
+    *_, last = doc.sents
     assert doc._.sbert_truncated and close(last.vector, alone("The dog ran fast.").vector)
     ((found, score),) = doc._.sbert_most_similar("The dog ran fast.", k=1)
     assert found == last and score == pytest.approx(1, abs=1e-6)

@@ -14,32 +14,23 @@ def afs_record(score, first, second):
     return [score, *map(str, range(8)), first, second]
 
 
-@pytest.fixture
-def write_afs(tmp_path):
-    def write(*records, name="ArgPairs_GC_1.csv", header=HEADER):
-        path = tmp_path / name
-        with path.open("w", encoding="iso-8859-1", newline="") as file:
-            csv.writer(file, quoting=csv.QUOTE_ALL).writerows([header, *records])
-        return path
-
-    return write
+def write_afs(folder, *records, name="ArgPairs_GC.csv", header=HEADER):
+    with (folder / name).open("w", encoding="iso-8859-1", newline="") as file:
+        csv.writer(file, quoting=csv.QUOTE_ALL).writerows([header, *records])
+    return folder / name
 
 
-@pytest.fixture
-def write_aspects(tmp_path):
-    def write(*lines):
-        path = tmp_path / "UKP_ASPECT.tsv"
-        path.write_text("".join(f"{line}\n" for line in lines), encoding="utf8")
-        return path
-
-    return write
+def write_aspects(folder, *lines):
+    (folder / "UKP_ASPECT.tsv").write_text("".join(f"{line}\n" for line in lines), encoding="utf8")
+    return folder / "UKP_ASPECT.tsv"
 
 
-def test_afs_topics_scores_and_quotes(write_afs, tmp_path):
-    write_afs(afs_record("5", "Caf\xe9s, \xbb\x96\xab", 'He said "no".'), afs_record("0", "Two\nlines", "Last."))
-    write_afs(afs_record("2.5", "Die?", "Live!"), name="ArgPairs_DP.csv")
-    write_afs(afs_record("1", "Marry.", "Do not."), name="ArgPairs_GM_x_y.csv")
-    write_afs(afs_record("1", "Other", "file"), name="pairs.csv")
+def test_afs_topics_scores_and_quotes(tmp_path):
+    records = [afs_record("5", "Caf\xe9s, \xbb\x96\xab", 'He said "no".'), afs_record("0", "Two\nlines", "Last.")]
+    write_afs(tmp_path, *records)
+    write_afs(tmp_path, afs_record("2.5", "Die?", "Live!"), name="ArgPairs_DP.csv")
+    write_afs(tmp_path, afs_record("1", "Marry.", "Do not."), name="ArgPairs_GM_x_y.csv")
+    write_afs(tmp_path, afs_record("1", "Other", "file"), name="pairs.csv")
     assert read_arguments(tmp_path, "afs") == [
         ArgumentRow(("Die?", "Live!"), 2, score=0.5, topic="death penalty"),
         ArgumentRow(("Caf\xe9s, \xbb\x96\xab", 'He said "no".'), 2, score=1.0, topic="gun control"),
@@ -48,35 +39,8 @@ def test_afs_topics_scores_and_quotes(write_afs, tmp_path):
     ]
 
 
-@pytest.mark.parametrize(
-    ("record", "message"),
-    [
-        (afs_record("5.5", "a", "b"), "line 4: .*'5.5'"),
-        (afs_record("nan", "a", "b"), "line 4: .*'nan'"),
-        (afs_record("1", "a", " "), "line 4: sentence_2"),
-        (["1", "a", "b"], "line 4: .*11 .*3"),
-    ],
-)
-def test_bad_afs_lines_are_named(write_afs, record, message):
-    path = write_afs(afs_record("1", "Two\nlines", "b"), record)  # the record before it takes lines 2 and 3
-    with pytest.raises(ValueError, match=message) as caught:
-        read_arguments(path, "afs")
-    assert str(path) in str(caught.value)
-
-
-def test_bad_afs_files(write_afs, tmp_path):
-    with pytest.raises(ValueError, match="topic"):
-        read_arguments(write_afs(name="ArgPairs_XX.csv"), "afs")
-    with pytest.raises(ValueError, match=r"line 1: .*'1\.5'"):
-        read_arguments(write_afs(header=afs_record("1.5", "a", "b")), "afs")
-    path = tmp_path / "ArgPairs_DP.csv"
-    path.write_text(",".join(HEADER) + '\n1,2,3,4,5,6,7,8,9,"a,b\n', encoding="utf8")
-    with pytest.raises(ValueError, match="line 2: "):
-        read_arguments(path, "afs")
-
-
-def test_aspect_labels_are_scores(write_aspects, tmp_path):
-    write_aspects(*ASPECTS)
+def test_aspect_labels_are_scores(tmp_path):
+    write_aspects(tmp_path, *ASPECTS)
     assert read_arguments(tmp_path, "ukp") == [
         ArgumentRow(('"Quoted', "Second."), 2, score=1.0, label="HS", topic="Big data"),
         ArgumentRow(("Third.", "Fourth."), 3, score=0.0, label="DTORCD", topic="Drones"),
@@ -84,28 +48,34 @@ def test_aspect_labels_are_scores(write_aspects, tmp_path):
     assert ASPECT_SCORES == {"DTORCD": 0.0, "NS": 0.0, "SS": 0.5, "HS": 1.0}
 
 
-@pytest.mark.parametrize(
-    ("line", "message"),
-    [
-        ("Drones\ta\tb\tXS", "line 4: .*'XS'"),
-        ("Drones\ta\tb", "line 4: .*'label'"),
-        ("Drones\t\tb\tHS", "line 4: sentence_1"),
-        (" \ta\tb\tHS", "line 4: topic"),
-    ],
-)
-def test_bad_aspect_lines_are_named(write_aspects, line, message):
-    with pytest.raises(ValueError, match=message):
-        read_arguments(write_aspects(*ASPECTS, line), "ukp")
-
-
-def test_no_pairs_and_unknown_layout(tmp_path, write_aspects):
-    for layout in ("afs", "ukp"):
-        with pytest.raises(ValueError, match="no pairs"):
+def test_refused(tmp_path):
+    for layout, message in (("afs", "no pairs"), ("ukp", "no pairs"), ("sts", "'sts'")):
+        with pytest.raises(ValueError, match=message):
             read_arguments(tmp_path, layout)
-    with pytest.raises(ValueError, match="no pairs"):
-        read_arguments(write_aspects(ASPECTS[0]), "ukp")
-    with pytest.raises(ValueError, match="'sts'"):
-        read_arguments(tmp_path, "sts")
+    bad = tmp_path / "ArgPairs_DP.csv"
+    bad.write_text(",".join(HEADER) + '\n1,2,3,4,5,6,7,8,9,"a,b\n', encoding="utf8")
+    before = afs_record("1", "Two\nlines", "b")  # takes lines 2 and 3
+    for path, message in (
+        (write_afs(tmp_path, before, afs_record("5.5", "a", "b"), name="ArgPairs_GC_1.csv"), "line 4: .*'5.5'"),
+        (write_afs(tmp_path, before, afs_record("nan", "a", "b"), name="ArgPairs_GC_2.csv"), "line 4: .*'nan'"),
+        (write_afs(tmp_path, before, afs_record("1", "a", " "), name="ArgPairs_GC_3.csv"), "line 4: sentence_2"),
+        (write_afs(tmp_path, before, ["1", "a", "b"], name="ArgPairs_GC_4.csv"), "line 4: .*11 .*3"),
+        (write_afs(tmp_path, name="ArgPairs_XX.csv"), "topic"),
+        (write_afs(tmp_path, header=afs_record("1.5", "a", "b")), r"line 1: .*'1\.5'"),
+        (bad, "line 2: "),
+    ):
+        with pytest.raises(ValueError, match=message) as caught:
+            read_arguments(path, "afs")
+        assert str(path) in str(caught.value)
+    for lines, message in (
+        ([*ASPECTS, "Drones\ta\tb\tXS"], "line 4: .*'XS'"),
+        ([*ASPECTS, "Drones\ta\tb"], "line 4: .*'label'"),
+        ([*ASPECTS, "Drones\t\tb\tHS"], "line 4: sentence_1"),
+        ([*ASPECTS, " \ta\tb\tHS"], "line 4: topic"),
+        (ASPECTS[:1], "no pairs"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            read_arguments(write_aspects(tmp_path, *lines), "ukp")
 
 
 def test_real_aspects():

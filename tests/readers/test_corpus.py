@@ -43,8 +43,7 @@ def objectives(examples):
 
 def table(tmp_path, name, size, **columns):
     path = tmp_path / f"{name}.jsonl"
-    records = [{"a": f"{name} {i}", **columns} for i in range(size)]
-    path.write_text("".join(json.dumps(record) + "\n" for record in records), encoding="utf8")
+    path.write_text("".join(json.dumps({"a": f"{name} {i}", **columns}) + "\n" for i in range(size)), encoding="utf8")
     return path
 
 
@@ -62,21 +61,17 @@ def test_members_gold_and_objective():
         example_doc(NLP, [])
 
 
-@pytest.mark.parametrize("format", ["table", "spacy"])
-def test_tokens_are_those_of_the_pipeline(tmp_path, format):
+def test_tokens_are_those_of_the_pipeline(tmp_path):
     """Also what the tokenizer says of them: an encoder that embeds norms trains on "can not", as it will read."""
-    nlp, texts = spacy.blank("en"), ["He can't go.", "They're here."]
-    path = tmp_path / "pairs.jsonl"
+    texts, path = ["He can't go.", "They're here."], tmp_path / "pairs.jsonl"
     path.write_text(json.dumps({"a": texts[0], "b": texts[1]}), encoding="utf8")
-    if format == "spacy":
-        convert(path, tmp_path / "pairs.spacy", format="table", members=["a", "b"])
-        path = tmp_path / "pairs.spacy"
-    columns = {"members": ["a", "b"]} if format == "table" else {}
-    (example,) = PairCorpus(path, format=format, **columns)(nlp)
-    expected = [token.norm_ for text in texts for token in nlp(text)]
+    convert(path, tmp_path / "pairs.spacy", format="table", members=["a", "b"])
+    expected = [token.norm_ for text in texts for token in NLP(text)]
     assert "not" in expected and "are" in expected
-    for doc in (example.predicted, example.reference):
-        assert [token.norm_ for token in doc] == expected
+    for corpus in (PairCorpus(path, members=["a", "b"]), PairCorpus(tmp_path / "pairs.spacy")):
+        (example,) = corpus(NLP)
+        for doc in (example.predicted, example.reference):
+            assert [token.norm_ for token in doc] == expected
 
 
 def test_nothing_is_read_ahead(tmp_path):
@@ -92,19 +87,13 @@ def test_nothing_is_read_ahead(tmp_path):
 
 @pytest.mark.parametrize("buffer", [1, 7, 1000])
 def test_shuffling(texts, buffer):
-    given = firsts(PairCorpus(texts, format="text")(NLP))
-    state = random.getstate()
-
-    def corpus(seed=0):
-        return PairCorpus(texts, format="text", shuffle_buffer=buffer, seed=seed)
-
-    reader, other = corpus(), corpus()
-    orders = [firsts(reader(NLP)) for _ in range(3)]
-    assert orders == [firsts(other(NLP)) for _ in range(3)]
-    assert random.getstate() == state
+    given, state = firsts(PairCorpus(texts, format="text")(NLP)), random.getstate()
+    readers = [PairCorpus(texts, format="text", shuffle_buffer=buffer, seed=seed) for seed in (0, 0, 9)]
+    orders, again, (other, *_) = ([firsts(reader(NLP)) for _ in range(3)] for reader in readers)
+    assert orders == again and random.getstate() == state
     assert all(sorted(order) == sorted(given) for order in orders)
     if buffer > 1:
-        assert len({tuple(order) for order in (given, *orders, firsts(corpus(seed=9)(NLP)))}) == 5
+        assert len({tuple(order) for order in (given, *orders, other)}) == 5
         early = [order.index(text) - given.index(text) for order in orders for text in given]
         assert min(early) >= -buffer, "nothing can be seen before it is read"
 
@@ -120,35 +109,21 @@ def test_convert_takes_settings(tmp_path):
 
 
 def docbin(path, attrs, words=("a", "b"), spans=((0, 1), (1, 2))):
-    doc = Doc(spacy.blank("en").vocab, words=list(words))
-    group = [Span(doc, *span) for span in spans]
-    doc.spans["sbert"] = SpanGroup(doc, name="sbert", attrs=attrs, spans=group)
+    doc = Doc(NLP.vocab, words=list(words))
+    doc.spans["sbert"] = SpanGroup(doc, name="sbert", attrs=attrs, spans=[Span(doc, *span) for span in spans])
     DocBin(docs=[doc]).to_disk(path)
     return path
 
 
-def test_gold_in_a_docbin_is_optional(tmp_path):
-    (example,) = PairCorpus(docbin(tmp_path / "a.spacy", {"objective": "x"}))(NLP)
-    assert example.predicted.spans["sbert"].attrs == {"objective": "x"}
-
-
-@pytest.mark.parametrize(
-    ("attrs", "settings"),
-    [
-        *(({"score": score}, {}) for score in (1.5, float("nan"), "1")),
-        *(({"label": label}, {}) for label in ("", 1)),
-        ({}, {"spans": ()}),
-        ({}, {"words": ("a", "\n"), "spans": ((0, 1), (1, 2))}),
-    ],
-)
-def test_bad_docs_are_named(tmp_path, attrs, settings):
-    path = docbin(tmp_path / "a.spacy", attrs, **settings)
-    with pytest.raises(ValueError, match=r"(?s)a\.spacy: the Doc number 1 .* is not a pair or another example"):
-        list(PairCorpus(path)(NLP))
-
-
 def test_bad_docbins(tmp_path):
     path = tmp_path / "a.spacy"
+    (example,) = PairCorpus(docbin(path, {"objective": "x"}))(NLP)  # gold is optional
+    assert example.predicted.spans["sbert"].attrs == {"objective": "x"}
+    bad = [{"attrs": {"score": score}} for score in (1.5, float("nan"), "1")]
+    bad += [{"attrs": {"label": ""}}, {"attrs": {"label": 1}}, {"attrs": {}, "words": ("a", "\n")}]
+    for settings in [*bad, {"attrs": {}, "spans": ()}]:
+        with pytest.raises(ValueError, match=r"(?s)a\.spacy: the Doc number 1 .* is not a pair or another example"):
+            list(PairCorpus(docbin(path, **settings))(NLP))
     DocBin(docs=[NLP("no pair")]).to_disk(path)
     with pytest.raises(ValueError, match=r"Doc number 1 .* is not a pair"):
         list(PairCorpus(path)(NLP))
@@ -181,39 +156,26 @@ def test_proportional_sampling(tmp_path):
     assert objectives(other(NLP)) != names
 
 
-def test_weights(tmp_path):
+def test_weights_and_round_robin(tmp_path):
     corpus, sizes = make_multi(tmp_path, weights={"big": 0.01, "small": 10, "tiny": 10})
     names = objectives(corpus(NLP))
     assert Counter(names) == sizes
     assert names[-250:] == ["big"] * 250, "what is used up drops out"
-
-
-def test_round_robin(tmp_path):
     corpus, sizes = make_multi(tmp_path, sampling="round_robin")
     assert objectives(corpus(NLP)) == list(sizes) * 3
 
 
-MULTI = {
-    "no corpora": {"corpora": {}},
-    "'a'": {"corpora": {"a": "a.tsv"}},
-    "'random'": {"sampling": "random"},
-    "a, c": {"weights": {"a": 1.0, "c": 1.0}},
-    "'b'": {"weights": {"a": 1.0, "b": 0.0}},
-    "no use": {"weights": {"a": 1, "b": 1}, "sampling": "round_robin"},
-}
-
-
-@pytest.mark.parametrize("message", MULTI)
-def test_settings_of_multi(message):
-    with pytest.raises(ValueError, match=message):
-        MultiCorpus(**{"corpora": {"a": list, "b": list}, **MULTI[message]})
-
-
-@pytest.mark.parametrize("sampling", ["proportional", "round_robin"])
-def test_empty_corpora_are_named(texts, sampling):
-    corpus = MultiCorpus({"full": PairCorpus(texts, format="text"), "none": lambda nlp: iter(())}, sampling=sampling)
-    with pytest.raises(ValueError, match=r"'(full or )?none' holds no examples"):
-        list(corpus(NLP))
+def test_settings_of_multi():
+    for message, settings in {
+        "no corpora": {"corpora": {}},
+        "'a'": {"corpora": {"a": "a.tsv"}},
+        "'random'": {"sampling": "random"},
+        "a, c": {"weights": {"a": 1.0, "c": 1.0}},
+        "'b'": {"weights": {"a": 1.0, "b": 0.0}},
+        "no use": {"weights": {"a": 1, "b": 1}, "sampling": "round_robin"},
+    }.items():
+        with pytest.raises(ValueError, match=message):
+            MultiCorpus(**{"corpora": {"a": list, "b": list}, **settings})
 
 
 @pytest.mark.parametrize("sampling", ["proportional", "round_robin"])
@@ -228,6 +190,8 @@ def test_spacys_own_corpus_is_passed_on(texts, tmp_path, sampling):
     ner = [example for example in found if "sbert" not in example.reference.spans]
     assert len(ner) == 5 and all(example.reference.ents for example in ner)
     assert len(found) == (10 if sampling == "round_robin" else SIZE + 5)
+    with pytest.raises(ValueError, match=r"'(texts or ner or )?none' holds no examples"):
+        list(MultiCorpus({**corpora, "none": lambda nlp: iter(())}, sampling=sampling)(nlp))
 
 
 @Language.component("spacy_sbert_test_teacher")
@@ -303,29 +267,11 @@ def test_several_files_are_one(tmp_path):
 def test_from_a_config(texts, tmp_path):
     """Several readers in one, and several files of one."""
     files = [str(table(tmp_path, name, 2, b="other")) for name in ("one", "two")]
-    config = f"""
-    [paths]
-    train = null
-
-    [corpora]
-
-    [corpora.train]
-    @readers = "spacy-sbert.MultiCorpus.v1"
-    weights = {{"one": 1, "two": 2.5}}
-
-    [corpora.train.corpora]
-
-    [corpora.train.corpora.one]
-    @readers = "spacy-sbert.PairCorpus.v1"
-    path = {json.dumps(str(texts))}
-    format = "text"
-    shuffle_buffer = 10
-
-    [corpora.train.corpora.two]
-    @readers = "spacy-sbert.PairCorpus.v1"
-    path = ${{paths.train}}
-    members = ["a", "b"]
-    """
-    config = Config().from_str(config, overrides={"paths.train": files})
+    readers = {"one": {"path": str(texts), "format": "text", "shuffle_buffer": 10}}
+    readers["two"] = {"path": "${paths.train}", "members": ["a", "b"]}
+    blocks = {name: {"@readers": "spacy-sbert.PairCorpus.v1", **block} for name, block in readers.items()}
+    train = {"@readers": "spacy-sbert.MultiCorpus.v1", "weights": {"one": 1, "two": 2.5}, "corpora": blocks}
+    text = Config({"paths": {"train": None}, "corpora": {"train": train}}).to_str(interpolate=False)
+    config = Config().from_str(text, overrides={"paths.train": files})
     corpus = registry.resolve(config)["corpora"]["train"]
     assert Counter(objectives(corpus(NLP))) == {"one": SIZE, "two": 4}

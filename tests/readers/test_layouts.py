@@ -4,6 +4,7 @@ import csv
 import gzip
 import json
 import logging
+import sys
 
 import pytest
 import spacy
@@ -89,25 +90,16 @@ def test_quora(write, caplog):
     assert "left out 1 records with an empty question" in caplog.text
 
 
-def test_text(write):
+def test_texts_and_tables(write):
     assert read(write("a.txt.gz", "One line.", "", " Two. \r"), format="text") == [(["One line."], {}), (["Two."], {})]
-
-
-@pytest.mark.parametrize(
-    ("name", "lines"),
-    [
-        ("a.csv", ["kind,left,right,grade", '7,"A, b",C,2']),
-        ("a.tsv.gz", ["grade\tleft\tright\tkind", "2\tA, b\tC\t7"]),
-        ("a.jsonl", ['{"right": "C", "left": "A, b", "grade": 2, "kind": 7}']),
-    ],
-)
-def test_tables_by_name(write, name, lines):
     settings = {"members": ["left", "right"], "score": "grade", "label": "kind", "min_score": 1, "max_score": 5}
-    for more in ({}, {"format": "table"}):
-        assert read(write(name, *lines), **settings, **more) == [(["A, b", "C"], {"score": 0.25, "label": "7"})]
-
-
-def test_tables_without_header(write):
+    for name, *lines in (
+        ("a.csv", "kind,left,right,grade", '7,"A, b",C,2'),
+        ("a.tsv.gz", "grade\tleft\tright\tkind", "2\tA, b\tC\t7"),
+        ("a.jsonl", '{"right": "C", "left": "A, b", "grade": 2, "kind": 7}'),
+    ):
+        for more in ({}, {"format": "table"}):
+            assert read(write(name, *lines), **settings, **more) == [(["A, b", "C"], {"score": 0.25, "label": "7"})]
     path = write("a.tsv", "1\tA\tB\tC", '0\t"D\tE\tF')
     assert read(path, members=["3", "1"], score="0", header=False) == [
         (["C", "A"], {"score": 1.0}),
@@ -115,7 +107,7 @@ def test_tables_without_header(write):
     ]
 
 
-def test_parquet(tmp_path):
+def test_parquet(tmp_path, monkeypatch):
     pyarrow = pytest.importorskip("pyarrow")
     from pyarrow.parquet import write_table
 
@@ -136,13 +128,9 @@ def test_parquet(tmp_path):
     path.write_bytes(b"PAR1 no PAR1")
     with pytest.raises(ValueError, match=r"a\.parquet, record 1: cannot be read as \.parquet"):
         read(path, members=["a", "b"])
-
-
-def test_parquet_without_pyarrow(tmp_path, monkeypatch):
-    monkeypatch.setitem(__import__("sys").modules, "pyarrow", None)
-    (tmp_path / "a.parquet").write_bytes(b"")
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
     with pytest.raises(ImportError, match=r"pip install 'spacy-sbert\[parquet\]"):
-        read(tmp_path / "a.parquet", members=["a"])
+        read(path, members=["a"])
 
 
 TABLE = {"members": ["a", "b"], "score": "s", "label": "l"}
@@ -241,19 +229,16 @@ def test_text_without_tokens(write):
         list(PairCorpus(write("a.txt", "a", "x"), format="text")(nlp))
 
 
-@pytest.mark.parametrize(
-    ("settings", "message"),
-    [
+def test_settings_that_do_not_fit():
+    for settings, message in (
         ({"format": "excel"}, "'excel'"),
         ({"format": "nli", "members": ["a"]}, "'nli'"),
         ({"format": "sts", "max_score": 5.0, "header": False}, "max_score, header"),
         ({"format": "auto", "score": "s"}, "'sts'"),
         ({"members": ["a"], "min_score": 1.0}, "min_score"),
-    ],
-)
-def test_settings_that_do_not_fit(settings, message):
-    with pytest.raises(ValueError, match=message):
-        PairCorpus("a.tsv", **settings)
+    ):
+        with pytest.raises(ValueError, match=message):
+            PairCorpus("a.tsv", **settings)
 
 
 @pytest.mark.parametrize(

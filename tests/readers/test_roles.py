@@ -84,17 +84,13 @@ def test_well_known_names(tmp_path, name):
     assert set(table.unused) == {*header} - {*members, header[-1]}
 
 
-@pytest.mark.parametrize(
-    ("header", "column"),
-    [
-        (("a", "b", "year"), lambda i: 2010 + i % 11),
-        (("one", "two", "split"), cycle("train", "test")),
-        (("anchor", "Positive", "row_id"), lambda i: i // 2),
-    ],
-)
-def test_unused_columns(tmp_path, header, column):
-    table = find_table(write(tmp_path, header, pair(column)))
-    assert roles(table) == ("positives", header[:2], None) and table.unused == header[2:]
+def test_unused_columns(tmp_path):
+    for header in (("a", "b", "year"), ("one", "two", "split"), ("anchor", "Positive", "row_id")):
+        table = find_table(write(tmp_path, header, pair(cycle(2010, "train", 7))))
+        assert roles(table) == ("positives", header[:2], None) and table.unused == header[2:]
+    header = ("", "first", "second", "score", "", "")
+    path = write(tmp_path, header, lambda i: (i, text(), text(), 0.5, "", ""))
+    assert roles(find_table(path)) == ("graded", ("first", "second"), "score")
 
 
 REFUSED = {  # what is not known by its name is neither guessed nor passed over
@@ -135,32 +131,22 @@ def test_members_that_options_name_need_no_gold(tmp_path):
         find_table(path, score="glod")
 
 
-def test_numbers_are_no_texts(tmp_path):
-    path = write(tmp_path, ("text", "paraphrase", "score"), lambda i: (text(), i % 2, i % 3))
-    with pytest.raises(ValueError, match="paraphrase is a text, but it holds numbers"):
-        find_table(path)
-
-
-@pytest.mark.parametrize(
-    "header",
-    [("query", "positive", "negative"), ("anchor", "pos", "hard_neg"), ("question", "answer", "wrong answer"),
-     ("sent0", "sent1", "hard_neg")],
-)  # fmt: skip
-def test_triplets(tmp_path, header):
-    path = write(tmp_path, ("id", *header), lambda i: (f"q{i}", text(), text(), text()))
-    assert roles(find_table(path)) == ("triplets", header, None)
-    assert roles(find_table(path, members=header[::-1])) == ("triplets", header[::-1], None)
+def test_triplets(tmp_path):
+    names = ("query positive negative", "anchor pos hard_neg", "question answer wrong_answer", "sent0 sent1 hard_neg")
+    for header in map(tuple, map(str.split, names)):
+        path = write(tmp_path, ("id", *header), lambda i: (f"q{i}", text(), text(), text()))
+        assert roles(find_table(path)) == ("triplets", header, None)
+        assert roles(find_table(path, members=header[::-1])) == ("triplets", header[::-1], None)
 
 
 @pytest.mark.parametrize("suffix", [".csv", ".jsonl", ".parquet"])
-@pytest.mark.parametrize("values", [(True, False), ("yes", "no"), ("TRUE", "FALSE")])
-def test_booleans(tmp_path, suffix, values):
-    path = write(tmp_path, ("left", "right", "same"), pair(cycle(*values)), suffix=suffix)
-    table = find_table(path)
-    assert roles(table) == ("binary", ("left", "right"), "same")
-    examples = PairCorpus(path, format="table", **table.reading())(NLP)
-    scores = [example.reference.spans["sbert"].attrs["score"] for example in examples]
-    assert scores == [1.0, 0.0] * 30
+def test_booleans(tmp_path, suffix):
+    for values in ((True, False), ("yes", "no"), ("TRUE", "FALSE")):
+        path = write(tmp_path, ("left", "right", "same"), pair(cycle(*values)), suffix=suffix)
+        table = find_table(path)
+        assert roles(table) == ("binary", ("left", "right"), "same")
+        examples = PairCorpus(path, format="table", **table.reading())(NLP)
+        assert [example.reference.spans["sbert"].attrs["score"] for example in examples] == [1.0, 0.0] * 30
 
 
 MISSING = {  # values, those that mark no gold, kind
@@ -194,21 +180,20 @@ def test_rows_without_gold(tmp_path, name, suffix):
     assert {str(gold[key]) for gold in golds for key in gold}.isdisjoint(marks)
 
 
-def test_scores_are_never_missing(tmp_path):
+def test_bad_cells(tmp_path):
+    """Scores are never missing, numbers are no texts, and neither are lists."""
     for bad, message in ((-1, "line 11: the score -1"), ("NA", "line 11: expected a number.* got 'NA'")):
         path = write(tmp_path, ("one", "two", "score"), pair(lambda i, bad=bad: bad if i == 9 else i % 2))
         with pytest.raises(ValueError, match=message):
             find_table(path)
-
-
-@pytest.mark.parametrize(
-    "row", [{"query": "a b", "pos": ["c d"]}, {"anchor": "a", "positive": "b", "negative": [{"t": 1}]}]
-)
-def test_nested_json(tmp_path, row):
-    path = tmp_path / "own.jsonl"
-    path.write_text(f"{json.dumps(row)}\n" * 3)
-    with pytest.raises(ValueError, match=rf"own\.jsonl, line 1: .*'{[*row][-1]}'"):
+    path = write(tmp_path, ("text", "paraphrase", "score"), lambda i: (text(), i % 2, i % 3))
+    with pytest.raises(ValueError, match="paraphrase is a text, but it holds numbers"):
         find_table(path)
+    path = tmp_path / "own.jsonl"
+    for row in ({"query": "a b", "pos": ["c d"]}, {"anchor": "a", "positive": "b", "negative": [{"t": 1}]}):
+        path.write_text(f"{json.dumps(row)}\n" * 3)
+        with pytest.raises(ValueError, match=rf"own\.jsonl, line 1: .*'{[*row][-1]}'"):
+            find_table(path)
 
 
 def test_columns_without_names(tmp_path):
@@ -225,29 +210,21 @@ def test_columns_without_names(tmp_path):
         assert find_table(path, header=False, members=texts[:1], label=str(len(row) - 1)).count == 61
 
 
-@pytest.mark.parametrize(
-    "rows",
-    [
-        ["A man eats food.,A man eats.,4.8", "A dog barks.,It rains now.,0.2"],
-        ["cat,dog,0.3", "car,tree,0.1"],
-        ["A man eats.", "It rains now."],
-        ["A man eats.,Someone eats.,entailment", "A dog barks.,A cat barks.,neutral"],
-        ["\u4e00\u4e2a\u4eba\u3002,\u6709\u4eba\u3002", "\u5929\u5728\u4e0b\u96e8\u3002,\u72d7\u3002"],
-    ],
-)
-def test_first_row_of_data_is_no_header(tmp_path, rows):
+def test_first_row_of_data_is_no_header(tmp_path):
     path = tmp_path / "own.csv"
-    path.write_text("\n".join(rows) + "\n", encoding="utf8")
-    with pytest.raises(ValueError, match=r"own\.csv.*--no-header"):
-        find_table(path)
-    with pytest.raises(ValueError, match=r"own\.csv, line 1: expected a column 'text'.*--no-header"):
-        list(read_text_rows(path, TextColumns()))  # as encode and search read it
-    assert len(list(read_text_rows(path, TextColumns("0", header=False)))) == len(rows)
-
-
-def test_blank_column_names(tmp_path):
-    path = write(tmp_path, ("", "first", "second", "score", "", ""), lambda i: (i, text(), text(), 0.5, "", ""))
-    assert roles(find_table(path)) == ("graded", ("first", "second"), "score")
+    for rows in (
+        "A man eats food.,A man eats.,4.8\nA dog barks.,It rains now.,0.2\n",
+        "cat,dog,0.3\ncar,tree,0.1\n",
+        "A man eats.\nIt rains now.\n",
+        "A man eats.,Someone eats.,entailment\nA dog barks.,A cat barks.,neutral\n",
+        "\u4e00\u4e2a\u4eba\u3002,\u6709\u4eba\u3002\n\u5929\u5728\u4e0b\u96e8\u3002,\u72d7\u3002\n",
+    ):
+        path.write_text(rows, encoding="utf8")
+        with pytest.raises(ValueError, match=r"own\.csv.*--no-header"):
+            find_table(path)
+        with pytest.raises(ValueError, match=r"own\.csv, line 1: expected a column 'text'.*--no-header"):
+            list(read_text_rows(path, TextColumns()))  # as encode and search read it
+        assert len(list(read_text_rows(path, TextColumns("0", header=False)))) == 2
 
 
 # Rows without gold

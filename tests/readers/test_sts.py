@@ -11,6 +11,12 @@ LINES = [
 ]
 
 
+PAIRS = [
+    ["A plane is taking off.", "An air plane is taking off.", 1.0],
+    ['He said "no', "\u00c9t\u00e9 \u4e2d\u6587", 0.0],
+]
+
+
 @pytest.fixture
 def write(tmp_path):
     def write(*lines, name="pairs.csv"):
@@ -21,24 +27,16 @@ def write(tmp_path):
     return write
 
 
-def test_official_layout(write):
-    assert list(read_sts(write(*LINES, ""))) == [
-        ("A plane is taking off.", "An air plane is taking off.", 1.0),
-        ('He said "no', "\u00c9t\u00e9 \u4e2d\u6587", 0.0),
-    ]
-
-
 @pytest.mark.parametrize("suffix", [".csv", ".tsv", ".spacy"])
 def test_examples_carry_members_and_gold(write, tmp_path, suffix):
-    path = write(*LINES, name="pairs.tsv" if suffix == ".tsv" else "pairs.csv")
+    path = write(*LINES, "", name="pairs.tsv" if suffix == ".tsv" else "pairs.csv")
+    assert [[*row] for row in read_sts(path)] == PAIRS
     if suffix == ".spacy":
         assert convert(path, tmp_path / "sub" / "pairs.spacy", expect=2) == 2
         path = tmp_path / "sub" / "pairs.spacy"
     examples = list(PairCorpus(path)(NLP))
-    assert [[span.text for span in example.predicted.spans["sbert"]] for example in examples] == [
-        ["A plane is taking off.", "An air plane is taking off."],
-        ['He said "no', "\u00c9t\u00e9 \u4e2d\u6587"],
-    ]
+    found = [[span.text for span in example.predicted.spans["sbert"]] for example in examples]
+    assert [[*texts, score] for texts, (*_, score) in zip(found, PAIRS, strict=True)] == PAIRS
     assert [example.reference.spans["sbert"].attrs for example in examples] == [{"score": 1.0}, {"score": 0.0}]
     assert all(not example.predicted.spans["sbert"].attrs for example in examples), "gold must not be seen"
 
@@ -84,11 +82,13 @@ def test_refused_files(write, tmp_path):
     with pytest.raises(ValueError, match=r"line 2: .*UTF-8"):
         list(read_sts(tmp_path / "latin.csv"))
     path = write(*LINES)
-    with pytest.raises(ValueError, match=r"2 pairs.* 5749"):
-        convert(path, tmp_path / "out.spacy", expect=5749)
-    with pytest.raises(ValueError, match=r"\.spacy"):
-        convert(path, tmp_path / "out.docbin")
     write("", name="empty.csv")
-    for name, message in (("none.csv", "no file"), ("empty.csv", "no pairs"), ("pairs.json", "Cannot read")):
+    for call, message in (
+        (lambda: convert(path, tmp_path / "out.spacy", expect=5749), r"2 pairs.* 5749"),
+        (lambda: convert(path, tmp_path / "out.docbin"), r"\.spacy"),
+        (lambda: list(PairCorpus(tmp_path / "none.csv")(NLP)), "no file"),
+        (lambda: list(PairCorpus(tmp_path / "empty.csv")(NLP)), "no pairs"),
+        (lambda: PairCorpus(tmp_path / "pairs.json"), "Cannot read"),
+    ):
         with pytest.raises(ValueError, match=message):
-            list(PairCorpus(tmp_path / name)(NLP))
+            call()
