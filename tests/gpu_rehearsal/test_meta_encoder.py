@@ -73,10 +73,9 @@ def test_a_pass(kind, precision, with_types):
     assert gpu.called.count("native_layer_norm") == 5 and "bmm" in gpu.called
 
 
-@pytest.mark.parametrize("precision", ["float32", "float16"])
-def test_a_run(kind, precision, monkeypatch):
+def test_a_run(kind, monkeypatch):
     """In passes of the size that suits a GPU, one after another, and with nothing that is done for a CPU."""
-    engine, wordpieces, budgets = PackedBert(make_model(kind), DTYPES[precision]), make_wordpieces(), []
+    engine, wordpieces, budgets = PackedBert(make_model(kind), torch.float16), make_wordpieces(), []
     stock = engine.passes
     engine.passes = lambda *given: budgets.append(given[2]) or stock(*given)
     monkeypatch.setattr(backends, "parallel_map", None)  # would be noticed
@@ -109,22 +108,10 @@ def test_training(kind, precision, mini_batch_size, monkeypatch):
     n_passes = 6 if mini_batch_size else 1
     assert gpu.uploads == n_passes * (LAYOUT + PLACES + BUCKETS.get(kind, 0))
     assert "bernoulli_" in gpu.called, "of dropout"
-
-
-def test_the_update():
-    """Thinc's own Adam works on the arrays of a GPU; what is done before is without a look at the numbers."""
-    model = make_model("bert")
-    parameters = {(1, name): parameter for name, parameter in model.named_parameters()}
-    for parameter in parameters.values():
-        parameter.grad = torch.ones_like(parameter)
-    with strict_gpu() as gpu:
-        assert not training.can_fuse(Adam(0.01, use_averages=False), parameters)
+    with strict_gpu() as gpu:  # Thinc's own Adam works on the arrays of a GPU
+        assert not training.can_fuse(Adam(0.01, use_averages=False), {(1, name): p for name, p in learning.items()})
         norm = torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
-        model.zero_grad(set_to_none=False)
     assert (norm.shape, norm.device, gpu.uploads) == ((), META, 0)
-    here = torch.nn.Parameter(torch.ones(2))
-    here.grad = torch.ones(2)
-    assert training.can_fuse(Adam(0.01, use_averages=False), {(1, "w"): here})
 
 
 @pytest.mark.spacy_transformers
