@@ -248,8 +248,17 @@ def encode_dataset(
     """
     encoding, folders = Encoding(**options), (RemoteFolder(str(source)), RemoteFolder(str(target)))
     encoding.check_format(Path(f"vectors{output}"))
-    loading = (None if pipeline is None else str(pipeline), name, precision, n_process, tuple(gpu_ids))
-    config = WorkerConfig(*folders, output.lower(), encoding, *loading, None if scratch is None else str(scratch))
+    config = WorkerConfig(
+        *folders,
+        output.lower(),
+        encoding,
+        None if pipeline is None else str(pipeline),
+        name,
+        precision,
+        n_process,
+        tuple(gpu_ids),
+        None if scratch is None else str(scratch),
+    )
     every = config.source.shards(large)
     shards = every if shard is None else _share_of(every, shard)
     if restart:

@@ -226,9 +226,9 @@ class _SharedOutput(FullTransformerBatch):
         self.spans = [[same for span in doc_spans for same in [span] * next(n_windows)] for doc_spans in spans]
         self._shared, self.cached_doc_data = shared, None
 
-    wordpieces = property(lambda self: self._shared.padded[0])  # type: ignore[assignment]
-    model_output = property(lambda self: self._shared.model_output)  # type: ignore[assignment]
-    align = property(lambda self: self._shared.padded[1])  # type: ignore[assignment]
+    wordpieces = property(lambda self: self._shared.padded[0])
+    model_output = property(lambda self: self._shared.model_output)
+    align = property(lambda self: self._shared.padded[1])
 
     def split_by_doc(self) -> list[TransformerData]:
         return self._shared.docs

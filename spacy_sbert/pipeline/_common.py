@@ -60,7 +60,7 @@ def install_extensions(pipe: str = "sbert") -> None:
     Those of another pipe have its name. Those of "sbert" answer for the pipe that answers `doc.vector` where no pipe is
     called "sbert".
     """
-    pieces = (Doc, Span, Token)
+    pieces: Any = (Doc, Span, Token)
     for kinds, name, way, function in (
         (pieces, f"{pipe}_vector", "getter", partial(_answer, pipe, "doc_vectors", "vector")),
         (pieces, f"{pipe}_similarity", "method", partial(_answer, pipe, "doc_vectors", "sentence_similarity")),

@@ -2,7 +2,9 @@
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy
 import torch
@@ -153,7 +155,11 @@ def _ridge(train: Part, strengths: numpy.ndarray) -> list[Predict]:
     model = linear_model.Ridge(alpha=strengths).fit(scaler.transform(x), numpy.tile(gold[:, None], len(strengths)))
 
     each = zip(numpy.atleast_2d(model.coef_), numpy.atleast_1d(model.intercept_), strict=True)
-    return [lambda x, w=weights, b=bias: scaler.transform(x) @ w + b for weights, bias in each]
+    return [partial(_linear, scaler, weights, bias) for weights, bias in each]
+
+
+def _linear(scaler: Any, weights: numpy.ndarray, bias: float, x: numpy.ndarray) -> numpy.ndarray:
+    return scaler.transform(x) @ weights + bias
 
 
 _BATCH = 64

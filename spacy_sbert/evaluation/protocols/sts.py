@@ -85,7 +85,8 @@ class GradedPairs:
             scores[name] = found
             if len(self.places) > 1:
                 each = {subset: correlate(predicted[at], self.gold[at]) for subset, at in self.places.items()}
-                values, sizes = list(each.values()), list(map(len, self.places.values()))
+                values: list[Any] = list(each.values())
+                sizes = list(map(len, self.places.values()))
                 found["subsets"] = each
                 for key, weights in (("mean", None), ("weighted_mean", sizes)):
                     found[key] = None if None in values else float(numpy.average(values, weights=weights))
