@@ -64,7 +64,7 @@ def test_other_tables_of_seven_columns(write):
         *((f"a\tb\tc\td\t{score}\ts\tt", f"line 2: .*from 0 to 5.*'{score}'") for score in ("three", "5.1", "nan")),
         ("a\tb\tc\td\t1\ts\t  ", "line 2: sentence2"),
         ("a\tb\tc\td\t1\t\tt", "line 2: sentence1"),
-        ("a\tb\tc\td\t1\ts\t\u200b\x00", "line 2: sentence2"),
+        ("a\tb\tc\td\t1\ts\t\u200b\x00", "line 2: has a NUL character"),
     ],
 )
 def test_bad_lines_are_named(write, tmp_path, line, message):
