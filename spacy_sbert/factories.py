@@ -9,7 +9,7 @@ from spacy.util import registry
 from thinc.api import Model
 
 from .models.spans import SPANS_KEY
-from .validation import Name, NonNegativeFloat, Width
+from .validation import NonNegativeFloat, SpansKey, Width
 
 if TYPE_CHECKING:
     from .meta.component import SentenceMeta
@@ -70,7 +70,7 @@ def make_sbert(
     scorer: Callable | None,
     set_hooks: bool,
     token_vectors: bool,
-    spans_key: Name,
+    spans_key: SpansKey,
 ) -> "SentenceBert":
     """Build the `sbert` pipe, see SentenceBert."""
     from .pipeline.sbert import SentenceBert  # noqa: PLC0415 (thin)
@@ -110,7 +110,7 @@ def make_sbert_meta(
     options: dict[str, object],
     scorer: Callable | None,
     set_hooks: bool,
-    spans_key: Name,
+    spans_key: SpansKey,
 ) -> "SentenceMeta":
     """Build the `sbert_meta` pipe, see SentenceMeta; method, size, normalize, options: see make_estimator.
 
@@ -143,7 +143,7 @@ def make_sbert_meta(
     default_score_weights=_SCORE_WEIGHTS,
 )
 def make_sbert_reranker(
-    nlp: Language, name: str, model: Model, objective: str, scorer: Callable | None, spans_key: Name
+    nlp: Language, name: str, model: Model, objective: str, scorer: Callable | None, spans_key: SpansKey
 ) -> "SentenceReranker":
     """Build the `sbert_reranker` pipe, see SentenceReranker."""
     from .reranker.component import SentenceReranker  # noqa: PLC0415 (thin)

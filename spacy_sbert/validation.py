@@ -43,6 +43,12 @@ def _not_empty(text: str) -> str:
     return text
 
 
+def _without_sign(text: str) -> str:
+    if not text or "$" in text:
+        raise ValueError("text that is not empty, without '$', which spaCy doubles in a saved config")
+    return text
+
+
 Positive = Annotated[int, Field(ge=1)]
 NonNegative = Annotated[int, Field(ge=0)]
 Epochs = Annotated[int, Field(ge=-1)]  # as spaCy counts them: 0 for no limit, -1 for a stream without limit
@@ -54,6 +60,7 @@ PositiveFloat = Annotated[float, Field(gt=0)]
 NonNegativeFloat = Annotated[float, Field(ge=0)]
 Cosine = Annotated[float, Field(ge=-1, le=1)]
 Name = Annotated[str, AfterValidator(_not_empty)]
+SpansKey = Annotated[str, AfterValidator(_without_sign)]
 
 
 def validated(function: Callable[P, T]) -> Callable[P, T]:

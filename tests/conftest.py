@@ -68,7 +68,8 @@ def tiny_bert(tmp_path_factory: pytest.TempPathFactory) -> Path:
     BertTokenizerFast(str(folder / "vocab.txt"), model_max_length=MAX_LENGTH).save_pretrained(folder)
     sizes = {"hidden_size": 16, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 32}
     no_dropout = {"hidden_dropout_prob": 0.0, "attention_probs_dropout_prob": 0.0}
-    config = BertConfig(len(vocab), max_position_embeddings=MAX_LENGTH, initializer_range=0.5, **sizes, **no_dropout)
+    sizes |= {"vocab_size": len(vocab), "max_position_embeddings": MAX_LENGTH}
+    config = BertConfig(initializer_range=0.5, **sizes, **no_dropout)
     with torch.random.fork_rng():
         torch.manual_seed(0)
         BertModel(config).save_pretrained(folder)

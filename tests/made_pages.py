@@ -43,7 +43,7 @@ class Reader(HTMLParser):
         assert self.open.pop() == tag
 
     def handle_data(self, text):
-        if self.open and self.open[-1] == "td":
+        if self.cells and self.open and self.open[-1] == "td":
             self.cells[-1] += text
         if not self.open or self.open[-1] not in ("script", "style"):
             self.texts.append(text)

@@ -65,10 +65,22 @@ def shipped_config(name: str, encoder: Path) -> Config:
     return config
 
 
+def make_pipeline(make_nlp: Any, encoder: str = "own", **settings: Any) -> Language:
+    """A pipeline with settings of the transformer, initialised."""
+    nlp = make_nlp(encoder, **{"model" if encoder == "own" else "transformer": settings})
+    nlp.initialize()
+    return nlp
+
+
+def shim_of(nlp: Language, pipe: str = "sbert") -> Any:
+    """The shim of the transformer inside a pipe."""
+    return next(shim for node in nlp.get_pipe(pipe).model.walk() for shim in node.shims)
+
+
 def gradients(nlp: Language, pipe: str) -> dict[str, numpy.ndarray]:
     """The gradients of the transformer's parameters inside a pipe."""
-    shim = next(shim for node in nlp.get_pipe(pipe).model.walk() for shim in node.shims)
-    return {k: v.grad.cpu().numpy().copy() for k, v in shim._model.named_parameters() if v.grad is not None}
+    parameters = shim_of(nlp, pipe)._model.named_parameters()
+    return {k: v.grad.cpu().numpy().copy() for k, v in parameters if v.grad is not None}
 
 
 def weights(nlp: Language, pipe: str) -> dict[str, numpy.ndarray]:

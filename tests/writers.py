@@ -47,11 +47,11 @@ def encode_parquet(nlp: Language, folder: Path) -> Writer:
     return encode(nlp, folder, ".parquet")
 
 
-def resume(nlp: Language, folder: Path) -> Writer:
+def resume(nlp: Language, folder: Path, suffix: str = ".npy") -> Writer:
     """A run that was broken off: what it kept is there."""
-    writer = encode(nlp, folder)
+    writer = encode(nlp, folder, suffix)
     with pytest.MonkeyPatch.context() as patch, suppress(ZeroDivisionError):
-        patch.setattr(file_encoding, "_write_npy", lambda *_: 1 / 0)
+        patch.setattr(file_encoding, f"_write_{suffix[1:]}", lambda *_: 1 / 0)
         writer.work()
     return writer
 

@@ -8,16 +8,17 @@ Ours in float32 and bfloat16, `nlp.pipe` with Docs and hooks. Beside the JSON fi
 import re
 from argparse import Namespace
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
+from markupsafe import Markup
 from measure import Encode, alternate, arguments, prepare, save, timing
 from texts import questions, sts_sentences, texts_of
 from variants import pipe
 
+from spacy_sbert.render import plots
 from spacy_sbert.render.document import render
-from spacy_sbert.render.plots import curves
 
 PRECISIONS = ("float32", "bfloat16")
 WARM_UP = 1000  # texts at most
@@ -69,10 +70,36 @@ def grow(encoders: Mapping[str, Mapping[int, Encode]], texts: Mapping[int, list[
     }
 
 
+_APART = 30  # pixels between numbers below an axis
+_COLORS = 6  # of curves, in plots.css
+
+
+def curves(lines: Mapping[str, list[tuple[float, float]]], names: tuple[str, str], title: str, about: str) -> Markup:
+    """Lines through points over a logarithmic axis, and a legend. names: of both axes. about: for screen readers."""
+    sizes = sorted({x for points in lines.values() for x, _ in points})
+    values = [y for points in lines.values() for _, y in points]
+    left, right = plots._LEFT, plots._RIGHT
+    across = plots.Axis(sizes[0], sizes[-1], left + 14, right - 14, log=True)
+    up = plots.Axis.spanning(min(values), max(values), plots._BASE, plots._TOP, wanted=5)
+    apart: list[float] = []  # the sizes whose numbers do not overlap an earlier number
+    for size in sizes:
+        if not apart or across(size) - across(apart[-1]) >= _APART:
+            apart.append(size)
+    below = replace(across, marks=apart).below(plots._TOP, plots._BASE, names[0])
+    parts = [up.left_of(left, right, names[1]), below]
+    for place, (name, points) in enumerate(lines.items()):
+        color, y = f"c{place % _COLORS}", plots._HEIGHT + 6 + 16 * place
+        places = [(across(x), up(y)) for x, y in points]
+        dots = "".join(f"M{plots.number(x)} {plots.number(y)}h0" for x, y in places)
+        parts += [plots._line(places, f"line {color}"), plots.shape(dots, f"dot {color}")]
+        parts += [plots._line([(left, y), (left + 24, y)], f"line {color}"), plots._text(left + 32, y + 4, name)]
+    return plots._plot(title, about, plots._HEIGHT + 6 + 16 * len(lines), parts).svg
+
+
 def draw(plot: Plot, points: Points) -> str:
     """A plot that stands alone, in light and dark."""
     lines = {name: [plot.place(value, found) for value, found in line.items()] for name, line in points.items()}
-    drawn = curves(lines, {}, plot.names, plot.title, f"{plot.names[1]} over {plot.names[0]}").svg
+    drawn = curves(lines, plot.names, plot.title, f"{plot.names[1]} over {plot.names[0]}")
     width, height = re.findall(r'viewBox="0 0 (\S+) (\S+)"', drawn)[0]
     rules = f"svg {{ width: {width}px; height: {height}px; }} .page {{ fill: var(--page); }}"
     head = f'<style>{render("render/plots.css")}{rules}</style><rect class="page" width="100%" height="100%"/>'

@@ -39,7 +39,7 @@ class Job(BaseModel):
     def begin(cls, target: RemoteFolder, made_of: MadeOf, *, restart: bool = False) -> "Job":
         """Return the job of a folder, which is written if it is the first, or another one after a restart."""
         job, before = cls(made_of=made_of), target.read_json(JOB, cls)
-        if before is None or (restart and before.digest != job.digest):
+        if before is None or (restart and before != job):
             target.write_json(JOB, job)
             before = target.read_json(JOB, cls)  # another process may have begun another at the same moment
         (before or cls(made_of={})).check(made_of, target)
@@ -246,20 +246,10 @@ def encode_dataset(
     RAISES (ValueError): if a folder is missing, has no shard or an unknown file; if the target has vectors of another
         encoder, device or option. (OSError): if the pipeline is not found. (ImportError): without pyarrow.
     """
-    encoding = Encoding(**options)
+    encoding, folders = Encoding(**options), (RemoteFolder(str(source)), RemoteFolder(str(target)))
     encoding.check_format(Path(f"vectors{output}"))
-    config = WorkerConfig(
-        RemoteFolder(str(source)),
-        RemoteFolder(str(target)),
-        output.lower(),
-        encoding,
-        None if pipeline is None else str(pipeline),
-        name,
-        precision,
-        n_process,
-        tuple(gpu_ids),
-        None if scratch is None else str(scratch),
-    )
+    loading = (None if pipeline is None else str(pipeline), name, precision, n_process, tuple(gpu_ids))
+    config = WorkerConfig(*folders, output.lower(), encoding, *loading, None if scratch is None else str(scratch))
     every = config.source.shards(large)
     shards = every if shard is None else _share_of(every, shard)
     if restart:
@@ -289,14 +279,10 @@ def _encode_here(config: WorkerConfig, shards: Sequence[Shard], restart: bool) -
 
 def _report(results: Sequence[ShardResult]) -> DatasetReport:
     made = [result.manifest.made for result in results if result.manifest is not None]
-    return DatasetReport(
-        parts=len(results),
-        done=sum(result.manifest is not None and not result.is_new for result in results),
-        failed={result.part.name: result.failed for result in results if result.failed},
-        rows=sum(counts.rows for counts in made),
-        zero=sum(counts.zero for counts in made),
-        cut=sum(counts.cut for counts in made),
-    )
+    done = sum(result.manifest is not None and not result.is_new for result in results)
+    failed = {result.part.name: result.failed for result in results if result.failed}
+    rows, zero, cut = (sum(getattr(counts, name) for counts in made) for name in ("rows", "zero", "cut"))
+    return DatasetReport(len(results), done, failed, rows, zero, cut)
 
 
 def _write_index(config: WorkerConfig, shards: Sequence[Shard]) -> None:

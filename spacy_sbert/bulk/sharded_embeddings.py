@@ -156,12 +156,10 @@ class _TableReader:
         return numpy.concatenate([self._array(table.column("vector").combine_chunks()) for table in tables])
 
     def columns(self, rows: numpy.ndarray) -> tuple[Sequence[Any], Sequence[Any]]:
-        values: dict[str, list[Any]] = {"id": [], "text": []}
-        names = [name for name in values if name in self._names]
-        for table in self._tables(rows, names) if names else ():
-            for name in names:
-                values[name] += table.column(name).to_pylist()
-        return values["id"] or [None] * len(rows), values["text"] or [None] * len(rows)
+        names = [name for name in ("id", "text") if name in self._names]
+        tables = list(self._tables(rows, names)) if names else []
+        values = {name: [value for table in tables for value in table.column(name).to_pylist()] for name in names}
+        return values.get("id", [None] * len(rows)), values.get("text", [None] * len(rows))
 
     def _array(self, column: "pyarrow.FixedSizeListArray") -> numpy.ndarray:
         return column.flatten().to_numpy(zero_copy_only=False).reshape(-1, self.shape[1])

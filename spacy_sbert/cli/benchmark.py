@@ -12,8 +12,9 @@ from wasabi import msg
 from ._util import check_new, command, exit_on_error, fail
 from .options import LoadingOnGpu, Output, Overwrite, Pipeline, Quiet
 
+_SUITES = "The tasks: sts, sick, triplets, nli, arguments, learned, transfer, probing, speed, with commas between."
+_BASELINES = "Score one instead: static, sif, power-means, tf-idf, untuned-mean, untuned-cls, random-projection."
 _NAMELESS = "pipeline"  # what spaCy calls a pipeline before somebody names it
-_TRAINED = ("model-best", "model-last")
 
 
 @command("benchmark")
@@ -23,50 +24,18 @@ def _benchmark_cli(
     loading: LoadingOnGpu,
     output: Output = None,
     overwrite: Overwrite = False,
-    suite: Annotated[
-        str,
-        Option(
-            "--suite",
-            "-s",
-            help="The tasks: any of sts, sick, triplets, nli, arguments, learned, transfer, probing and speed, with "
-            "commas between.",
-        ),
-    ] = "sts",
-    normalization: Annotated[
-        str, Option("--normalization", help="How vectors are normalized: any of none, zscore, unit and zscore_unit.")
-    ] = "none",
+    suite: Annotated[str, Option("--suite", "-s", help=_SUITES)] = "sts",
+    normalization: Annotated[str, Option("--normalization", help="Any of none, zscore, unit, zscore_unit.")] = "none",
     size: Annotated[str, Option("--size", help="The widths to compare, such as own,pca-128,up-1024.")] = "own",
-    classifier: Annotated[
-        str, Option("--classifier", help="The classifiers of transfer and probing: lr, mlp or both.")
-    ] = "lr,mlp",
-    seeds: Annotated[
-        int, Option("--seeds", help="With how many seeds to repeat what is drawn at random.", min=1, max=1000)
-    ] = 10,
-    bootstrap: Annotated[
-        int, Option("--bootstrap", help="The number of resamples of the 95 % intervals, or 0 for none.", min=0)
-    ] = 1000,
-    trained_on: Annotated[
-        str, Option("--trained-on", help="The data sets that the encoder was trained on, such as stsb,snli.")
-    ] = "",
+    classifier: Annotated[str, Option("--classifier", help="Of transfer and probing: lr, mlp or both.")] = "lr,mlp",
+    seeds: Annotated[int, Option("--seeds", help="The seeds of what is drawn at random.", min=1, max=1000)] = 10,
+    bootstrap: Annotated[int, Option("--bootstrap", help="The resamples of the 95 % intervals, or 0.", min=0)] = 1000,
+    trained_on: Annotated[str, Option("--trained-on", help="The encoder's training data, such as stsb,snli.")] = "",
     any_count: Annotated[bool, Option("--any-count", help="Take data sets that are not whole, too.")] = False,
-    cache: Annotated[
-        Path | None,
-        Option("--cache", help="The folder that keeps vectors and finished tasks; by default beside --output."),
-    ] = None,
-    baseline: Annotated[
-        str | None,
-        Option(
-            "--baseline",
-            help="Score a baseline in place of the pipeline: static, sif, power-means, tf-idf, untuned-mean, "
-            "untuned-cls or random-projection.",
-        ),
-    ] = None,
-    counts: Annotated[
-        Path | None, Option("--counts", help="The file of words and counts that the baseline sif needs.")
-    ] = None,
-    encoder: Annotated[
-        str | None, Option("--encoder", help="The transformer of the baselines untuned-*; by default BERT base.")
-    ] = None,
+    cache: Annotated[Path | None, Option(help="Keeps vectors and results; by default beside --output.")] = None,
+    baseline: Annotated[str | None, Option("--baseline", help=_BASELINES)] = None,
+    counts: Annotated[Path | None, Option("--counts", help="Words and their counts, for the baseline sif.")] = None,
+    encoder: Annotated[str | None, Option(help="The transformer of untuned-*; by default BERT base.")] = None,
 ) -> None:
     """Score a pipeline on the standard data sets.
 
@@ -117,21 +86,16 @@ def _benchmark_cli(
 
 
 def _name(meta: Mapping[str, Any], pipeline: str, pipe: str | None) -> str:
-    """Return the name of a pipeline in results: its own, or if it has none the last parts of its path."""
-    folder, name = Path(pipeline).resolve(), "{lang}_{name}".format(**meta)
-    if meta["name"] == _NAMELESS:
-        if folder.is_dir():
-            name = "/".join(folder.parts[-2:]) if folder.name in _TRAINED else folder.name
-        elif not pipeline.startswith("blank:"):
-            name = pipeline  # an encoder
+    """Return the name of a pipeline in results: its own, or if it has none the last two parts of its path."""
+    name = "{lang}_{name}".format(**meta)
+    if meta["name"] == _NAMELESS and not pipeline.startswith("blank:"):
+        name = "/".join(Path(pipeline).resolve().parts[-2:]) if Path(pipeline).is_dir() else pipeline
     return name if pipe is None else f"{name}/{pipe}"
 
 
 @command("compare")
 def _compare_cli(
-    results: Annotated[
-        list[Path], Argument(help="The JSON files that `benchmark --output` saved, two or more.", exists=True)
-    ],
+    results: Annotated[list[Path], Argument(help="The JSON files of `benchmark --output`, two or more.", exists=True)],
     output: Output = None,
     overwrite: Overwrite = False,
     quiet: Quiet = False,
@@ -190,10 +154,7 @@ def _check_output(output: Path | None, *, overwrite: bool, renewed: bool = False
         try:
             read_results(output)
         except ValueError:
-            fail(
-                f"{output} is there already, and holds no results of `benchmark`, which could be brought up to date. "
-                "Give the output another name, or replace it with --overwrite."
-            )
+            fail(f"{output} is there already, and holds no results. Give another name, or --overwrite.")
 
 
 def _write_reports(output: Path, markdown: str, html: str, what: str) -> None:

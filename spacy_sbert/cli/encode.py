@@ -13,6 +13,10 @@ from .options import GPU, TEXTS, Columns, Loading, Overwrite, Precision, without
 if TYPE_CHECKING:
     from ..ray import Cluster
 
+_PIPELINE = "The pipeline, or the name of an encoder; by default the default encoder."
+_INPUT = f"{TEXTS[:-1]}; or a folder or s3://... of such files."
+_OUTPUT = "The .npy or .parquet file of vectors to write; or a folder."
+
 
 @dataclass
 class _Encoding(Columns):
@@ -20,12 +24,8 @@ class _Encoding(Columns):
 
     with_text: Annotated[bool, Option("--with-text", help="Write the texts into a .parquet output, too.")] = False
     dtype: Annotated[str, Option(help="The numbers in the output: float32 or float16.")] = "float32"
-    window: Annotated[
-        int, Option(help="The number of texts that are encoded together, and saved at a time.", min=1)
-    ] = 4096
-    max_batch_items: Annotated[
-        int, Option("--batch-items", help="The wordpieces in a forward pass, or 0 for what suits the machine.", min=0)
-    ] = 0
+    window: Annotated[int, Option(help="The texts that are encoded together, and saved at a time.", min=1)] = 4096
+    max_batch_items: Annotated[int, Option("--batch-items", help="The wordpieces in a forward pass, or 0.", min=0)] = 0
     prompt_name: Annotated[str | None, Option(help="The name of the encoder's prompt to put before each text.")] = None
     prompt: Annotated[str | None, Option(help="A prompt to put before each text.")] = None
     truncate_dim: Annotated[int | None, Option(help="The number of dimensions to keep; by default all.", min=1)] = None
@@ -60,9 +60,7 @@ class _OfFolders:
         if self.workers is not None:
             fewest, _, most = self.workers.partition(",")
             if not (fewest.isdecimal() and most.isdecimal() and 1 <= int(fewest) <= int(most)):
-                raise ValueError(
-                    f"Cannot use --workers {self.workers}: expected the fewest and the most, such as 1,64."
-                )
+                raise ValueError(f"Cannot use --workers {self.workers}: expected fewest and most, such as 1,64.")
             ray["workers"] = int(fewest), int(most)
         return Cluster(**ray)
 
@@ -72,29 +70,16 @@ def _encode_cli(
     loading: Loading,
     encoding: _Encoding,
     of_folders: _OfFolders,
-    input_path: Annotated[
-        str | None,
-        Argument(metavar="PIPELINE", help="The pipeline, or the name of an encoder; by default the default encoder."),
-    ] = None,
-    output_path: Annotated[
-        str | None, Argument(metavar="INPUT", help=f"{TEXTS[:-1]}; or a folder or s3://... of such files.")
-    ] = None,
-    more: Annotated[
-        str | None, Argument(metavar="OUTPUT", help="The .npy or .parquet file of vectors to write; or a folder.")
-    ] = None,
+    input_path: Annotated[str | None, Argument(metavar="PIPELINE", help=_PIPELINE)] = None,
+    output_path: Annotated[str | None, Argument(metavar="INPUT", help=_INPUT)] = None,
+    more: Annotated[str | None, Argument(metavar="OUTPUT", help=_OUTPUT)] = None,
     gpu_id: Annotated[int, Option(help=GPU, min=-1)] = -1,
-    pipeline: Annotated[
-        str | None, Option("--pipeline", "-p", help="The pipeline, where it does not stand before the input.")
-    ] = None,
+    pipeline: Annotated[str | None, Option("--pipeline", "-p", help="The pipeline, if not the first argument.")] = None,
     precision: Precision = None,
-    gpu_ids: Annotated[
-        str, Option("--gpu-ids", "-g", help="The GPUs to work on, with a process for each, such as 0,1.")
-    ] = "",
+    gpu_ids: Annotated[str, Option("--gpu-ids", "-g", help="GPUs with a process for each, such as 0,1.")] = "",
     n_process: Annotated[int, Option(help="The number of processes to work in.")] = 1,
     overwrite: Overwrite = False,
-    restart: Annotated[
-        bool, Option("--restart", help="Begin at the start, whatever an interrupted run has kept.")
-    ] = False,
+    restart: Annotated[bool, Option("--restart", help="Drop what an interrupted run has kept.")] = False,
 ) -> None:
     """Write the vectors of a file or folder of texts.
 
@@ -106,10 +91,7 @@ def _encode_cli(
             fail("The pipeline was given twice: leave --pipeline out, or the first argument.")
         pipeline, *paths = paths
     if len(paths) < 2:
-        raise BadParameter(
-            "There is no OUTPUT: expected `encode PIPELINE INPUT OUTPUT`. OUTPUT is a .npy or .parquet file, or the "
-            "folder for the vectors of a folder."
-        )
+        raise BadParameter("There is no OUTPUT, a file or folder of vectors: expected `encode PIPELINE INPUT OUTPUT`.")
     source, target = paths
     is_folder = "://" in source or Path(source).is_dir()
     if not is_folder:

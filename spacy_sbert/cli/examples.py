@@ -23,15 +23,11 @@ _LABELS = {
 
 @command("convert")
 def _convert_cli(
-    input_path: Annotated[
-        Path, Argument(help="The file of pairs, triplets or texts, see --format.", exists=True, dir_okay=False)
-    ],
+    input_path: Annotated[Path, Argument(help="The file of examples, see --format.", exists=True, dir_okay=False)],
     output_path: Annotated[Path, Argument(help="The .spacy file to write.")],
     layout: Layout,
     lang: Lang = "en",
-    expect: Annotated[
-        int | None, Option("--expect", "-e", help="The number of examples that the file must have.")
-    ] = None,
+    expect: Annotated[int | None, Option("--expect", "-e", help="How many examples it must have.")] = None,
     limit: Limit = 0,
     overwrite: Overwrite = False,
     quiet: Quiet = False,
@@ -62,9 +58,8 @@ def _check_range(path: Path, given: Mapping[str, Any], reading: dict[str, Any]) 
     low, high = reading.get("min_score", 0.0), reading.get("max_score", 1.0)
     if (low, high) != (0.0, 1.0) and not {"min_score", "max_score"} & given.keys():
         raise ValueError(
-            f"The scores of {path} (column '{reading['score']}') are in the range {low:g} to {high:g}, and "
-            f"are stored from 0 to 1. Give the range of the whole data set: --min-score {low:g} --max-score "
-            f"{high:g}."
+            f"The scores of {path} (column '{reading['score']}') are in the range {low:g} to {high:g}. Give the range "
+            f"of the whole data set, from which 0 to 1 is made: --min-score {low:g} --max-score {high:g}."
         )
     for edge in {"min_score", "max_score"} - given.keys():
         reading.pop(edge, None)
@@ -84,10 +79,7 @@ def _evaluate_cli(
     On the standard tasks of a folder of data sets, see `benchmark`; for results side by side, see `compare`.
     """
     if data_path.is_dir():
-        fail(
-            f"{data_path} is a folder: give a file of examples, or score the pipeline on the data sets in a "
-            "folder with 'python -m spacy sbert benchmark'."
-        )
+        fail(f"{data_path} is a folder: give a file of examples, or see 'python -m spacy sbert benchmark'.")
     given, shown = layout.settings(), not loading.quiet
     check_new(output, overwrite=overwrite)
     nlp = loading.load(pipeline, answering=True, also_scores=True)
@@ -101,17 +93,11 @@ def _evaluate_cli(
         reading = reading_of(data_path, given, nlp.config.get("corpora", {}).get("dev"), shown=shown)
         members = reading.get("members", ())
         if reading.get("format") == "table" and len(members) == 2 and not {*_GOLDS} & reading.keys():
-            fail(
-                f"{data_path} has two texts a row ({', '.join(members)}) and no gold to score by, neither a "
-                "score nor a label. Name its column by --score or --label, or give a table that has one."
-            )
+            fail(f"{data_path} has no gold beside ({', '.join(members)}): name its column by --score or --label.")
         scores, reasons = evaluate_with_reasons(nlp, data_path, progress=shown, **reading)
         measured = {key: score for key, score in scores.items() if key != "pairs" and score is not None}
         if not measured:
-            raise ValueError(
-                f"Nothing can be measured on {data_path}: {'; '.join(reasons)}. Give a file whose gold the "
-                "pipeline can be scored by."
-            )
+            raise ValueError(f"Nothing can be measured on {data_path}: {'; '.join(reasons)}. Give another file.")
     rows = [("Examples", str(scores["pairs"]))]
     rows += [(_LABELS.get(key, key), f"{100 * score:.2f}") for key, score in measured.items()]
     msg.table(rows, title="Scores x 100, vectors compared by cosine, triplets by Euclidean distance")
@@ -131,10 +117,8 @@ def reading_of(
     A table is read by the columns that the pipeline was scored by in training if it has them, else by their names; its
     header, range of scores and missing labels are its own. Other layouts are read as the options say.
 
-    path (Path): the file. layout (Mapping): the settings of a Layout.
-    scored_as (Mapping): the reader in the pipeline's config, if there is one. shown (bool): whether a bar is.
-    RETURNS (dict): settings of PairCorpus.
-    RAISES (ValueError): for a table whose names do not tell its columns, see find_table.
+    layout (Mapping): the settings of a Layout. scored_as (Mapping): the reader in the pipeline's config, if any.
+    RETURNS (dict): settings of PairCorpus. RAISES (ValueError): as find_table.
     """
     from ..files.text_lines import format_suffix
     from ..progress import ticking

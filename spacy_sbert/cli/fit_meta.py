@@ -1,7 +1,6 @@
 """`python -m spacy sbert fit-meta`: combine the sentence encoders of a pipeline, on plain sentences."""
 
 import os
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -14,42 +13,25 @@ from .options import Corpus, LoadingOnGpu, Overwrite, Pipeline
 if TYPE_CHECKING:
     from spacy.language import Language
 
-_DEFAULT_PIPE = "sbert_meta"
-
-
-@dataclass
-class _Loading(LoadingOnGpu):
-    pipe: Annotated[str | None, Option("--pipe", help="The name of the pipe, which is made if need be.")] = (
-        _DEFAULT_PIPE
-    )
-
 
 @command("fit-meta")
 def _fit_meta_cli(
     pipeline: Pipeline,
     corpus: Corpus,
     output: Annotated[Path, Argument(help="The folder to write the pipeline to.")],
-    loading: _Loading,
+    loading: LoadingOnGpu,
     method: Annotated[str | None, Option("--method", "-m", help="The method: conc, avg, svd, gcca or ae.")] = None,
     size: Annotated[int | None, Option("--size", "-s", help="The width of the new vectors.", min=1)] = None,
-    option: Annotated[
-        list[str] | None, Option("--option", "-o", help="An option of the method, such as tau=1.0; may be repeated.")
-    ] = None,
-    column: Annotated[
-        int | None, Option("--column", "-c", help="The number of the sentences' column in a table, from 1.", min=1)
-    ] = None,
-    max_tokens: Annotated[
-        int, Option("--max-tokens", help="Take only sentences of fewer tokens, or with 0 all.", min=0)
-    ] = 60,
-    cache: Annotated[
-        Path | None, Option("--cache", help="The folder that keeps the vectors of the encoders for the next run.")
-    ] = None,
+    option: Annotated[list[str] | None, Option("--option", "-o", help="Such as tau=1.0; may be repeated.")] = None,
+    column: Annotated[int | None, Option("--column", "-c", help="The sentences' column, from 1.", min=1)] = None,
+    max_tokens: Annotated[int, Option(help="Take sentences of fewer tokens, or with 0 all.", min=0)] = 60,
+    cache: Annotated[Path | None, Option(help="A folder that keeps the encoders' vectors for the next run.")] = None,
     overwrite: Overwrite = False,
 ) -> None:
     """Fit a meta-embedding of several encoders.
 
-    The pipeline has two encoders or more, and is saved with it. Without --method, --size and --option an sbert_meta
-    that the pipeline has is fitted as its config says.
+    The pipeline has two encoders or more, and is saved with it: with a new pipe sbert_meta, or of the name --pipe.
+    Without --method, --size and --option one that the pipeline has is fitted as its config says.
     """
     check_new(output, overwrite=overwrite)
 
@@ -59,11 +41,9 @@ def _fit_meta_cli(
     from ..meta.fit import ShortSentences, read_sentences
     from ..progress import ticking
 
-    pipe, shown = str(loading.pipe), not loading.quiet
+    pipe, shown = loading.pipe or "sbert_meta", not loading.quiet
     with exit_on_error(f"Cannot fit {pipeline}"):
         options = dict(_parse(text) for text in option or [])
-        if pipe == _DEFAULT_PIPE:
-            loading.pipe = None
         nlp = loading.load(pipeline)
         if pipe not in nlp.pipe_names or method is not None or size is not None or options:
             _set_method(nlp, pipe, method, size, options)

@@ -15,16 +15,9 @@ if TYPE_CHECKING:
 
 _Output = Annotated[Path, Argument(help="The folder to write, which must not be there yet.")]
 _Folder = Annotated[Path, Argument(help="The folder of the pipeline.", exists=True, file_okay=False)]
+_WORDS = "The file of texts whose frequent words are learned: one a line, or a table."
 _Vocabulary = Annotated[
-    Path,
-    Option(
-        "--vocabulary",
-        "-v",
-        help="The file of texts whose frequent words are learned: one a line, or a table.",
-        exists=True,
-        dir_okay=False,
-        callback=check_corpus,
-    ),
+    Path, Option("--vocabulary", "-v", help=_WORDS, exists=True, dir_okay=False, callback=check_corpus)
 ]
 
 
@@ -33,9 +26,7 @@ class _Packaged(Loading):
     """The pipeline that a card describes, and its package."""
 
     name: Annotated[str | None, Option("--name", "-n", help="The name of the package, instead of meta.json's.")] = None
-    version: Annotated[
-        str | None, Option("--version", "-v", help="The version of the package, instead of meta.json's.")
-    ] = None
+    version: Annotated[str | None, Option("--version", "-v", help="Its version, instead of meta.json's.")] = None
 
     def describe(self, pipeline: Path) -> "PipelineFacts":
         nlp = self.load(str(pipeline))
@@ -84,10 +75,7 @@ def _import_cli(
             nlp.to_disk(folder)
     msg.good(f"Saved the pipeline to {output}")
     if nlp.config["components"][pipe]["model"].get("precision") == REFERENCE:
-        msg.info(
-            "It encodes as sentence-transformers does, batch by batch, in the same time. Import with --precision "
-            "float32 for about twice the speed: vectors differ by some 1e-6 then."
-        )
+        msg.info("It encodes as sentence-transformers does. With --precision float32 it is about twice as fast.")
 
 
 @command("distill-static")
@@ -97,9 +85,7 @@ def _distill_static_cli(
     vocabulary: _Vocabulary,
     loading: LoadingOnGpu,
     size: Annotated[int, Option("--size", "-s", help="The width of the new vectors.", min=1)] = 256,
-    words: Annotated[
-        int, Option("--words", "-w", help="The largest number of words with a vector of their own.", min=0)
-    ] = 20000,
+    words: Annotated[int, Option("--words", "-w", help="The most words with a vector of their own.", min=0)] = 20000,
     column: TextColumn = None,
 ) -> None:
     """Make a static encoder from a teacher.
@@ -124,9 +110,7 @@ def _distill_static_cli(
 def _card_cli(
     pipeline: _Folder,
     packaged: _Packaged,
-    front_matter: Annotated[
-        bool, Option("--front-matter", help="Begin with the metadata of the hub, for a folder that is uploaded.")
-    ] = False,
+    front_matter: Annotated[bool, Option("--front-matter", help="Begin with the metadata of the hub.")] = False,
     overwrite: Overwrite = False,
 ) -> None:
     """Write the README.md of a pipeline's package.

@@ -32,14 +32,9 @@ def _init_config_cli(
     dev_path: Annotated[Path, Argument(help="The table to score by, with the same columns.", exists=True)],
     output: Annotated[Path, Option("--output", "-o", help="The config to write.", dir_okay=False)],
     layout: TableLayout,
-    encoder: Annotated[
-        str | None, Option("--encoder", help="The encoder to begin with: a folder or a name; by default MiniLM.")
-    ] = None,
+    encoder: Annotated[str | None, Option(help="The encoder: a folder or a name; by default MiniLM.")] = None,
     lang: Lang = "en",
-    epochs: Annotated[
-        int | None,
-        Option("--epochs", help="The number of epochs; by default 4, and 1 of 20,000 examples or more.", min=1),
-    ] = None,
+    epochs: Annotated[int | None, Option(help="By default 4, or 1 of 20,000 examples or more.", min=1)] = None,
     overwrite: Overwrite = False,
     quiet: Quiet = False,
 ) -> None:
@@ -96,25 +91,16 @@ def _check_gold(train_path: Path, dev_path: Path, train: "OwnTable", dev: "OwnTa
     from ..training.gold import listed_labels
 
     if train.kind == "positives" and dev.kind not in ("graded", "binary"):
-        fail(
-            f"{dev_path} has no gold to score by. Give a dev table with a column 'score': 0 for pairs that do not "
-            "belong together, 1 for those that do."
-        )
+        fail(f"{dev_path} has no gold to score by. Give a dev table with a column 'score' of 0 and 1.")
     for what, path, table in (("learned from", train_path, train), ("measured on", dev_path, dev)):
         if reason := table.undefined():
             fail(f"Nothing can be {what} {path}: {reason}. Give a table with several values, or without this column.")
     if train.kind == "binary" and dev.kind != "binary":
-        fail(
-            f"{train_path} has only scores of 0 and 1, {dev_path} has others, on which average precision is not "
-            "defined. Give a dev table with scores of 0 and 1."
-        )
+        fail(f"{train_path} has only scores of 0 and 1, {dev_path} has others. Give a dev table of 0 and 1.")
     known, labels = train.labels(), dev.labels()
     unknown = [label for label in labels if label not in known] if known and train.kind == "labelled" else []
     if unknown and len(unknown) == len(labels):
-        fail(
-            f"{dev_path} has the labels {listed_labels(unknown)}, none of which is in {train_path}: "
-            f"{listed_labels(known)}. Spell them alike, or give another dev table."
-        )
+        fail(f"{dev_path} has the labels {listed_labels(unknown)}, {train_path} has {listed_labels(known)}.")
     if unknown:
         named = {"train": train_path, "dev": dev_path, "given": listed_labels(unknown)}
         msg.warn(Warnings.UNKNOWN_INIT_LABELS.format(count=sum(labels[label] for label in unknown), **named))

@@ -32,10 +32,8 @@ Gpu = Annotated[int, Option("--gpu-id", "-g", help=GPU, min=-1)]
 Quiet = Annotated[bool, Option("--quiet", "-q", help="Show no progress bar.")]
 Lang = Annotated[str, Option("--lang", "-l", help="The language whose tokenizer makes the Docs.")]
 TextColumn = Annotated[str | None, Option("--column", "-c", help="The column or JSON field of the texts.")]
-Precision = Annotated[
-    str | None,
-    Option("--precision", help="The precision to compute in: float32, bfloat16, float16, int8, auto or reference."),
-]
+_PRECISION = "The precision to compute in: float32, bfloat16, float16, int8, auto or reference."
+Precision = Annotated[str | None, Option("--precision", help=_PRECISION)]
 Vectors = Annotated[Path | None, Option("--vectors", help=VECTORS, exists=True)]
 Limit = Annotated[int, Option("--limit", help="Read at most this many examples, or 0 for all.", min=0)]
 Seed = Annotated[int | None, Option("--seed", help="The seed of what is drawn at random.", min=0)]
@@ -82,9 +80,7 @@ class LoadingOnGpu(Loading):
 class Columns:
     """The columns of a file of texts whose rows are kept."""
 
-    column: Annotated[
-        str | None, Option("--column", "-c", help="The column or JSON field of the texts.", show_default=COLUMN)
-    ] = None
+    column: Annotated[str | None, Option("--column", "-c", help="The column of the texts.", show_default=COLUMN)] = None
     id_column: Annotated[str | None, Option("--id-column", help="A column to copy into the output, as id.")] = None
     header: Annotated[bool, Option(" /--no-header", help=_HEADER, show_default=False)] = True
 
@@ -94,10 +90,7 @@ class Columns:
 
         options = [*(["--column"] if self.column is not None else []), *([] if self.header else ["--no-header"])]
         if options and format_suffix(path) == ".txt":
-            fail(
-                f"{path} has a text a line, and no columns: leave {' and '.join(options)} out. If it is a table, "
-                "give it a name that ends in .csv or .tsv."
-            )
+            fail(f"{path} has a text a line, and no columns: leave {' and '.join(options)} out, or rename it .csv.")
 
 
 @dataclass
@@ -122,8 +115,7 @@ class TableLayout:
                 names = next(csv.reader([self.members], skipinitialspace=True, strict=True), [])
             except csv.Error as error:
                 raise BadParameter(
-                    f"Cannot read --members {self.members} ({error}): expected names with commas between. Put a name "
-                    "that has a comma in quotes: --members '\"q,r\",text2'."
+                    f"Cannot read --members {self.members} ({error}): expected names such as '\"q,r\",text2'."
                 ) from error
             given["members"] = tuple(name.strip() for name in names if name.strip())
         return given

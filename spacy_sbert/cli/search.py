@@ -12,7 +12,6 @@ from ._util import check_corpus, check_new, command, exit_on_error, fail
 from .options import (
     COLUMN,
     TEXTS,
-    VECTORS,
     Columns,
     Corpus,
     LoadingOnGpu,
@@ -33,44 +32,29 @@ if TYPE_CHECKING:
     from ..search.corpus_search import Corpus as Texts
 
 _LONGEST = 100  # characters of a text that is shown
+_SEARCHED = f"{TEXTS[:-1]}; or a folder: a saved index, or vectors by `encode`."
 _Table = Annotated[Path, Argument(help="The .tsv or .jsonl file to write.")]
+_METHODS = "The method: communities, hierarchical or kmeans."
+_THRESHOLD = "The least cosine in communities, by default 0.75; or the largest 1 - cosine in hierarchical clusters."
+_LISTS = "The number of lists of near vectors; by default half the root of that of vectors."
 
 
 @command("search")
 def _search_cli(
     pipeline: Pipeline,
-    corpus: Annotated[
-        Path,
-        Argument(
-            help=f"{TEXTS[:-1]}; or a folder: a saved index, or vectors by `encode`.",
-            exists=True,
-            callback=check_corpus,
-        ),
-    ],
+    corpus: Annotated[Path, Argument(help=_SEARCHED, exists=True, callback=check_corpus)],
     loading: LoadingOnGpu,
     columns: Columns,
     queries: Annotated[list[str] | None, Argument(help="The texts to search for.")] = None,
     queries_path: Annotated[
-        Path | None,
-        Option(
-            "--queries",
-            help="A file of texts to search for, one a line, or - for what is typed or piped in. Blank lines are none.",
-        ),
+        Path | None, Option("--queries", help="A file with a query a line; - for the input.")
     ] = None,
-    output: Annotated[
-        Path | None, Option("--output", "-o", help="The .tsv or .jsonl file to write the results to.")
-    ] = None,
+    output: Annotated[Path | None, Option("--output", "-o", help="A .tsv or .jsonl file for the results.")] = None,
     k: Annotated[int, Option("--k", "-k", help="The number of texts to find for each query.", min=1)] = 10,
-    index: Annotated[
-        Path | None, Option("--index", "-i", help="The folder of an index, which is built there if there is none.")
-    ] = None,
-    kind: Annotated[
-        str | None, Option(help="The kind of the index: flat, which is exact, hnsw or ivf; by default hnsw.")
-    ] = None,
-    vectors: Annotated[str | None, Option(help=VECTORS)] = None,
-    query_prompt: Annotated[
-        str | None, Option(help="The name of the encoder's prompt to put before each query.")
-    ] = None,
+    index: Annotated[Path | None, Option("--index", "-i", help="The folder of an index, built if it is new.")] = None,
+    kind: Annotated[str | None, Option(help="Of the index: flat (exact), hnsw or ivf; by default hnsw.")] = None,
+    vectors: Annotated[str | None, Option(help="Their place, or those of an index that were moved.")] = None,
+    query_prompt: Annotated[str | None, Option(help="The name of the encoder's prompt for queries.")] = None,
     overwrite: Overwrite = False,
 ) -> None:
     """Find the texts that are most similar to a query.
@@ -166,15 +150,9 @@ def _mine_cli(
     output: _Table,
     loading: LoadingOnGpu,
     columns: Columns,
-    k: Annotated[
-        int | None, Option("--k", "-k", help="The number of pairs to write, by default 100, or 0 for all.", min=0)
-    ] = None,
-    min_score: Annotated[
-        float | None, Option("--min-score", help="The least cosine similarity of a pair.", show_default=False)
-    ] = None,
-    groups: Annotated[
-        bool, Option("--groups", help="Write groups of texts that pairs from --min-score on connect, as of duplicates.")
-    ] = False,
+    k: Annotated[int | None, Option("--k", "-k", help="The pairs to write, 0 for all; by default 100.", min=0)] = None,
+    min_score: Annotated[float | None, Option(help="The least cosine of a pair.", show_default=False)] = None,
+    groups: Annotated[bool, Option("--groups", help="Write groups, as of duplicates, that pairs connect.")] = False,
     vectors: Vectors = None,
     overwrite: Overwrite = False,
 ) -> None:
@@ -213,28 +191,14 @@ def _cluster_cli(
     output: _Table,
     loading: LoadingOnGpu,
     columns: Columns,
-    method: Annotated[
-        str, Option("--method", "-m", help="The method: communities, hierarchical or kmeans.")
-    ] = "communities",
+    method: Annotated[str, Option("--method", "-m", help=_METHODS)] = "communities",
     vectors: Vectors = None,
-    threshold: Annotated[
-        float | None,
-        Option(
-            "--threshold",
-            "-t",
-            help="The least cosine in communities, by default 0.75; or the largest distance (1 - cosine) in "
-            "hierarchical clusters.",
-        ),
-    ] = None,
+    threshold: Annotated[float | None, Option("--threshold", "-t", help=_THRESHOLD)] = None,
     min_size: Annotated[int | None, Option(help="The least number of texts in communities, by default 10.")] = None,
-    n_clusters: Annotated[
-        int | None, Option("--n-clusters", "-n", help="The number of clusters, of hierarchical and kmeans.")
-    ] = None,
+    n_clusters: Annotated[int | None, Option("--n-clusters", "-n", help="For hierarchical and kmeans.")] = None,
     linkage: Annotated[str | None, Option(help="The linkage of hierarchical: average, complete or single.")] = None,
     seed: Seed = None,
-    n_init: Annotated[
-        int | None, Option(help="The number of tries of kmeans, of which the best is kept, by default 10.")
-    ] = None,
+    n_init: Annotated[int | None, Option(help="The tries of kmeans, of which the best counts; by default 10.")] = None,
     overwrite: Overwrite = False,
 ) -> None:
     """Write the cluster of each text.
@@ -292,20 +256,10 @@ def _write_clusters(output: Path, rows: Sequence[tuple[int, int, str]], names: d
 
 @command("index")
 def _index_cli(
-    vectors: Annotated[
-        str,
-        Argument(help="The folder of vectors that `encode` made of a folder; also in a store: s3://bucket/vectors."),
-    ],
+    vectors: Annotated[str, Argument(help="The vectors that `encode` made of a folder; also s3://bucket/vectors.")],
     index_path: Annotated[Path, Argument(help="The folder of the index.", file_okay=False)],
-    n_lists: Annotated[
-        int | None,
-        Option(
-            "--lists", help="The number of lists of near vectors; by default half the root of that of vectors.", min=1
-        ),
-    ] = None,
-    code_bytes: Annotated[
-        int | None, Option("--bytes", help="The bytes of each vector in the index; by default up to 64.", min=1)
-    ] = None,
+    n_lists: Annotated[int | None, Option("--lists", help=_LISTS, min=1)] = None,
+    code_bytes: Annotated[int | None, Option("--bytes", help="Of each vector; by default up to 64.", min=1)] = None,
     quiet: Quiet = False,
 ) -> None:
     """Build an index of more vectors than memory holds.
@@ -316,10 +270,7 @@ def _index_cli(
     from ..search import build_ivfpq
 
     if Path(vectors).is_file():
-        fail(
-            f"{vectors} is a file: expected a folder of vectors. The index of one file is built by its first search: "
-            f"search PIPELINE TEXTS QUERY --vectors {vectors} --index FOLDER."
-        )
+        fail(f"{vectors} is a file: expected a folder of vectors. `search --vectors --index` builds one of a file.")
     with exit_on_error(f"Cannot build an index of {vectors}", RuntimeError):
         stored = PartVectors(vectors)
         index = build_ivfpq(stored, index_path, n_lists=n_lists, code_bytes=code_bytes, progress=not quiet)
@@ -346,11 +297,7 @@ def _run(
     vectors: Path | None,
     others: bool = False,
 ) -> tuple[Any, Any, Any]:
-    """Read the texts, load the pipeline, and do the work with its pipe; errors end the command.
-
-    vectors (Path): stored vectors of the texts. others (bool): whether the other columns of a table are read, too.
-    RETURNS (tuple): what the work returns, the pipeline, and the texts of the file, None for a folder.
-    """
+    """Read texts, load the pipeline, and return what the work returns, the pipeline and the texts, if of a file."""
     column, shown = columns.column or COLUMN, not loading.quiet
 
     from ..search.corpus_search import read_corpus
@@ -392,7 +339,7 @@ def vectors_of(path: Path, corpus: Path, column: str, *, header: bool = True) ->
 
 def check_vectors(pipe: "SentenceBert", file: "FileVectors", vectors: "numpy.ndarray") -> "numpy.ndarray":
     """Return the vectors of vectors_of. RAISES (ValueError): if another encoder made them."""
-    from ..search.encoder_identity import EncoderIdentity, check_encoder, identify
+    from ..search.index import EncoderIdentity, check_encoder, identify
 
     check_encoder(EncoderIdentity.of(file), identify(pipe), file.path)
     return vectors

@@ -18,12 +18,8 @@ def _train_cli(
     config: Annotated[Path, Argument(help="The config to train with.", exists=True, dir_okay=False)],
     output: Annotated[Path | None, Option("--output", "-o", help="The folder for model-best and model-last.")] = None,
     code: Annotated[Path | None, Option("--code", "-c", help=CODE, exists=True, dir_okay=False)] = None,
-    every: Annotated[
-        int, Option("--checkpoint-every", help="The steps between two checkpoints, or 0 for none.", min=0)
-    ] = 0,
-    resume: Annotated[
-        bool, Option("--resume", help="Resume from the last checkpoint in --output, if there is one.")
-    ] = False,
+    every: Annotated[int, Option("--checkpoint-every", help="The steps between checkpoints, 0 for none.", min=0)] = 0,
+    resume: Annotated[bool, Option("--resume", help="Resume from the last checkpoint, if there is one.")] = False,
     verbose: Annotated[bool, Option("--verbose", "-V", help="Log more.")] = False,
     gpu_id: Gpu = -1,
 ) -> None:
@@ -49,10 +45,7 @@ def _train_cli(
 
     options = [word.split("=")[0] for word in context.args if word.startswith("--")]
     if unknown := [option for option in options if "." not in option]:
-        fail(
-            f"There is no option {unknown[0]}: expected one that `spacy sbert train --help` lists, or a setting "
-            "of the config with its section, such as --training.max_epochs 4."
-        )
+        fail(f"There is no option {unknown[0]}: expected one of --help, or such as --training.max_epochs 4.")
     overrides = parse_config_overrides(context.args)
     import_code(code)
     with launched(gpu_id) as ranks:

@@ -26,16 +26,9 @@ if TYPE_CHECKING:
 class _Options:
     """The options of pictures."""
 
-    projection: Annotated[
-        str | None,
-        Option(
-            "--projection", help="How a map is projected: pca or tsne. By default tsne, if scikit-learn is installed."
-        ),
-    ] = None
+    projection: Annotated[str | None, Option(help="Of a map: pca or tsne, the default with scikit-learn.")] = None
     seed: Seed = None
-    terms: Annotated[
-        bool | None, Option("--terms/--no-terms", help="Name the labels of a map by the words of their texts.")
-    ] = None
+    terms: Annotated[bool | None, Option("--terms/--no-terms", help="Name labels by the words of their texts.")] = None
     order: Annotated[str | None, Option("--order", help="The order of a heat map: similarity or given.")] = None
     low: Annotated[float | None, Option("--low", help="The similarity of the first colour.")] = None
     high: Annotated[float | None, Option("--high", help="The similarity of the last colour.")] = None
@@ -50,14 +43,10 @@ def _visualize_cli(
     loading: LoadingOnGpu,
     options: _Options,
     style: Annotated[str, Option("--style", "-s", help="The kind of picture: heatmap, map or tokens.")] = "heatmap",
-    sentences: Annotated[
-        bool, Option("--sentences", help="Take the file as one text, and draw its sentences.")
-    ] = False,
+    sentences: Annotated[bool, Option("--sentences", help="Draw the sentences of the file, as one text.")] = False,
     column: TextColumn = None,
     labels: Annotated[str | None, Option("--labels", "-l", help="The column of a table that colours a map.")] = None,
-    clusters: Annotated[
-        int, Option("--clusters", help="Find so many clusters, by k-means, as the labels of a map.", min=0)
-    ] = 0,
+    clusters: Annotated[int, Option(help="Label a map by so many clusters, by k-means.", min=0)] = 0,
     limit: Limit = 0,
     vectors: Vectors = None,
     overwrite: Overwrite = False,
@@ -141,11 +130,8 @@ def read_texts(
 ) -> tuple[list[str], list[str] | None]:
     """Read texts, and their labels if a column is named for them.
 
-    path (Path): one text a line, blank lines left out; or a table with a header, .csv, .tsv, .jsonl, .parquet,
-        or .txt if a column is named.
-    column, label (str): columns of a table; by default texts are in "text". limit (int): how many to read, 0 for all.
-    RETURNS (list of str, list of str or None).
-    RAISES (ValueError): as table_rows.
+    path (Path): one text a line, blank lines left out; or a table, of which column and label are names.
+    limit (int): how many to read, 0 for all. RAISES (ValueError): as read_table.
     """
     end = limit or None
     if format_suffix(path) in TABLES or column is not None or label is not None:

@@ -143,11 +143,6 @@ def _settings(nlp: Language) -> dict[str, str]:
 def _optimizer_state(nlp: Language, optimizer: Optimizer) -> dict[str, Any]:
     """Return the moments and averages of all parameters, and how often each was updated, by the places in _keys."""
     places = {key: place for place, key in enumerate(_keys(nlp))}
-    if foreign := [key for key in optimizer.nr_update if key not in places]:
-        raise ValueError(
-            f"A checkpoint cannot hold the optimizer's moments of the parameter '{foreign[0][1]}', which is in no "
-            "component of the pipeline. Train without --checkpoint-every."
-        )
     state: dict[str, Any] = {"nr_update": {places[key]: count for key, count in optimizer.nr_update.items()}}
     for kind in _MOMENTS:
         moments = (getattr(optimizer, kind) or {}).items()

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing, nullcontext
 from pathlib import Path
 from time import perf_counter
-from typing import IO, Any
+from typing import Any
 from zlib import crc32
 
 import numpy
@@ -61,7 +61,9 @@ def train(
     with closing(_JointTraining(nlp, ranks)) as joint:
         evaluate = loop.create_evaluation_callback(nlp, dev_corpus, weights)
         with nlp.select_pipes(disable=frozen):
-            log, finish = (training["logger"] if ranks.is_first else _no_logger)(nlp, sys.stdout, sys.stderr)
+            log, finish = lambda info: None, lambda: None
+            if ranks.is_first:
+                log, finish = training["logger"](nlp, sys.stdout, sys.stderr)
         if checkpoint is None:
             loop.clean_output_dir(written)
         try:
@@ -312,7 +314,3 @@ def _begin(config: Config, ranks: TorchDistributed) -> dict[str, Any]:
     if allocator and isinstance(get_current_ops(), CupyOps):
         set_gpu_allocator(allocator)
     return registry.resolve(config["training"], schema=ConfigSchemaTraining)
-
-
-def _no_logger(nlp: Language, stdout: IO[str], stderr: IO[str]) -> tuple[Callable, Callable]:
-    return lambda info: None, lambda: None

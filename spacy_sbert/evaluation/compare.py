@@ -136,9 +136,6 @@ def _warnings(results: Sequence[Json], names: Sequence[str]) -> Iterator[str]:
 
 _MIN_MODELS = 5
 _OTHERS = ("SST-5", "SICK-E")  # of the suite, but not of the seven transfer tasks of Reimers and Gurevych 2019
-_NORMAL = 1.959963984540054  # 97.5 % of a normal distribution lie below
-_FIELLER = 1.06  # times the variance of Fisher's z, for ranks
-_ROUNDING = 1e-9
 _METHOD = "95 % interval by Fisher's z, its variance 1.06 / (models - 3); undefined for a correlation of 1 or -1"
 _PAIRS = {"classifiers": ("lr", "mlp"), "similarities": ("cosine", "learned")}
 RANK_KINDS = {
@@ -206,26 +203,21 @@ def transfer_probing(results: Sequence[Json], shared: Sequence[str]) -> Json:
         return {"reason": "needs transfer and probing tasks that all models share"}
     transfer, probing = _columns(results, names), _columns(results, list(suites["probing"]))
     correlations: dict[str, dict[str, float | None]] = {row: {} for row in transfer}
+    intervals: dict[str, dict[str, list[float] | None]] = {row: {} for row in transfer}
     for row, ours in transfer.items():
         for column, theirs in probing.items():
             are_numbers = all(isinstance(value, int | float) for value in (*ours, *theirs))
-            correlations[row][column] = spearman(ours, theirs) if are_numbers else None
-    return {
-        "models": n,
-        "correlations": correlations,
-        "intervals": {
-            row: {column: _fisher_interval(value, n) for column, value in values.items()}
-            for row, values in correlations.items()
-        },
-        "interval": _METHOD,
-        "left_out": [name for name in suites["transfer"] if name in _OTHERS],
-    }
+            correlations[row][column] = rho = spearman(ours, theirs) if are_numbers else None
+            intervals[row][column] = _fisher_interval(rho, n)
+    left_out = [name for name in suites["transfer"] if name in _OTHERS]
+    found = {"correlations": correlations, "intervals": intervals, "interval": _METHOD}
+    return {"models": n, **found, "left_out": left_out}
 
 
 def _fisher_interval(correlation: float | None, n: int) -> list[float] | None:
-    if correlation is None or abs(correlation) > 1 - _ROUNDING:
+    if correlation is None or abs(correlation) > 1 - 1e-9:  # 1 up to rounding
         return None
-    z, half = math.atanh(correlation), _NORMAL * math.sqrt(_FIELLER / (n - 3))
+    z, half = math.atanh(correlation), stats.norm.ppf(0.975) * math.sqrt(1.06 / (n - 3))
     return [math.tanh(z - half), math.tanh(z + half)]
 
 

@@ -1,7 +1,7 @@
 """Sources of sentence vectors under evaluation: pipelines and baselines; and the store of their vectors."""
 
 import hashlib
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from importlib import import_module
 from pathlib import Path
@@ -63,13 +63,7 @@ class PipelineSource(Source):
 
         RAISES (ValueError): if the pipeline has no vectors, or one is not finite.
         """
-        rows = list(self._vectors(texts))
-        widths = {len(row) for row in rows}
-        if len(widths) > 1:
-            raise ValueError(Errors.UNEQUAL_WIDTHS.format(ours=min(widths), theirs=max(widths)))
-        return numpy.stack(rows)
-
-    def _vectors(self, texts: Sequence[str]) -> Iterator[numpy.ndarray]:
+        rows: list[numpy.ndarray] = []
         for doc in self.pipeline.pipe(texts, batch_size=self.batch_size):
             vector = to_numpy(doc.vector).astype("float32", copy=False)
             if not vector.size:
@@ -79,7 +73,10 @@ class PipelineSource(Source):
                 )
             if not numpy.isfinite(vector).all():
                 raise ValueError(Errors.NOT_FINITE.format(text=doc.text[:50]))
-            yield vector
+            rows.append(vector)
+        if len(widths := {len(row) for row in rows}) > 1:
+            raise ValueError(Errors.UNEQUAL_WIDTHS.format(ours=min(widths), theirs=max(widths)))
+        return numpy.stack(rows)
 
 
 _CHUNK = 1024  # texts encoded and saved at once: what an interruption may lose

@@ -83,28 +83,18 @@ def comparison_report(results: Sequence[Json], comparison: Json) -> Document:
         paragraphs.append(f"Rank correlation of transfer and probing results: {reason}.")
     trained = [", ".join(result["settings"]["trained_on"]) or "none named" for result in results]
     digests = [model["digest"] for model in comparison["models"]]
-    models = Table(
-        "Models", ("Model", "Trained on", "SHA-256"), list(zip(names, trained, digests, strict=True)), texts=3
-    )
-    title = "Comparison of " + ", ".join(names)
-    return Document(
-        title,
-        paragraphs,
-        [table for table in tables if table.rows],
-        [_LEGEND],
-        [models],
-        list(_differences(names, comparison)),
-    )
+    rows = list(zip(names, trained, digests, strict=True))
+    models = Table("Models", ("Model", "Trained on", "SHA-256"), rows, texts=3)
+    title, filled = f"Comparison of {', '.join(names)}", [table for table in tables if table.rows]
+    return Document(title, paragraphs, filled, [_LEGEND], [models], list(_differences(names, comparison)))
 
 
 def _differences(names: Sequence[str], comparison: Json) -> Iterator[Plot]:
     """Yield a plot for each model but the first, of its differences from the first."""
     for place, name in enumerate(names[1:]):
         tests = ((task, compared["tests"][place]) for task, compared in comparison["tasks"].items())
-        rows = [
-            Bar(task, test["difference"], (test["low"], test["high"])) for task, test in tests if "difference" in test
-        ]
-        if rows:
+        tested = ((task, test) for task, test in tests if "difference" in test)
+        if rows := [Bar(task, test["difference"], (test["low"], test["high"])) for task, test in tested]:
             description = "Difference of the figure that stands for each task, x 100, with 95 % intervals"
             yield bars(rows, "Difference x 100", f"{name} less {names[0]}", description, (0.0, 0.0))
 

@@ -90,14 +90,14 @@ def spearman_of(predicted: numpy.ndarray, gold: numpy.ndarray) -> Resampled:
     """Return Spearman's correlation of resamples; NaN if a resample is constant on one side."""
     if not (varies(predicted) and varies(gold)):
         return lambda indices: numpy.full(len(indices), numpy.nan)
-    return lambda indices: _spearman_rows(predicted[indices], gold[indices])
 
+    def statistic(indices: numpy.ndarray) -> numpy.ndarray:
+        x, y = (stats.rankdata(side[indices], axis=1) for side in (predicted, gold))
+        x, y = (side - side.mean(axis=1, keepdims=True) for side in (x, y))
+        norms = numpy.sqrt((x * x).sum(axis=1) * (y * y).sum(axis=1))
+        return numpy.divide((x * y).sum(axis=1), norms, out=numpy.full(len(x), numpy.nan), where=norms > 0)
 
-def _spearman_rows(x: numpy.ndarray, y: numpy.ndarray) -> numpy.ndarray:
-    x, y = (stats.rankdata(side, axis=1) for side in (x, y))
-    x, y = (side - side.mean(axis=1, keepdims=True) for side in (x, y))
-    norms = numpy.sqrt((x * x).sum(axis=1) * (y * y).sum(axis=1))
-    return numpy.divide((x * y).sum(axis=1), norms, out=numpy.full(len(x), numpy.nan), where=norms > 0)
+    return statistic
 
 
 def mean_of(values: numpy.ndarray) -> Resampled:

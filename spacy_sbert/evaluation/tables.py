@@ -6,9 +6,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain
 
 from ..render.document import Cell, Row, Table
-from ..render.plots import UNDEFINED, Bar, Plot, bars, curves, scatter
+from ..render.plots import UNDEFINED, Bar, Plot, bars, scatter
 from .results import ABSENT, MSE, Figure, Json, by_suite, figure, mean
-from .task import OWN, Variant
 
 _Models = Sequence[tuple[str, Json]]  # what to call each, and its results
 _CLASSIFIERS = {"lr": "logistic regression", "mlp": "MLP"}
@@ -67,11 +66,8 @@ def _with_average(paths: Sequence[tuple[Json | None, Sequence[str]]]) -> list[Ce
 def _sts_table(models: _Models) -> Table:
     """Table 1: STS without training for it, once for each way to put sub-sets together."""
     names = {f"STS{year}": f"STS{year}" for year in range(12, 17)} | {"STSb": "STSb-test", "SICK-R": "SICK-R-test"}
-    ways = {
-        "pooled": "all pairs pooled",
-        "mean": "mean of the sub-sets",
-        "weighted_mean": "size-weighted mean of the sub-sets",
-    }
+    ways = {"pooled": "all pairs pooled", "mean": "mean of the sub-sets"}
+    ways["weighted_mean"] = "size-weighted mean of the sub-sets"
     rows: list[Row] = []
     for label, results in models:
         tasks = [results["tasks"].get(name) for name in names.values()]
@@ -159,10 +155,9 @@ def _variant_tables(results: Json) -> Iterator[Table]:
                     caption += f" tuned in each fold for {what}: {counts}."
         rows: list[Row] = []
         for variant in dict.fromkeys(chain(*entries.values())):
-            found = [(task, task["primary"].split("."), entries[name].get(variant)) for name, task in tasks.items()]
-            rows.append(
-                (*variant, *(ABSENT if entry is None else _cell(task, path, entry) for task, path, entry in found))
-            )
+            each = ((task, entries[name].get(variant)) for name, task in tasks.items())
+            found = (_cell(task, task["primary"].split("."), entry) if entry else ABSENT for task, entry in each)
+            rows.append((*variant, *found))
         yield Table(f"Variants of the input: {suite}", ("Normalisation", "Size", *tasks), rows, caption, texts=2)
 
 
@@ -210,8 +205,6 @@ def plots(results: Json) -> Iterator[Plot]:
         if rows:
             description = "The figure that stands for each task, x 100, with 95 % intervals where they were taken"
             yield bars(rows, "Score x 100", suite, description)
-    for name, task in results["tasks"].items():
-        yield from _curve(name, task)
 
 
 def _scatter(name: str, task: Json) -> Plot:
@@ -226,24 +219,3 @@ def _scatter(name: str, task: Json) -> Plot:
     description += ", points of the first seed" if "deviation" in task["variants"][0] else ""
     x, y = ([side[place] for place in chosen] for side in (gold, predicted))
     return scatter(x, y, ("gold score", similarity), title, description)
-
-
-def _curve(name: str, task: Json) -> Iterator[Plot]:
-    """Yield a plot of score against size; results do not tell the own width of vectors, so it is drawn as a level."""
-    lines: dict[str, list[tuple[float, float]]] = {}
-    levels: dict[str, float] = {}
-    for entry in task["variants"]:
-        value = figure(entry["scores"], task["primary"].split("."))
-        kind, width = Variant(size=entry["size"]).target
-        if value is None or isinstance(value, str):
-            continue
-        if kind == OWN:
-            levels[f"own size, {entry['normalization']}"] = 100 * value
-        else:
-            lines.setdefault(f"{kind}, {entry['normalization']}", []).append((width, 100 * value))
-    if sum(map(len, lines.values())) > 1:
-        ordered = {words: sorted(points) for words, points in lines.items()}
-        description = f"{task['primary']} x 100; pca: principal components, up: random up-projection"
-        yield curves(
-            ordered, levels, ("size of the vectors", "score x 100"), f"{name}: score against size", description
-        )

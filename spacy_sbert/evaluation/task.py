@@ -112,7 +112,7 @@ class Variant:
 
     @property
     def is_random(self) -> bool:
-        """Return whether it depends on a seed, so that scores are means over several."""
+        """Whether it depends on a seed, so that scores are means over several."""
         return self.target[0] == _UP
 
     def fit(self, rows: numpy.ndarray, seed: int) -> Transform:

@@ -4,6 +4,7 @@ import hashlib
 import json
 import math
 import platform
+import re
 import zipfile
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -15,37 +16,14 @@ from typing import Any, TypeVar, cast
 import numpy
 import srsly
 from pydantic import BaseModel, ValidationError
-from spacy.language import Language
 from spacy.pipeline import TrainablePipe
-from thinc.api import Config, Model, get_current_ops
+from thinc.api import Model, get_current_ops
 
 from ..errors import Errors
 from .atomic import check_input
 
-# spaCy writes `$` in a config doubled, and reads it as it is written: a pipe keeps what would change in its cfg.
-_KEPT, _SETTLED, _OWN = "kept_config", "settled", "components"
-_DECIDED = ("name", "n_outputs")  # settings of a model that its weights decide once they are there
-
-
-def _as_read(config: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what spaCy reads from the file that it writes for a config."""
-    return Config().from_str(Config({_KEPT: config}).to_str(), interpolate=False)[_KEPT]
-
-
-def _config_of(nlp: Language, name: str) -> Mapping[str, Any]:
-    """Return the config of a pipe, without variables."""
-    config = nlp.get_pipe_config(name)
-    return nlp.config.interpolate()[_OWN][name] if "$" in str(config) else config
-
-
-def _restored(given: Any, read: Any, saved: Any) -> Any:  # noqa: ANN401 (any value of a config)
-    """Return the saved values where those given are what spaCy read, and the others, which are overrides."""
-    if given == read:
-        return saved
-    if not all(isinstance(one, Mapping) for one in (given, read, saved)):
-        return given
-    known = read.keys() & saved.keys()
-    return {key: _restored(value, read[key], saved[key]) if key in known else value for key, value in given.items()}
+_SETTLED = "settled"  # in the cfg of a pipe: digests of the settings that its weights decide
+_DECIDED = ("name", "n_outputs")  # these settings
 
 
 def _decided(block: Any, path: str) -> Iterator[tuple[str, Any]]:  # noqa: ANN401 (any value of a config)
@@ -56,8 +34,8 @@ def _decided(block: Any, path: str) -> Iterator[tuple[str, Any]]:  # noqa: ANN40
 
 
 def _setting_digest(value: object) -> str:
-    """Return the digest of a setting: a name may be a path, which is nobody else's business."""
-    return hashlib.sha256(str(value).encode("utf8", "surrogatepass")).hexdigest()[:12]
+    """Return the digest of a setting: a name may be a path, which is nobody else's business, with "$" or "$$"."""
+    return hashlib.sha256(re.sub(r"\$+", "$", str(value)).encode("utf8", "surrogatepass")).hexdigest()[:12]
 
 
 MARK = b"SHA-256:"
@@ -124,19 +102,19 @@ class ChecksummedPipe(TrainablePipe):
 
     def to_bytes(self, *, exclude: Iterable[str] = ()) -> bytes:
         """Return the state of the pipe."""
-        self._keep_config()
+        self.cfg[_SETTLED] = {setting: _setting_digest(value) for setting, value in self._settled()}
         return super().to_bytes(exclude=exclude)
 
     def to_disk(self, path: str | Path, *, exclude: Iterable[str] = ()) -> None:
         """Write the state of the pipe to a folder."""
-        self._keep_config()
+        self.cfg[_SETTLED] = {setting: _setting_digest(value) for setting, value in self._settled()}
         super().to_disk(path, exclude=exclude)
 
     def from_bytes(self: _PipeT, bytes_data: bytes, *, exclude: Iterable[str] = ()) -> _PipeT:
         """Load the pipe from what to_bytes returned. RAISES (ValueError): if the bytes are damaged."""
         parts = check_parts(bytes_data, ("cfg", "model"), exclude)
         if "cfg" in parts:
-            self._restore_config(_check_object("cfg", parts["cfg"]))
+            _check_object("cfg", parts["cfg"])
         return super().from_bytes(bytes_data, exclude=exclude)
 
     def from_disk(self: _PipeT, path: str | Path, *, exclude: Iterable[str] = ()) -> _PipeT:
@@ -148,11 +126,10 @@ class ChecksummedPipe(TrainablePipe):
         folder = Path(path)
         with naming(folder / "cfg"):
             cfg = _check_object("it", (folder / "cfg").read_bytes()) if (folder / "cfg").exists() else {}
-        self._restore_config(cfg)
         for setting, given in self._settled():
             if _setting_digest(given) != cfg.get(_SETTLED, {}).get(setting, _setting_digest(given)):
                 raise ValueError(
-                    f"Cannot load '{self._own_name()}' with {setting} = {given!r}: by {folder / 'cfg'} its weights "
+                    f"Cannot load the pipe with {setting} = {given!r}: by {folder / 'cfg'} its weights "
                     "were saved with another value, that of the saved config.cfg. Leave the setting as it is there; to "
                     "use another encoder, make a new pipe with nlp.add_pipe."
                 )
@@ -160,46 +137,14 @@ class ChecksummedPipe(TrainablePipe):
             super().from_disk(folder, exclude=exclude)
         return self
 
-    def _own_name(self) -> str | None:
-        """Return the name of the pipe in its pipeline; None if it is in none."""
-        nlp = self._in_pipeline.nlp
-        return None if nlp is None else next((name for name, pipe in nlp.components if pipe is self), None)
-
     def _settled(self) -> Iterator[tuple[str, Any]]:
         """Yield the settings of the model that its weights decide, by their names in the config."""
-        if (name := self._own_name()) is not None:
-            yield from _decided(_config_of(self._in_pipeline.nlp, name).get("model"), "model")
-
-    def _keep_config(self) -> None:
-        """Keep the config of the pipe and the sections that spaCy would read otherwise, as they are."""
-        self.cfg.pop(_KEPT, None)
-        self.cfg[_SETTLED] = {setting: _setting_digest(value) for setting, value in self._settled()}
-        if (name := self._own_name()) is None:
-            return
         nlp = self._in_pipeline.nlp
-        sections = {key: section for key, section in nlp.config.items() if key != "nlp"}
-        sections[_OWN] = _config_of(nlp, name)
-        plain = {key: srsly.json_loads(srsly.json_dumps(section)) for key, section in sections.items()}
-        if kept := {key: section for key, section in plain.items() if _as_read(section) != section}:
-            self.cfg[_KEPT] = kept
-
-    def _restore_config(self, cfg: Mapping[str, Any]) -> None:
-        """Put what was kept in place of what spaCy read; the pipe is made again if its own config changes."""
-        nlp, name, kept = self._in_pipeline.nlp, self._own_name(), cfg.get(_KEPT, {})
-        if name is None or not kept:
-            return
-        own = nlp.config.interpolate()[_OWN][name]
-        sections = {**nlp.config, _OWN: own}
-        found = {key: _restored(sections[key], _as_read(kept[key]), kept[key]) for key in kept.keys() & sections.keys()}
-        settings = found.pop(_OWN, own)
-        nlp.config.update(found)
-        if settings == own:
-            return
-        config = {key: value for key, value in settings.items() if key != "factory"}
-        made = nlp.create_pipe(nlp.get_pipe_meta(name).factory, name, config=config)
-        self.__dict__.update(made.__dict__)
-        for attribute in ("model", "scorer"):  # which spaCy keeps elsewhere
-            setattr(self, attribute, getattr(made, attribute))
+        name = None if nlp is None else next((name for name, pipe in nlp.components if pipe is self), None)
+        if name is not None:
+            config = nlp.get_pipe_config(name)
+            config = nlp.config.interpolate()["components"][name] if "$" in str(config) else config
+            yield from _decided(config.get("model"), "model")
 
 
 @contextmanager

@@ -12,7 +12,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from itertools import chain, islice
+from itertools import chain, count, islice
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -263,10 +263,7 @@ def read_table(
 
 
 def column_names(path: Path, *, header: bool = True) -> list[str]:
-    """Return the names of a table's columns, of .jsonl the fields of the first object; see read_table.
-
-    RAISES (ValueError): for an unknown suffix, or what is not such a file; (ImportError): for .parquet without pyarrow.
-    """
+    """Return the names of a table's columns, of .jsonl the fields of the first object; errors: see read_table."""
     suffix = format_suffix(path)
     if suffix == ".parquet":
         with _parquet_file(path) as file:
@@ -314,11 +311,9 @@ def _parquet_file(path: Path, line: Callable[[], int] = lambda: 0) -> "Iterator[
 
 
 def read_columns(path: Path, *, header: bool = True) -> Iterator[Columns]:
-    """Read every row of a table with all its columns, in the order of read_text_rows.
+    """Read every row of a table with all its columns, in the order of read_text_rows; see read_table.
 
-    path (Path), header (bool): see read_table.
     YIELDS (dict): the values by name; a blank line of .csv or .tsv has one, and those at the end are left out.
-    RAISES (ValueError): as read_table.
     """
     suffix = format_suffix(path)
     if suffix == ".jsonl":
@@ -337,11 +332,8 @@ def distinct(names: list[str], taken: tuple[str, ...] = ()) -> list[str]:
     """Return the names, with _2, _3 and so on behind those that come again, or are taken."""
     found = list(taken)
     for name in names:
-        other, number = name, 1
-        while other in found:
-            number += 1
-            other = f"{name}_{number}"
-        found.append(other)
+        others = chain([name], (f"{name}_{number}" for number in count(2)))
+        found.append(next(other for other in others if other not in found))
     return found[len(taken) :]
 
 

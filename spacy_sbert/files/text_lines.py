@@ -82,10 +82,7 @@ def read_lines(path: Path, encoding: str = "utf8") -> Iterator[tuple[int, str]]:
 
 
 def _read_text(path: Path, size: int = -1) -> str:
-    """Return the text of a file, compressed or not. size (int): the most bytes to read, -1 for all.
-
-    RAISES (ValueError): see read_lines.
-    """
+    """Return the text of a file, compressed or not. size (int): the most bytes to read, -1 for all; see read_lines."""
     with _open_text(path, lambda: 0) as file:
         encoding = _wide_encoding(file) or "utf-8-sig"
         raw = file.read(size)
@@ -151,8 +148,7 @@ def _fields(pairs: list[tuple[str, object]]) -> _Object:
     found = dict(pairs)
     if len(found) < len(pairs):
         names = [name for name, _ in pairs]
-        repeated = next(name for name in names if names.count(name) > 1)
-        raise ValueError(f"the field '{repeated}' twice")
+        raise ValueError(f"the field '{max(names, key=names.count)}' twice")
     return found
 
 
@@ -234,9 +230,8 @@ def read_counts(path: Path) -> dict[str, int]:
         if not word:
             continue
         if len(count) != 1 or not count[0].isdecimal() or int(count[0]) == 0:
-            raise ValueError(
-                f"{path}, line {line}: expected a word and its count (1 or more), got '{text.strip()[:50]}'."
-            )
+            given = text.strip()[:50]
+            raise ValueError(f"{path}, line {line}: expected a word and its count (1 or more), got '{given}'.")
         if word in found:
             raise ValueError(f"{path}, line {line}: the word '{word}' was counted before. Keep one line for each word.")
         found[word] = int(count[0])

@@ -11,29 +11,19 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from huggingface_hub import EvalResult, ModelCard, ModelCardData
-from huggingface_hub.errors import HFValidationError
-from huggingface_hub.utils import validate_repo_id
 from jinja2 import Environment, PackageLoader
 from spacy.language import Language
 from spacy.util import registry
 
 from ..files.atomic import check_output, write_text
 from ..files.serialization import versions
-from ..pipeline import doc_vectors
-from ..pipeline.listeners import (
-    describe_int8,
-    encodes_whole_docs,
-    find_listeners,
-    find_static_embedding,
-    find_transformer,
-    find_upstream,
-    transformer_name,
-)
+from ..pipeline import doc_vectors, listeners
 from ..pipeline.sbert import SentenceBert
 from ..render.document import escape_markdown
 from ..render.plots import clean
 
 _README = "README.md"
+_HUB_NAME = re.compile(r"\w[\w.-]*/\w[\w.-]*", re.ASCII)  # cards do not show the paths of local folders
 _MARK = "<!-- Written by python -m spacy sbert card, which replaces it as long as nobody changes it: {digest} -->\n"
 _PACKAGES = ("spacy-sbert", "spacy", "spacy-transformers", "transformers", "torch")
 _TASK = "sentence-similarity"
@@ -134,7 +124,8 @@ def describe(
     doc = nlp("a")  # any text with a wordpiece: all vectors are as wide as its own
     widths = {own: doc_vectors.find(doc, own)[0].data["width"] for own in doc_vectors.names(doc)}
     if not widths:
-        raise _no_encoder(", ".join(nlp.pipe_names) or "none")
+        given = ", ".join(nlp.pipe_names) or "none"
+        raise ValueError(f"No card: none of the pipes makes sentence vectors (given: {given}). Add an 'sbert' pipe.")
     performance = nlp.meta.get("performance") or {}
     scores = {key: float(value) for key, value in performance.items() if _is_score(key, value)}
     encoders = tuple(_describe_encoder(nlp, own, width, performance) for own, width in widths.items())
@@ -144,6 +135,10 @@ def describe(
         scores = _scores_of(pipe, scores, list(widths), is_answering=pipe == answering)
         encoders = tuple(encoder for encoder in encoders if encoder.pipe == pipe)
     name = name or nlp.meta["name"]
+    size = None
+    if folder is not None:  # without the card, which states it
+        files = [file for file in folder.rglob("*") if file.is_file() and file != folder / _README]
+        size = sum(file.stat().st_size for file in files)
     return PipelineFacts(
         name=name if name.startswith(f"{nlp.lang}_") else f"{nlp.lang}_{name}",
         version=version or nlp.meta["version"],
@@ -154,7 +149,7 @@ def describe(
         corpora=tuple(corpus for key, block in corpora.items() for corpus in _read_corpora(block, (key,))),
         scores=scores,
         n_parameters=_count_parameters(nlp),
-        size=None if folder is None else sum(file.stat().st_size for file in _files(folder)),
+        size=size,
     )
 
 
@@ -171,28 +166,18 @@ def _scores_of(pipe: str, scores: dict[str, float], pipes: list[str], *, is_answ
     return {key.removeprefix(f"{pipe}_"): value for key, value in measured.items() if key.startswith(f"{pipe}_")}
 
 
-def _no_encoder(given: str) -> ValueError:
-    return ValueError(
-        f"Nothing to write a card about: none of the pipes makes sentence vectors (given: {given}). Expected a "
-        "pipeline with an 'sbert' or 'sbert_meta' pipe."
-    )
-
-
 def _describe_encoder(nlp: Language, name: str, width: int, performance: Mapping[str, object]) -> _EncoderFacts:
     pipe, config = nlp.get_pipe(name), nlp.config["components"][name]
-    members = getattr(pipe, "members", None)  # of a meta-embedding
-    if members is not None:
-        names = ", ".join(member.name for member in members)
+    if not isinstance(pipe, SentenceBert):  # a meta-embedding
+        names = ", ".join(member.name for member in pipe.members)  # type: ignore[attr-defined]
         return _EncoderFacts(name, names, False, config["method"], config["normalize"], width, None, ())
-    if not isinstance(pipe, SentenceBert):
-        raise _no_encoder(name)
     base_model, pooling = _base_model(nlp, pipe, config["model"]), pipe.model.get_ref("pooling")
-    is_hub_name = _is_hub_name(base_model)
+    is_hub_name = bool(_HUB_NAME.fullmatch(base_model)) and not Path(base_model).exists()
     settings, rounding = None, ""
     with suppress(ValueError):  # a tok2vec, or a transformer of spacy-transformers
-        transformer = find_transformer(name, pipe.model)
-        settings, rounding = transformer.shim.load(), describe_int8(transformer)
-    table = find_static_embedding(pipe.model)
+        transformer = listeners.find_transformer(name, pipe.model)
+        settings, rounding = transformer.shim.load(), listeners.describe_int8(transformer)
+    table = listeners.find_static_embedding(pipe.model)
     loss = config.get("loss") if f"{name}_loss" in performance else None
     return _EncoderFacts(
         pipe=name,
@@ -210,22 +195,15 @@ def _describe_encoder(nlp: Language, name: str, width: int, performance: Mapping
 
 def _base_model(nlp: Language, pipe: SentenceBert, model: dict[str, Any]) -> str:
     """Return the name of a pipe's encoder; if it encodes whole Docs, the architecture of its tok2vec."""
-    if encodes_whole_docs(pipe.model):
-        for listener in find_listeners(pipe.model):
-            model = {"tok2vec": nlp.get_pipe_config(find_upstream(nlp, pipe.name, listener).name)["model"]}
+    if listeners.encodes_whole_docs(pipe.model):
+        for listener in listeners.find_listeners(pipe.model):
+            model = {"tok2vec": nlp.get_pipe_config(listeners.find_upstream(nlp, pipe.name, listener).name)["model"]}
         return str(model["tok2vec"]["@architectures"])
-    return str(model["name"]) if find_static_embedding(pipe.model) is not None else transformer_name(pipe.model)
-
-
-def _is_hub_name(name: str) -> bool:
-    """Return whether a name can be a repository on the hub. Cards do not show the paths of local folders."""
-    if "/" not in name or Path(name).exists():
-        return False
-    try:
-        validate_repo_id(name)
-    except HFValidationError:
-        return False
-    return True
+    return (
+        str(model["name"])
+        if listeners.find_static_embedding(pipe.model) is not None
+        else listeners.transformer_name(pipe.model)
+    )
 
 
 def _objectives(block: dict[str, Any], name: str = "") -> Iterator[str]:
@@ -270,11 +248,6 @@ def _count_parameters(nlp: Language) -> int:
     return sum(sizes.values())
 
 
-def _files(folder: Path) -> Iterator[Path]:
-    """Yield the files in a folder, except its README.md, which states their size."""
-    return (file for file in folder.rglob("*") if file.is_file() and file != folder / _README)
-
-
 def _is_score(key: str, value: object) -> bool:
     is_number = isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
     return is_number and not key.endswith("_loss") and key != "speed"
@@ -290,8 +263,7 @@ def _measure(key: str) -> tuple[str, str] | None:
 
 def package_card(facts: PipelineFacts, *, front_matter: bool = False) -> str:
     """Return the README of a pipeline's package, in Markdown; front_matter: whether the metadata of the hub begin."""
-    text = _render("spacy", facts)
-    return _with_metadata(_metadata(facts), text) if front_matter else text
+    return (_metadata_block(facts, "spacy") if front_matter else "") + _render("spacy", facts)
 
 
 def sentence_transformers_card(nlp: Language, pipe_name: str = "sbert", *, folder: str | None = None) -> str:
@@ -302,11 +274,11 @@ def sentence_transformers_card(nlp: Language, pipe_name: str = "sbert", *, folde
     RAISES (ValueError): if the pipe makes no sentence vectors.
     """
     facts = describe(nlp, pipe=pipe_name)
-    text = _render("sentence-transformers", facts, folder=folder or facts.name)
-    return _with_metadata(_metadata(facts, library="sentence-transformers"), text)
+    library = "sentence-transformers"
+    return _metadata_block(facts, library) + _render(library, facts, folder=folder or facts.name)
 
 
-def _metadata(facts: PipelineFacts, *, library: str = "spacy") -> ModelCardData:
+def _metadata(facts: PipelineFacts, library: str) -> ModelCardData:
     """Return the front matter of a card; library: what loads the model, "spacy" or "sentence-transformers"."""
     licence = clean(facts.meta.get("license") or "").strip()  # spelled as spacy-huggingface-hub does
     return ModelCardData(
@@ -319,6 +291,10 @@ def _metadata(facts: PipelineFacts, *, library: str = "spacy") -> ModelCardData:
         model_name=clean(facts.name),
         eval_results=list(_eval_results(facts)) or None,
     )
+
+
+def _metadata_block(facts: PipelineFacts, library: str) -> str:
+    return f"---\n{_metadata(facts, library).to_yaml()}\n---\n\n"
 
 
 def _eval_results(facts: PipelineFacts) -> Iterator[EvalResult]:
@@ -340,10 +316,6 @@ def _eval_results(facts: PipelineFacts) -> Iterator[EvalResult]:
 
 def _slug(text: str, joint: str) -> str:
     return re.sub(r"[\W_]+", joint, text.lower()).strip(joint)
-
-
-def _with_metadata(metadata: ModelCardData, text: str) -> str:
-    return f"---\n{metadata.to_yaml()}\n---\n\n{text}"
 
 
 def write_readme(folder: Path, text: str, *, force: bool = False) -> bool:
@@ -371,7 +343,7 @@ def update_hub(repo: str, facts: PipelineFacts) -> None:
 
     repo (str): such as "organisation/en_sbert_sts", where `spacy huggingface-hub push` wrote a card.
     """
-    metadata = _metadata(facts)
+    metadata = _metadata(facts, "spacy")
     card = ModelCard.load(repo)
     tags = [*(card.data.get("tags") or []), *(metadata.tags or [])]
     for key, value in {**vars(metadata), "tags": list(dict.fromkeys(tags))}.items():

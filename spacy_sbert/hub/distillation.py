@@ -138,8 +138,7 @@ def distill_static(
     encoder = TransformerTextEncoder(transformer, cast(SentencePooling, pipe.model.get_ref("pooling")))
     if size > encoder.width:
         raise ValueError(
-            f"Cannot make a table of {size} numbers from the teacher, whose vectors have {encoder.width}: set "
-            "size to at most that."
+            f"Cannot take {size} numbers from the teacher, whose vectors have {encoder.width}: set size to at most it."
         )
     n_pieces = len(transformer.wordpiece_tokenizer.strings)
     with ticking("Counting words", shown=progress):
@@ -148,8 +147,7 @@ def distill_static(
     nonempty = numpy.flatnonzero(counts.sum(axis=1))
     if len(nonempty) < size:
         raise ValueError(
-            f"The vocabulary has {len(nonempty)} texts with words, and {size} are needed to fit a table of {size} "
-            "numbers to the teacher: give more texts, one a line, or a smaller size."
+            f"The vocabulary has {len(nonempty)} texts with words, and {size} are needed to fit a table of {size}."
         )
     vectors = _encode_vocabulary(encoder, frequent, progress=progress)
     fitted = nonempty[numpy.linspace(0, len(nonempty) - 1, min(len(nonempty), _N_FIT)).astype("int64")]

@@ -114,8 +114,8 @@ def _write_table(folder: Path, table: StaticEmbedding, *, pooling: str, name: st
     """Write a StaticEmbedding module: its tokenizer and its table."""
     if pooling != "mean":
         raise ValueError(
-            f"The pipe '{name}' pools its table of wordpieces with pooling = '{pooling}', and StaticEmbedding of "
-            'sentence-transformers is always the mean: train the pipe with pooling = "mean" to export it.'
+            f"'{name}' pools its table with pooling = '{pooling}', and StaticEmbedding of sentence-transformers is "
+            'always the mean: train with pooling = "mean".'
         )
     vectors = numpy.ascontiguousarray(table.ops.to_numpy(table.table()))
     (folder / TOKENIZER_FILE).write_text(table.attrs["tokenizer"], encoding="utf8")
@@ -127,8 +127,7 @@ def _dense_layers(pooling: SentencePooling, name: str) -> list[Model]:
     for layer in layers:
         if layer.name != "dense":
             raise ValueError(
-                f"The dense layer of the pipe '{name}' has the layer '{layer.name}', which sentence-transformers has "
-                "no module for: expected spacy-sbert.Dense.v1, or several in chain.v1."
+                f"The dense layer of '{name}' has the layer '{layer.name}': expected spacy-sbert.Dense.v1 or a chain."
             )
         if not layer.has_param("W"):
             raise ValueError(Errors.DENSE_NOT_INITIALIZED)
@@ -227,8 +226,7 @@ def _transformer_config(
         pooling, include_prompt = sbert_config.read_pooling(module.folder)
         if pooling is None:
             raise ValueError(
-                f"The Pooling module of {folder} asks for something unknown here, in "
-                f"{module.folder / 'config.json'}: expected some of {', '.join(POOLING)}."
+                f"The Pooling module of {folder} has something unknown here: expected some of {', '.join(POOLING)}."
             )
     return {
         "pooling": pooling,
@@ -244,8 +242,7 @@ def _read_table(
     """Read a StaticEmbedding module, and warn of the settings that are not imported; see read_static."""
     if precision is not None:
         raise ValueError(
-            f"precision = '{precision}' is for transformers, and the folder holds a static encoder, whose table is "
-            "float32: leave it out."
+            f"precision = '{precision}' is for transformers, and the folder holds a static encoder. Leave it out."
         )
     table = read_static(module, settings)
     prompts = [name for name, prompt in settings.prompts.items() if prompt]

@@ -52,9 +52,8 @@ def check_gradient(
 def _compare(loss: LossLayer, what: str, gradient: numpy.ndarray, expected: numpy.ndarray, tolerance: float) -> None:
     """Raise ValueError if a gradient is not the expected one, or not finite."""
     error = numpy.nan_to_num(numpy.abs(gradient - expected), nan=numpy.inf)
-    if (
-        error <= tolerance * max(float(numpy.abs(expected).max(initial=0)), 1e-4)
-    ).all():  # of small ones the difference
+    bound = tolerance * max(float(numpy.abs(expected).max(initial=0)), 1e-4)  # of small ones the difference
+    if (error <= bound).all():
         return
     place = numpy.unravel_index(error.argmax(), error.shape)
     raise ValueError(

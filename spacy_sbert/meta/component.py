@@ -204,16 +204,10 @@ class SentenceMeta(Pipe):
         check_device(device, get_current_ops())
         check_form(convert_to_numpy=convert_to_numpy, convert_to_tensor=convert_to_tensor)
         if prompt_name is not None:
-            raise ValueError(
-                f"Cannot use prompt_name = {prompt_name!r}: each member of a meta-embedding has its own prompts. Set "
-                "default_prompt_name in their configs."
-            )
+            raise ValueError(f"Cannot use prompt_name = {prompt_name!r}: set default_prompt_name of the members.")
         nlp = self._in_pipeline.nlp
         if nlp is None or self.name not in nlp.pipe_names:
-            raise ValueError(
-                f"Cannot encode texts: the meta-embedding '{self.name}' is in no pipeline, whose pipes are its "
-                f"members. Use nlp.get_pipe('{self.name}')."
-            )
+            raise ValueError(f"Cannot encode: '{self.name}' is in no pipeline. Use nlp.get_pipe('{self.name}').")
         names, checked = nlp.pipe_names, checked_texts(texts)
         total = len(texts) if isinstance(texts, Sized) else None
         with nlp.select_pipes(enable=names[: names.index(self.name) + 1]):
@@ -345,8 +339,7 @@ class SentenceMeta(Pipe):
         expected, actual = ({"method": each.method, **each.settings} for each in (self.estimator, saved))
         if expected != actual:
             raise ValueError(
-                f"The meta-embedding '{self.name}' was saved with {actual}, the config says {expected}. Restore "
-                "the config, or fit again with python -m spacy sbert fit-meta."
+                f"'{self.name}' was saved with {actual}, the config says {expected}. Restore it, or run sbert fit-meta."
             )
         self.estimator = saved
 
@@ -361,8 +354,7 @@ def _cut(doc: Doc, places: numpy.ndarray) -> Iterator[Doc | Span]:
         span = doc.char_span(first, end, alignment_mode="expand")
         if span is None:
             raise ValueError(
-                f"A member's row, characters {start} to {end}, reaches beyond the Doc '{doc.text[:50]}', "
-                "which is a part of another one. Process its text again."
+                f"A row from {start} to {end} reaches beyond the Doc '{doc.text[:50]}', a part. Process its text again."
             )
         yield span
 

@@ -10,16 +10,8 @@ import numpy
 from pydantic import BaseModel, NonNegativeInt
 from spacy.language import Language
 
+from ..files import serialization
 from ..files.atomic import atomic_write, check_output, write_text
-from ..files.serialization import (
-    checksummed_json,
-    device,
-    digest_of_parts,
-    digest_of_stream,
-    file_digest,
-    parse_checksummed,
-    versions,
-)
 from ..files.tables import SHORT_LINE, read_delimited, read_table
 from ..files.text_lines import format_suffix, read_lines, read_objects
 from ..models.fingerprint import pipeline_digest
@@ -107,10 +99,10 @@ class _VectorCache:
     def read(self) -> list[numpy.ndarray] | None:
         """Return the members' vectors, memory-mapped, float32 (n, d_j) each; None if they are missing or damaged."""
         try:
-            manifest = parse_checksummed(_Manifest, (self.folder / MANIFEST).read_bytes())
+            manifest = serialization.parse_checksummed(_Manifest, (self.folder / MANIFEST).read_bytes())
             if (manifest.key, manifest.names) != (self.key, self.names):
                 return None
-            if [file_digest(path) for path in self.paths] != manifest.files:
+            if [serialization.file_digest(path) for path in self.paths] != manifest.files:
                 return None
         except (OSError, ValueError):  # incomplete or damaged: vectors are computed again
             return None
@@ -139,8 +131,13 @@ class _VectorCache:
                         )
                     file.write(numpy.ascontiguousarray(rows, dtype="<f4").data)
                 n += len(block[0])
-        manifest = {"key": self.key, "names": self.names, "n": n, "files": list(map(file_digest, self.paths))}
-        write_text(self.folder / MANIFEST, json.dumps(checksummed_json(manifest)) + "\n")
+        manifest = {
+            "key": self.key,
+            "names": self.names,
+            "n": n,
+            "files": list(map(serialization.file_digest, self.paths)),
+        }
+        write_text(self.folder / MANIFEST, json.dumps(serialization.checksummed_json(manifest)) + "\n")
         return self._mapped(n)
 
 
@@ -169,7 +166,7 @@ def corpus_vectors(
             yield text
 
     with nlp.select_pipes(enable=nlp.pipe_names[: nlp.pipe_names.index(name)]):
-        key = digest_of_stream(chain(_settings(nlp, name, members), counted()))
+        key = serialization.digest_of_stream(chain(_settings(nlp, name, members), counted()))
         cache = _VectorCache(folder, key, [member.name for member in members])
         if not n:
             raise ValueError(EMPTY_CORPUS)
@@ -186,7 +183,7 @@ def corpus_vectors(
 
 def _settings(nlp: Language, name: str, members: Sequence[Member]) -> Iterator[str | bytes]:
     """Yield all that the members' vectors depend on, except the sentences."""
-    yield digest_of_parts(pipeline_digest(nlp), device(), versions())
+    yield serialization.digest_of_parts(pipeline_digest(nlp), serialization.device(), serialization.versions())
     functions = nlp.config["components"].get(name, {}).get("functions", {})
     for member in members:
         yield member.name

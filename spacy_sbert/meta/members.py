@@ -3,6 +3,7 @@
 import inspect
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -39,8 +40,7 @@ class PipeMember:
         records = doc_vectors.find(doc, self.name)
         if not records:
             raise ValueError(
-                f"The member '{self.name}' of a meta-embedding left no vector on the Doc '{doc.text[:50]}': its pipe "
-                "is disabled, or comes later. Enable it, or move it before the meta-embedding."
+                f"The member '{self.name}' of a meta-embedding left no vector on a Doc: it is disabled, or comes later."
             )
         return records
 
@@ -63,8 +63,7 @@ class FunctionMember:
     def __init__(self, name: str, function: Any):  # noqa: ANN401 (checked here)
         if not callable(function):
             raise ValueError(
-                f"The member '{name}' of a meta-embedding is not a function but a {type(function).__name__}. Set "
-                f'[components.sbert_meta.functions.{name}] @misc = "spacy-sbert.MeanStaticVectors.v1" or another one.'
+                f"The member '{name}' of a meta-embedding is not a function but a {type(function).__name__}."
             )
         self.name = name
         self.function = function
@@ -77,8 +76,7 @@ class FunctionMember:
         rows = to_numpy(self.function(list(spans)))
         if rows.ndim != 2 or len(rows) != len(spans):
             raise ValueError(
-                f"The function '{self.name}' of a meta-embedding gave an array of shape {rows.shape} for "
-                f"{len(spans)} texts: expected a row for each."
+                f"The function '{self.name}' gave an array of shape {rows.shape}: expected a row for each text."
             )
         return rows.astype("float32", copy=False)
 
@@ -89,12 +87,8 @@ class FunctionMember:
         """
         code = self.function if inspect.isroutine(self.function) else type(self.function)
         yield code.__qualname__
-        try:
-            file = inspect.getsourcefile(code)
-        except TypeError:  # a builtin
-            file = None
-        if file and Path(file).is_file():  # code that was typed in has none
-            yield file_digest(Path(file))
+        with suppress(OSError, TypeError, ValueError):  # a builtin, or code that was typed in
+            yield file_digest(Path(inspect.getsourcefile(code) or ""))
         if hasattr(self.function, "to_bytes"):
             yield self.function.to_bytes()
 
@@ -107,10 +101,7 @@ BLOCK = 1024  # Docs whose vectors are made at once
 
 def _weighted_means(spans: Sequence[Doc | Span], weights: dict[str, float]) -> numpy.ndarray:
     if spans and not spans[0].vocab.vectors.size:
-        raise ValueError(
-            "A member of the meta-embedding takes static vectors, and the pipeline's vocab has none. Load them with "
-            "python -m spacy init vectors, or take the member out."
-        )
+        raise ValueError("The vocab has no static vectors for a meta-embedding. Load them with spacy init vectors.")
     width = spans[0].vocab.vectors_length if spans else 0
     rows = [weighted_mean(span, weights) for span in spans]
     return numpy.array(rows, dtype="float32").reshape(len(rows), width)
@@ -177,10 +168,7 @@ class _SmoothInverseFrequency:
     def __call__(self, spans: Sequence[Doc | Span]) -> numpy.ndarray:
         """Return the vectors, float32 (n, width). RAISES (ValueError): if not fitted, or without static vectors."""
         if not self.component.size:
-            raise ValueError(
-                "Weights by smooth inverse frequency are not known yet: fit the meta-embedding with nlp.initialize or "
-                "python -m spacy sbert fit-meta."
-            )
+            raise ValueError("Weights of smooth inverse frequency are not known yet. Fit them with nlp.initialize.")
         rows = _weighted_means(spans, self.weights).astype("float64")
         return (rows - numpy.outer(rows @ self.component, self.component)).astype("float32")
 

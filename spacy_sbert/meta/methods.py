@@ -19,14 +19,8 @@ from ..progress import progress_bar, progress_of, ticking
 from ..similarity import components_of_covariance, flip_signs, unit_length
 from ..validation import NonNegativeFloat, Positive, PositiveFloat, Seed, Width, check_weights, validated
 
-EMPTY_CORPUS = (
-    "There is no sentence to fit the meta-embedding on: the corpus is empty, or all its sentences are too "
-    "long. Give one with sentences, or a higher max_tokens."
-)
-ONE_MEMBER = (
-    "A meta-embedding combines at least two members, given: {given}. Add another 'sbert' pipe of another "
-    "name, model or pooling before it, or a function to its functions; do not exclude one when loading."
-)
+EMPTY_CORPUS = "There is no sentence to fit the meta-embedding on. Give a corpus, or a higher max_tokens."
+ONE_MEMBER = "A meta-embedding combines at least two members, given: {given}. Add another pipe or function before it."
 
 Views = Sequence[numpy.ndarray]
 _BLOCK = 4096  # sentences worked on at once
@@ -55,8 +49,7 @@ class MetaEmbedding(ABC):
     def __init__(self, *, size: Width | None = None, normalize: bool = True):
         if size is not None and not self.needs_fit:
             raise ValueError(
-                f"size = {size}, but the width of the method '{self.method}' follows from the members. Leave size out, "
-                "or use svd, gcca or ae."
+                f"size = {size}, but the width of the method '{self.method}' is that of its members. Leave size out."
             )
         self.size = size
         self.normalize = normalize
@@ -136,15 +129,10 @@ class MetaEmbedding(ABC):
         """
         widths = tuple(view.shape[1] for view in views)
         if not self.is_fitted:
-            raise ValueError(
-                f"The meta-embedding by '{self.method}' has not been fitted. Call nlp.initialize, python -m spacy "
-                "sbert fit-meta, or fit of the estimator."
-            )
+            raise ValueError(f"The method '{self.method}' has not been fitted. Call nlp.initialize, or sbert fit-meta.")
         if self.widths_ and widths != self.widths_:
             expected = dict(zip(self.names_, self.widths_, strict=True))
-            raise ValueError(
-                f"Members of widths {list(widths)}, but the meta-embedding was fitted on {expected}. Fit it again."
-            )
+            raise ValueError(f"Members of widths {list(widths)}, but it was fitted on {expected}. Fit it again.")
         names = self.names_ or tuple(map(str, range(len(views))))
         parts = [self._transform(block) for block in self._blocks(views, names)]
         return numpy.concatenate(parts) if parts else numpy.zeros((0, self.width))
@@ -155,8 +143,7 @@ class MetaEmbedding(ABC):
         for name, view in zip(names, views, strict=True):
             if len(view) != n:
                 raise ValueError(
-                    f"The member '{name}' of a meta-embedding has {len(view)} vectors, '{names[0]}' has {n}: "
-                    "expected those of the same sentences."
+                    f"The member '{name}' of a meta-embedding has {len(view)} vectors, '{names[0]}' has {n}."
                 )
         for start in range(0, n, _BLOCK):
             yield self._prepared([view[start : start + _BLOCK] for view in views], names, start)
@@ -168,8 +155,7 @@ class MetaEmbedding(ABC):
             if not finite.all():
                 raise ValueError(
                     f"The member '{name}' of a meta-embedding has a number that is not finite in the vector of "
-                    f"sentence {start + int(finite.argmin())} (from 0). Repair that encoder, or leave the member or "
-                    "the sentence out."
+                    f"sentence {start + int(finite.argmin())} (from 0). Repair that encoder, or leave one of them out."
                 )
         return [unit_length(rows) for rows in prepared] if self.normalize else prepared
 
@@ -302,19 +288,13 @@ class _Linear(MetaEmbedding):
         """
         covariance = moments.covariance
         if not numpy.isfinite(covariance).all():
-            raise ValueError(
-                "The numbers in the members' vectors are too large for their squares. Set normalize = true, or scale "
-                "them down."
-            )
+            raise ValueError("The members' vectors are too large for their squares. Set normalize = true.")
         ends = list(itertools.accumulate(widths))
         columns = [(name, slice(end - width, end)) for name, end, width in zip(names, ends, widths, strict=True)]
         for name, part in columns:
             variance, square = covariance.diagonal()[part].sum(), (moments.mean[part] ** 2).sum()
             if not variance > _MIN_VARIANCE * max(square, numpy.finfo("float64").tiny):
-                raise ValueError(
-                    f"The member '{name}' of a meta-embedding has the same vector for all {moments.n} sentences. Take "
-                    "it out, or fit on sentences that it tells apart."
-                )
+                raise ValueError(f"The member '{name}' has the same vector for all {moments.n} sentences. Drop it.")
         most = min(sum(widths), moments.n - 1)
         values, components, rank = self._solve(covariance, columns, min(self.size or max(widths), most), moments.n)
         rank = min(rank, most)  # rounding may look like one more
@@ -397,9 +377,8 @@ class GCCA(_Linear):
             lowest, highest = linalg.eigvalsh(within[part, part])[[0, -1]]
             if lowest <= _SINGULAR * highest:
                 raise ValueError(
-                    f"The covariance of the member '{name}' cannot be inverted with tau = {self.tau}: its vectors lie "
-                    f"in {components_of_covariance(block).rank} directions, of the {len(block)} that they are wide. "
-                    "Set tau higher, such as 0.1."
+                    f"The covariance of the member '{name}' cannot be inverted with tau = {self.tau}: its vectors have "
+                    f"{components_of_covariance(block).rank} directions, of the {len(block)} of their width. Raise it."
                 )
             conditions.append(highest / lowest)
         total = len(covariance)
@@ -552,10 +531,7 @@ class CrossViewAutoencoder(MetaEmbedding):
                 batch_losses.append(loss.detach())
             losses.append(float(torch.stack(batch_losses).mean()))
             if not numpy.isfinite(losses[-1]):
-                raise ValueError(
-                    f"The loss of the autoencoder is not finite in epoch {epoch + 1}. Set learn_rate lower "
-                    f"than {self.learn_rate}, or normalize = true."
-                )
+                raise ValueError(f"The loss is not finite in epoch {epoch + 1}. Lower learn_rate = {self.learn_rate}.")
         self.losses_, self.size_ = numpy.array(losses), self.size or max(widths)
         self._network = network.eval().requires_grad_(False)
 

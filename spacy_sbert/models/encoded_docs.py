@@ -39,10 +39,6 @@ class EncodedDoc:
     dense: bool = False  # whether a dense layer made the vectors of pooled ones
     text: str | None = None  # of the first row; None if it is not known
 
-    def __repr__(self) -> str:
-        rows, width = self.vectors.shape
-        return f"EncodedDoc({rows} vectors of {width} numbers, {self.pooling} pooling)"
-
 
 @dataclass(frozen=True)
 class EncodeSettings:

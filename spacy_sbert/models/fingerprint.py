@@ -84,10 +84,7 @@ class Fingerprint:
 
 
 def _watched(parts: list[Model], upstream: Sequence[Model], vocab: Vocab) -> tuple[list[object], list[object]]:
-    """Return the objects that are others, and the numbers that differ, when the weights of models have changed.
-
-    An optimizer of Thinc changes arrays in place. Of a GPU only upstream weights are read: that waits for the device.
-    """
+    """Return the objects that are others, and the numbers that differ, when the weights of models have changed."""
     objects: list[object] = [*parts]
     read: list[Array] = []
     for part in parts:
@@ -101,6 +98,7 @@ def _watched(parts: list[Model], upstream: Sequence[Model], vocab: Vocab) -> tup
                     parameters = list(shim._model.parameters())  # noqa: SLF001 (Thinc has no public name for it)
                     weights += parameters[:: len(parameters) // _N_WATCHED + 1]
             objects += weights
+            # An optimizer of Thinc changes arrays in place; to read those of a GPU waits for it.
             read += [array for array in weights if is_upstream or not _on_gpu(array)]
     if _reads_static(parts):
         objects.append(vocab.vectors.data)
@@ -200,10 +198,7 @@ def _is_plain(value: object) -> bool:
 
 
 def _of_arrays(arrays: Iterable[tuple[str, Array]], exact: bool = False) -> bytes:
-    """Return names and shapes of arrays, and the sum of the bits of each column: quicker than a hash of them.
-
-    All of a NumPy or CuPy array are read, and evenly spaced rows of a PyTorch tensor; a hash of all if it is exact.
-    """
+    """Return names and shapes of arrays, and the sum of the bits of each column; a hash of all if it is exact."""
     found = []
     for name, array in arrays:
         found.append(f"{name} {tuple(array.shape)};".encode())
@@ -217,9 +212,6 @@ def _of_arrays(arrays: Iterable[tuple[str, Array]], exact: bool = False) -> byte
         bits = rows.view("int64" if rows.shape[1] % 2 == 0 else "int32")
         found.append(hashlib.sha256(rows.data).digest() if exact else bits.sum(axis=0, dtype="int64").tobytes())
     return b"".join(found)
-
-
-# Digests
 
 
 def encoder_digest(
@@ -244,12 +236,9 @@ def encoder_digest(
         others.append(json.dumps(pooling.normalize))
     if tokenizer is not None:
         vocab = tokenizer.vocab
-        others += [tokenizer.to_bytes(exclude=["vocab"]), vocab.lookups.to_bytes(), *_vectors(vocab)]
+        others += [tokenizer.to_bytes(exclude=["vocab"]), vocab.lookups.to_bytes()]
+        others += [vocab.vectors.to_bytes(exclude=["strings"])] if vocab.vectors.size else []
     return _digest([model] if upstream is None else [model, upstream], pooling, others, exact=True)
-
-
-def _vectors(vocab: Vocab) -> list[bytes]:
-    return [vocab.vectors.to_bytes(exclude=["strings"])] if vocab.vectors.size else []
 
 
 def precision_of(shim: Any) -> str:  # noqa: ANN401 (a shim of any class)
@@ -268,7 +257,8 @@ def _pipeline_parts(nlp: Language) -> Iterator[str | bytes]:
     settings = {name: nlp.config["components"].get(name) for name in nlp.pipe_names}
     yield json.dumps([nlp.lang, settings], sort_keys=True, default=str)
     yield nlp.tokenizer.to_bytes(exclude=["vocab"])  # type: ignore[union-attr]
-    yield from _vectors(nlp.vocab)
+    if nlp.vocab.vectors.size:
+        yield nlp.vocab.vectors.to_bytes(exclude=["strings"])
     for name, pipe in nlp.pipeline:
         model = getattr(pipe, "model", None)
         nodes = list(model.walk()) if isinstance(model, Model) else []

@@ -79,10 +79,7 @@ class SentenceListener(ConfiguredModel, Model):
         self._batch_id, self._outputs, self._backprop = batch_id, outputs, backprop
 
     def received(self, docs: list[Doc]) -> tuple[TransformerOutput, Callable] | None:
-        """Return the output of a transformer that was not used yet, and what takes its gradient; None if there is none.
-
-        RAISES (ValueError): if it is that of other Docs.
-        """
+        """Return the output of a transformer that was not used yet, and its callback; None if there is none."""
         state: _ListenerState = self.attrs[STATE]
         if state.outputs is not None:
             self.receive(state.batch_id, state.outputs.last_hidden_layer_states, state.backprop_last_layer)
@@ -98,8 +95,7 @@ def _listen(model: Model, docs: list[Doc], is_train: bool) -> tuple[TransformerO
     listener = cast(SentenceListener, model)
     received = listener.received(docs) if is_train or not listener.attrs[READS_DOCS] else None
     if received is None:  # no gradient: the transformer is frozen, or in use
-        outputs = [data if is_a(data := _output_of(doc), "TransformerData") else _pieces_of(doc) for doc in docs]
-        return outputs, lambda d_outputs: []
+        return [_output_of(doc) for doc in docs], no_gradient
     outputs, upstream = received
 
     def backprop(d_outputs: TransformerOutput) -> object:
@@ -117,7 +113,7 @@ def _listen(model: Model, docs: list[Doc], is_train: bool) -> tuple[TransformerO
     return outputs, backprop
 
 
-def _output_of(doc: Doc) -> object:
+def _output_of(doc: Doc) -> Any:  # noqa: ANN401 (an item of TransformerOutput)
     """Return what a transformer left on a Doc. RAISES (ValueError): if there is none."""
     data = doc._.get("trf_data") if doc.has_extension("trf_data") else None
     if data is None:
@@ -126,19 +122,13 @@ def _output_of(doc: Doc) -> object:
             "comes after the 'sbert' pipe. Enable it, put it first, and if it is frozen in training list it in "
             "[training.annotating_components]."
         )
-    return data
-
-
-def _pieces_of(doc: Doc) -> Ragged:
-    """Return the wordpieces of a Doc from the last layer, float (wordpieces, width), grouped by token."""
-    data = _output_of(doc)
-    pieces = getattr(data, "last_hidden_layer_state", None)
-    if pieces is None:
+    output = data if is_a(data, "TransformerData") else getattr(data, "last_hidden_layer_state", None)
+    if output is None:
         raise ValueError(
             f"The transformer left {type(data).__name__} on the Doc '{doc.text[:50]}' (doc._.trf_data): expected the "
             "output of the 'transformer' or 'curated_transformer' that the encoder listens to."
         )
-    return pieces
+    return output
 
 
 def read_pieces(
@@ -149,10 +139,7 @@ def read_pieces(
     *,
     with_pieces: bool,
 ) -> EncodedSpans:
-    """Return the rows of Docs in wordpieces that were encoded in the context of the whole Doc, without special tokens.
-
-    pieces: the wordpieces of each Doc. backprop: takes their gradient. The others: see read_tokens.
-    """
+    """Return the rows of Docs in wordpieces that were encoded in the context of the whole Doc, see read_tokens."""
     xp = get_array_module(pieces[0].data)
     values = xp.concatenate([of_doc.dataXd for of_doc in pieces])
 
@@ -175,10 +162,7 @@ def read_pieces(
 
 
 def with_own_listener(model: Model) -> Model:
-    """Replace the listener of spacy-curated-transformers in a model by a SentenceListener, which pools no tokens.
-
-    RAISES (ValueError): for a listener to more layers than the last.
-    """
+    """Replace the listener of spacy-curated-transformers in a model by a SentenceListener, which pools no tokens."""
     for node in list(model.walk()):
         if UPSTREAM_NAME not in node.attrs or isinstance(node, SentenceListener):
             continue
@@ -198,8 +182,6 @@ def with_own_listener(model: Model) -> Model:
         replace_model_node(model, node, own)
     return model
 
-
-# Tokens
 
 _FEATURES = [NORM, LEMMA, TAG, POS, MORPH]  # what models embed of a token beside its text
 
@@ -247,7 +229,7 @@ class Tok2VecEncoder(ConfiguredModel[list[Doc], list[Floats2d]]):
     def read_spans(
         self, docs: list[Doc], spans: list[list[Span]], *, with_pieces: bool, is_train: bool
     ) -> EncodedSpans:
-        """Return the same for rows that are known, one at least."""
+        """Return the same for rows that are known."""
         n_tokens = sum(map(len, docs))
         flat, places, batch = read_tokens(docs, spans, numpy.ones(n_tokens, "int64"), with_pieces=with_pieces)
         windows = numpy.flatnonzero(batch.lengths)  # a row of white space has no states
@@ -291,7 +273,7 @@ class Tok2VecEncoder(ConfiguredModel[list[Doc], list[Floats2d]]):
                 )
             elif SENTINEL in node.attrs and not is_train:
                 for doc in docs:
-                    _check_width(node, _pieces_of(doc).dataXd, "curated_transformer", "the listener (tok2vec)")
+                    _check_width(node, _output_of(doc).dataXd, "curated_transformer", "the listener (tok2vec)")
 
 
 def _check_width(listener: Model, states: Array, component: str, layer: str) -> None:

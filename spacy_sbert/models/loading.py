@@ -5,13 +5,12 @@ import inspect
 import os
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import Any, TypeAlias
 
-import tokenizers
 import torch
 import transformers
 from packaging.version import InvalidVersion, Version
@@ -61,11 +60,9 @@ class Source:
     def of(cls, folder: Path, name: str, options: TransformerConfig, *, is_saved: bool) -> "Source":
         """Return the source of an encoder with the settings of a config.
 
-        RAISES (ValueError): if the folder brings or names code, and not both ask for it: the config, which is its
-            author's word, and the environment variable, which is that of who runs it.
-
         is_saved (bool): whether a pipeline was saved with the encoder in the folder; its weights are those of
             Transformers' own class if no code was saved with them.
+        RAISES (ValueError): if the folder names code, and the config or the environment variable do not allow it.
         """
         settings, asked = dict(options.transformer_config), options.trust_remote_code
         files = ("config.json", "tokenizer_config.json")
@@ -103,7 +100,9 @@ def load_config(source: Source) -> PretrainedConfig:
         )
     _check_types(raw, plain, partial(unexpected, file))
     _check_honored(file, raw, plain)
-    _warn_of_unknown(file, raw, plain)
+    with suppress(InvalidVersion):
+        if Version(str(raw.get("transformers_version"))) > INSTALLED:
+            _warn_of_unknown(file, raw, plain)
     known = {key for key in dir(plain) if not key.startswith("_") and not callable(getattr(type(plain), key, None))}
     _check_known("transformer_config", settings, known | set(plain.attribute_map) | {"attn_implementation"})
     _check_types(settings, plain, partial(_bad_setting, "transformer_config"))
@@ -123,7 +122,7 @@ def _check_types(values: Mapping[str, Any], config: Any, wrong: Callable[[str, A
         name = config.attribute_map.get(key, key)
         default: Any = getattr(defaults, name, None)
         alike = next((kinds for kinds in _ALIKE if isinstance(default, kinds)), object)
-        if isinstance(default, int) and default in (0, 1):
+        if default in (0, 1):
             alike = int | float
         fits = isinstance(value, alike) and (isinstance(value, bool) == isinstance(default, bool) or alike is object)
         may_be_none = value is None and isinstance(default, bool | list | tuple | dict)
@@ -140,9 +139,6 @@ def load_tokenizer(source: Source) -> Tokenizer:
     limit = raw.get("model_max_length")
     if limit is not None and (not isinstance(limit, int | float) or isinstance(limit, bool) or limit < 1):
         raise unexpected(file, "model_max_length", limit, "a whole number above 0")
-    named = getattr(transformers, str(raw.get("tokenizer_class")), None)
-    if isinstance(named, type):  # before it fails in other words
-        _check_flags(named, file, raw, settings)
     # Version 5 names this class in every folder with a tokenizer.json; version 4 has it by another name.
     is_fast = raw.get("tokenizer_class") == "TokenizersBackend" and not hasattr(transformers, "TokenizersBackend")
     kind = transformers.PreTrainedTokenizerFast if is_fast else AutoTokenizer
@@ -152,32 +148,19 @@ def load_tokenizer(source: Source) -> Tokenizer:
     except BaseException as error:  # whatever files and settings lead to; a panic in Rust is not an Exception
         if not isinstance(error, Exception) and type(error).__name__ != "PanicException":
             raise
-        raise _tokenizer_error(source, error) from error
-    _check_flags(type(tokenizer), file, raw, settings)
-    _check_known("tokenizer_config", settings, _arguments(type(tokenizer)).keys() | _TOKENIZER_KEYS | raw.keys())
-    return tokenizer
-
-
-def _tokenizer_error(source: Source, error: BaseException) -> ValueError:
-    """Return the error for a tokenizer that cannot be loaded: tokenizer.json is damaged, or the settings do not fit."""
-    file = source.folder / "tokenizer.json"
-    try:
-        if file.is_file():
-            tokenizers.Tokenizer.from_file(str(file))
-    except Exception as damage:  # the library raises no other type
-        return ValueError(Errors.BAD_FOLDER_FILE.format(file=file, reason=_in_one_line(damage)))
-    if source.tokenizer_config:
-        return ValueError(Errors.BAD_SETTING.format(setting="tokenizer_config", reason=_in_one_line(error)))
-    return ValueError(Errors.BAD_TOKENIZER.format(folder=source.folder, reason=_in_one_line(error)))
-
-
-def _check_flags(kind: type, file: Path, raw: Mapping[str, object], settings: Mapping[str, object]) -> None:
-    """Check that settings of a tokenizer whose default is true or false are one of them."""
-    for key in [key for key, default in _arguments(kind).items() if isinstance(default, bool)]:
+        reason, content = _in_one_line(error), source.folder / "tokenizer.json"
+        if settings:
+            raise ValueError(Errors.BAD_SETTING.format(setting="tokenizer_config", reason=reason)) from error
+        damaged = content if content.is_file() else source.folder
+        raise ValueError(Errors.BAD_TOKENIZER.format(folder=damaged, reason=reason)) from error
+    arguments = _arguments(type(tokenizer))
+    for key in [key for key, default in arguments.items() if isinstance(default, bool)]:
         if not isinstance(raw.get(key, True), bool):
             raise unexpected(file, key, raw[key], "true or false")
         if not isinstance(settings.get(key, True), bool):
             raise _bad_setting("tokenizer_config", key, settings[key], "true or false")
+    _check_known("tokenizer_config", settings, arguments.keys() | _TOKENIZER_KEYS | raw.keys())
+    return tokenizer
 
 
 def _arguments(kind: type) -> dict[str, object]:
@@ -209,6 +192,8 @@ def _in_one_line(error: BaseException) -> str:
 
 # Weights
 
+_REPAIR = "Download the encoder again, or correct config.json."
+
 
 def load_weights(
     source: Source, auto_class: _AutoClass, config: PretrainedConfig, *, keeps_head: bool = False
@@ -227,7 +212,10 @@ def load_weights(
     except Exception as error:  # whatever config and weights lead to
         raise _unfit(source, _in_one_line(error)) from error
     config_file = source.folder / "config.json"
-    _check_causal(config_file, model)
+    for block, _ in _blocks(read_object(config_file), None):  # which asks for attention both ways
+        is_asked = block.get(_CAUSAL) is False and Version("5.2") > INSTALLED
+        if is_asked and any(getattr(part, _CAUSAL, False) for part in model.modules()):
+            raise _ignored(config_file, _CAUSAL, block, "5.2 or later")
     if not source.trust:
         _check_architecture(config_file, model, config)
     _check_names(source, model, report, keeps_head=keeps_head)
@@ -237,7 +225,7 @@ def load_weights(
 def _unfit(source: Source, reason: str) -> ValueError:
     return ValueError(
         f"The weights in {source.folder} and {source.folder / 'config.json'} do not make an encoder ({reason}). "
-        "Download the encoder again, or correct config.json."
+        f"{_REPAIR}"
     )
 
 
@@ -245,16 +233,12 @@ def _check_architecture(file: Path, model: Network, config: PretrainedConfig) ->
     """Check that config.json names a class of the encoder's family, such as BertForMaskedLM for a BertModel."""
     family = type(model).__name__.removesuffix("Model").removesuffix("ForSequenceClassification")
     names = config.architectures or []
-    if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
-        raise unexpected(file, "architectures", names, "a list of strings")
-    for name in names:
+    for name in map(str, names if isinstance(names, list) else [names]):
         stock = getattr(transformers, name, None)
-        is_same = stock is not None and getattr(stock, "config_class", None) is type(model.config)
-        if not is_same and not name.startswith(family):
+        if getattr(stock, "config_class", None) is not type(model.config) and not name.startswith(family):
             raise ValueError(
                 f"The file {file} names the architecture {name}, for which Transformers would load a class that makes "
-                f"other vectors: expected {family}Model or the like. Use another encoder, or correct architectures or "
-                "model_type in that file."
+                f"other vectors: expected {family}Model or the like. Correct architectures or model_type in that file."
             )
 
 
@@ -288,8 +272,7 @@ def _check_names(source: Source, model: Network, report: Mapping[str, Any], *, k
     if missing or (left and not cuts_layers):
         names = ", ".join(sorted(missing or left)[:3]) + (" and others" if len(missing or left) > 3 else "")
         raise ValueError(
-            f"The weights in {source.folder} lack {names}, which config.json asks for, and which would be random. "
-            "Download the encoder again, or correct config.json."
+            f"The weights in {source.folder} lack {names}, which config.json asks for. {_REPAIR}"
             if missing
             else f"The weights in {source.folder} hold {names}, which the encoder that config.json describes has no "
             "place for. Correct config.json; for fewer layers set num_hidden_layers in transformer_config."
@@ -365,8 +348,6 @@ def prepare_training(network: Network, options: TransformerConfig) -> None:
             parameter.requires_grad_(False)
 
 
-# What differs between versions of Transformers
-
 INSTALLED = Version(transformers.__version__)
 _BIDIRECTIONAL, _CAUSAL, _ROPE = "use_bidirectional_attention", "is_causal", "rope_parameters"
 _METADATA = {  # keys of a config.json that the computation does not depend on
@@ -379,27 +360,21 @@ _METADATA = {  # keys of a config.json that the computation does not depend on
 def _check_honored(file: Path, raw: Mapping[str, Any], config: PretrainedConfig) -> None:
     """Check that the installed version computes as a config asks. RAISES (ValueError): for a setting it ignores."""
     for block, read in _blocks(raw, config):
-        if block.get(_BIDIRECTIONAL) and Version("4.56.2") > INSTALLED:  # of Gemma 3
-            raise _ignored(file, _BIDIRECTIONAL, block[_BIDIRECTIONAL], "transformers 4.56.2 or later")
-        rope = block.get(_ROPE)  # in place of rope_theta and rope_scaling
-        if isinstance(rope, Mapping) and Version("5.0") > INSTALLED and not _is_default_rope(rope, block, read):
-            raise _ignored(file, _ROPE, rope, "transformers 5.0 or later")
-        positions = block.get("position_embedding_type")
-        if positions in ("relative_key", "relative_key_query") and Version("5.0") <= INSTALLED:
-            raise _ignored(file, "position_embedding_type", positions, "a transformers before 5.0")
+        if Version("4.56.2") > INSTALLED and block.get(_BIDIRECTIONAL):  # of Gemma 3
+            raise _ignored(file, _BIDIRECTIONAL, block, "4.56.2 or later")
+        # Version 4 reads rope_theta and rope_scaling in place of rope_parameters.
+        plain = {"rope_type": "default", "rope_theta": getattr(read, "rope_theta", None)}
+        if Version("5.0") > INSTALLED and isinstance(block.get(_ROPE), Mapping) and {**plain, **block[_ROPE]} != plain:
+            raise _ignored(file, _ROPE, block, "5.0 or later")
+        positions = "position_embedding_type"
+        if Version("5.0") <= INSTALLED and block.get(positions) in ("relative_key", "relative_key_query"):
+            raise _ignored(file, positions, block, "before 5.0")
 
 
-def _check_causal(file: Path, network: Network) -> None:
-    """Check that attention looks both ways if the config asks for that. RAISES (ValueError): if it does not."""
-    is_asked = any(block.get(_CAUSAL) is False for block, _ in _blocks(read_object(file), None))
-    if is_asked and Version("5.2") > INSTALLED and any(getattr(part, _CAUSAL, False) for part in network.modules()):
-        raise _ignored(file, _CAUSAL, False, "transformers 5.2 or later")
-
-
-def _ignored(file: Path, setting: str, value: object, needed: str) -> ValueError:
+def _ignored(file: Path, setting: str, block: Mapping[str, Any], needed: str) -> ValueError:
     return ValueError(
-        f"{file} asks for {setting} = {value}, which transformers {INSTALLED} ignores: its vectors would be "
-        f"others. Install {needed}."
+        f"{file} asks for {setting} = {block[setting]}, which transformers {INSTALLED} ignores: its vectors would be "
+        f"others. Install transformers {needed}."
     )
 
 
@@ -410,23 +385,9 @@ def _blocks(raw: Mapping[str, Any], config: Any) -> Iterator[tuple[Mapping[str, 
         yield raw["text_config"], getattr(config, "text_config", None)
 
 
-def _is_default_rope(rope: Mapping[str, Any], block: Mapping[str, Any], config: PretrainedConfig | None) -> bool:
-    """Return whether rotary positions are those that version 4 takes, from its own settings or by default."""
-    blocks = [rope, *(value for value in rope.values() if isinstance(value, Mapping))]
-    if any(each.get("rope_type", "default") != "default" for each in blocks) and not block.get("rope_scaling"):
-        return False
-    thetas = {float(each["rope_theta"]) for each in blocks if isinstance(each.get("rope_theta"), int | float)}
-    names = [name for name in vars(config) if name.endswith("rope_theta")] if config is not None else []
-    return thetas == {float(getattr(config, name)) for name in names}
-
-
 def _warn_of_unknown(file: Path, raw: Mapping[str, Any], config: PretrainedConfig) -> None:
     """Warn of settings that a newer version wrote, and that the installed config class does not know."""
-    try:
-        if Version(str(raw.get("transformers_version"))) <= INSTALLED:
-            return
-    except InvalidVersion:
-        return
+    written = raw.get("transformers_version")
     unknown: list[str] = []
     for block, read in _blocks(raw, config):
         kind: Any = type(read)  # a class of Hugging Face, or of None
@@ -439,7 +400,6 @@ def _warn_of_unknown(file: Path, raw: Mapping[str, Any], config: PretrainedConfi
         unknown += [key for key in set_keys if key not in known and not key.startswith("_")]
     names = ", ".join(sorted(key for key in unknown if not key.endswith("_token_id")))
     if names:
-        written = raw["transformers_version"]
         text = Warnings.UNKNOWN_SETTINGS.format(file=file, names=names, written=written, installed=INSTALLED)
         warnings.warn(text, stacklevel=2)
 

@@ -203,10 +203,7 @@ class SentencePooling(ConfiguredModel[EncodedSpans, PooledRows]):
         return self.truncate_dim or (folder.truncate_dim if folder else 0)
 
     def normalizes(self, folder: SentenceTransformersConfig | None) -> bool:
-        """Return whether vectors get unit length; folder: of the encoder, None if it is not known.
-
-        RAISES (ValueError): if the folder asks for more than pooling and normalization.
-        """
+        """Return whether vectors get unit length; folder: of the encoder, None if it is not known."""
         if self.normalize is not None:
             return self.normalize
         if folder is None:
@@ -284,11 +281,7 @@ def _init(model: SentencePooling, X: object = None, Y: object = None) -> None:
 def _without_leading(
     states: Floats2d, lengths: numpy.ndarray, lead: int
 ) -> tuple[Floats2d, numpy.ndarray, Callable[[Floats2d], Floats2d]]:
-    """Drop the first wordpieces of each window, but never all of them.
-
-    states (float (wordpieces, width)), lengths (int (windows,)): of all windows. lead (int): how many to drop of each.
-    RETURNS: the states and lengths that are left, and from the gradient of these states to that of all.
-    """
+    """Drop the first wordpieces of each window, but never all; return what is left, and from its gradient to all's."""
     dropped = numpy.minimum(lead, lengths - 1)
     places = numpy.arange(len(states)) - numpy.repeat(numpy.cumsum(lengths) - lengths, lengths)
     kept = numpy.flatnonzero(places >= numpy.repeat(dropped, lengths))

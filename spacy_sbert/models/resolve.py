@@ -59,10 +59,7 @@ def _cached_names() -> list[str]:
 
 
 def nearest_name(name: str, others: Iterable[str] = ()) -> str | None:
-    """Return the name of an encoder in a package or the hub's cache, or of some others, that is most like one.
-
-    None if none is like it. Case is ignored, and a name without an organization is compared without.
-    """
+    """Return the most similar name of an encoder in a package, the hub's cache or others; None if none is like it."""
     known = [*PACKAGES, *_cached_names(), *others]
     by_name = {(each if "/" in name else each.rpartition("/")[2]).lower(): each for each in known}
     return next((by_name[match] for match in get_close_matches(name.lower(), by_name, n=1, cutoff=0.75)), None)
@@ -97,10 +94,7 @@ def find_local(name: str) -> Path | None:
 
 
 def warn_if_missing(nlp: Language, pipe: str, name: str) -> None:
-    """Warn if the encoder of a new pipe cannot be found; the weights of a saved pipeline are about to be loaded.
-
-    nlp (Language): the pipeline, which does not have the pipe yet. pipe (str), name (str): of the pipe and the encoder.
-    """
+    """Warn if the encoder of a new pipe cannot be found; the weights of a saved pipeline are about to be loaded."""
     reason = None if pipe in saved_components(nlp) else _why_missing(name)
     if reason is not None:
         text = Warnings.ENCODER_MISSING.format(pipe=pipe, name=name, reason=reason, near=_suggestion(name))

@@ -140,36 +140,37 @@ class SentenceTransformersConfig:
     truncate_dim: NonNegativeInt = Field(default=0, description="a whole number")
 
 
-class _Limits(BaseModel):
-    """sentence_bert_config.json, beside the transformer."""
-
-    max_seq_length: PositiveInt | None = Field(None, description=_WHOLE)
-    do_lower_case: bool | None = Field(None, description=_FLAG)
+def _optional(kind: Any, expected: str) -> tuple[Any, None]:  # noqa: ANN401 (a type, or a union of them)
+    return Annotated[kind | None, Field(description=expected)], None
 
 
-class _Shared(BaseModel):
-    """config_sentence_transformers.json."""
+_fields: dict[str, Any] = {
+    "max_seq_length": _optional(PositiveInt, _WHOLE),
+    "do_lower_case": _optional(bool, _FLAG),
+    "prompts": _optional(dict[str, str | None], "an object of strings"),
+    "default_prompt_name": _optional(str, TEXT),
+    "truncate_dim": _optional(NonNegativeInt, "a whole number"),
+    "pooling_mode": _optional(str | list[str], "a string, or a list of them"),
+    **dict.fromkeys((*POOLING_FLAGS, "include_prompt"), _optional(bool, _FLAG)),
+}
+# Keys of config_sentence_transformers.json, sentence_bert_config.json, and config.json of a Pooling module.
+_Settings: Any = create_model("_Settings", **_fields)
 
-    prompts: dict[str, str | None] | None = Field(None, description="an object of strings")
-    default_prompt_name: str | None = Field(None, description=TEXT)
-    truncate_dim: NonNegativeInt | None = Field(None, description="a whole number")
+
+class _ListedModule(BaseModel):
+    type: str
+    path: str
 
 
-_OptionalFlag = Annotated[bool | None, Field(description=_FLAG)]
-_flags: dict[str, Any] = dict.fromkeys((*POOLING_FLAGS, "include_prompt"), (_OptionalFlag, None))
-_modes = Field(None, description="a string, or a list of them")
-_Pooling = create_model("_Pooling", pooling_mode=(str | list[str] | None, _modes), **_flags)  # its config.json
+_MODULES = TypeAdapter(list[_ListedModule])  # of modules.json
 
 
 def read_settings(folder: Path, name: str) -> SentenceTransformersConfig:
-    """Read modules.json and the files it points to; a folder without it is that of a plain encoder.
-
-    name (str): the name the encoder was asked for by. RAISES (ValueError): if a value is not possible.
-    """
+    """Read modules.json and the files it points to. RAISES (ValueError): if a value is not possible."""
     modules = read_modules(folder)
     part = static_module(folder) or transformer_folder(folder)
     files = [*sorted(part.glob("sentence_*_config.json")), part / "sentence_bert_config.json"]
-    limits, shared = read_file(files[0], _Limits), read_file(folder / "config_sentence_transformers.json", _Shared)
+    limits, shared = read_file(files[0], _Settings), read_file(folder / "config_sentence_transformers.json", _Settings)
     return SentenceTransformersConfig(
         name=name,
         max_length=limits.max_seq_length,
@@ -184,32 +185,30 @@ def read_settings(folder: Path, name: str) -> SentenceTransformersConfig:
 
 
 class Module(NamedTuple):
-    """A module of a sentence encoder.
+    """A module of a sentence encoder."""
 
-    kind: its class; with its package if that is not sentence_transformers. type: as modules.json names it.
-    """
-
-    kind: str
+    kind: str  # its class; with its package if that is not sentence_transformers
     folder: Path
-    type: str
+    type: str  # as modules.json names it
 
 
 def read_modules(folder: Path) -> list[Module]:
     """Return the modules of a sentence encoder; none for a plain one. RAISES (ValueError): if the list is damaged."""
     file, modules = folder / MODULES_FILE, []
-    for listed in _read_json(file, [], list):
-        kind, path = (listed.get(key) if isinstance(listed, dict) else None for key in ("type", "path"))
-        if not isinstance(kind, str) or not isinstance(path, str):
-            reason = "expected a list of objects with 'type' and 'path'"
-            raise ValueError(Errors.BAD_FOLDER_FILE.format(file=file, reason=reason))
-        inner = (folder / path).resolve()
+    try:
+        listed = _MODULES.validate_json(file.read_bytes() if file.is_file() else "[]", strict=True)
+    except ValidationError as error:
+        reason = "expected a list of objects with 'type' and 'path'"
+        raise ValueError(Errors.BAD_FOLDER_FILE.format(file=file, reason=reason)) from error
+    for each in listed:
+        inner = (folder / each.path).resolve()
         if not inner.is_relative_to(folder.resolve()):
             raise ValueError(
-                f"The file {file} names '{path}', which lies outside of its folder. Use an encoder that you trust."
+                f"The file {file} names '{each.path}', which lies outside of its folder. Use an encoder that you trust."
             )
-        package, _, name = kind.rpartition(".")
+        package, _, name = each.type.rpartition(".")
         name = name if package.split(".")[0] == PACKAGE else f"{package or 'unknown'}.{name}"
-        modules.append(Module(name, inner, kind))
+        modules.append(Module(name, inner, each.type))
     return modules
 
 
@@ -224,10 +223,7 @@ def foreign_module(folder: Path, module: Module) -> ValueError | None:
 
 
 def transformer_folder(folder: Path) -> Path:
-    """Return where config.json and the weights are: older folders keep them in a part of their own.
-
-    RAISES (ValueError): if the first module, which reads the texts, is no Transformer.
-    """
+    """Return where config.json and the weights are. RAISES (ValueError): if the first module is no Transformer."""
     for module in read_modules(folder)[:1]:
         if module.kind == _STATIC:
             raise ValueError(
@@ -249,11 +245,8 @@ def static_module(folder: Path) -> Path | None:
 
 
 def read_pooling(folder: Path) -> tuple[str | None, bool]:
-    """Return the pooling that the folder of a Pooling module specifies, such as "cls+mean"; None if it is unknown here.
-
-    RETURNS (str, bool): and whether the wordpieces of a prompt are pooled, too.
-    """
-    config: Any = read_file(folder / "config.json", _Pooling)
+    """Return the pooling that the folder of a Pooling module names, None if unknown, and whether prompts are pooled."""
+    config = read_file(folder / "config.json", _Settings)
     modes = [mode for flag, mode in POOLING_FLAGS.items() if getattr(config, flag)]
     if config.pooling_mode is not None:
         named = [config.pooling_mode] if isinstance(config.pooling_mode, str) else config.pooling_mode
@@ -263,19 +256,14 @@ def read_pooling(folder: Path) -> tuple[str | None, bool]:
 
 def read_object(file: Path) -> dict[str, Any]:
     """Return the object in a JSON file; empty if there is no such file. RAISES (ValueError): if it is not an object."""
-    return _read_json(file, {}, dict)
-
-
-def _read_json(file: Path, missing: Any, kind: type) -> Any:  # noqa: ANN401 (JSON holds any type)
     if not file.is_file():
-        return missing
+        return {}
     try:
         content = json.loads(file.read_text(encoding="utf8"))
     except (ValueError, RecursionError) as error:
         raise ValueError(Errors.BAD_FOLDER_FILE.format(file=file, reason=error)) from error
-    if not isinstance(content, kind):
-        expected = "a JSON object" if kind is dict else "a list of objects with 'type' and 'path'"
-        reason = f"expected {expected}, found {type(content).__name__}"
+    if not isinstance(content, dict):
+        reason = f"expected a JSON object, found {type(content).__name__}"
         raise ValueError(Errors.BAD_FOLDER_FILE.format(file=file, reason=reason))
     return content
 

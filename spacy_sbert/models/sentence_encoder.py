@@ -65,10 +65,7 @@ class SentenceEncoder(ConfiguredModel[list[Doc], list[EncodedDoc]]):
         )
 
     def encode(self, docs: list[Doc], settings: EncodeSettings) -> list[EncodedDoc]:
-        """Return the rows of Docs and their vectors, with the settings of a call.
-
-        RAISES (ValueError): for a prompt where the transformer is shared.
-        """
+        """Return the rows of Docs and their vectors, with the settings of a call."""
         return _encode(self, docs, False, settings)[0]
 
 

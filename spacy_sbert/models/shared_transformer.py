@@ -32,6 +32,7 @@ from .span_batch import (
     align_wordpieces,
     borders_of,
     encode_spans,
+    no_gradient,
     piece_characters,
     row_characters,
 )
@@ -84,7 +85,12 @@ def _forward(model: Model, docs: list[Doc], is_train: bool) -> tuple[FullTransfo
             _UnpaddedDoc(shared, i) if first < last else TransformerData.empty() for i, (first, last) in windows
         ]
     elif not is_train:
-        shared.model_output = shim.whole_output(shared.hugging_face_inputs(shim.device))
+        batch, _ = shared.padded
+        inputs: dict[str, Any] = {"input_ids": batch.input_ids, "attention_mask": batch.attention_mask}
+        if shared.wordpieces.type_ids is not None:  # some models take none, and zeros mean the same
+            inputs["token_type_ids"] = batch.token_type_ids
+        on_device = {key: xp2torch(value, device=shim.device) for key, value in inputs.items()}
+        shared.model_output = shim.whole_output(on_device)
     else:
         with encoder.states(shared.wordpieces, True) as (states, backprop_states):
             padded, backprop_padded = _pad_states(shared.wordpieces, states, encoder.get_dim("nO"), shim.device)
@@ -96,9 +102,6 @@ def _forward(model: Model, docs: list[Doc], is_train: bool) -> tuple[FullTransfo
         return docs
 
     return output, backprop
-
-
-# The output of a batch
 
 
 @dataclass
@@ -116,12 +119,9 @@ class _PaddedBatch(WordpieceBatch):
 
 
 class _SharedBatch:
-    """The spans of a batch of Docs, not all empty, and their states, padded when they are read.
+    """The spans of a batch of Docs, not all empty, and their states, padded when they are read; it holds no Doc.
 
-    It holds no Doc, since Docs hold it.
-
-    wordpieces: of all windows. encoded: the batch, without states. values: the states of each window, float32
-    (wordpieces, width), for a batch that is not padded yet. model_output: padded, of PyTorch.
+    values: the states of each window, float32 (wordpieces, width). model_output: padded, of PyTorch.
     """
 
     def __init__(self, tokenizer: BatchTokenizer, spans: list[list[Span]], prompt: str = ""):
@@ -131,39 +131,24 @@ class _SharedBatch:
         self._token_borders = borders_of(len(doc_spans[0].doc) if doc_spans else 0 for doc_spans in spans)
         self.starts = borders_of(self.wordpieces.lengths.tolist())
 
-    def keep_states(
-        self, states: Iterable[TokenEmbeddings], device: torch.device, pooler: torch.nn.Module | None
-    ) -> None:
-        """Keep the states of the windows, to be padded when they are read.
-
-        device (torch.device): of the network; the thread that reads the states may use another by default.
-        pooler (Module): of the network. It reads the first state of each window now: the weights may change.
-        """
+    def keep_states(self, states: Iterable[TokenEmbeddings], device: torch.device, pooler: Any) -> None:  # noqa: ANN401 (a module)
+        """Keep the states of the windows, to be padded when they are read; the pooler of the network reads them now."""
         self._states, self._device = list(states), device
         self.values: list[Array] = [None] * len(self.wordpieces.lengths)
         for part in self._states:
             borders = pairwise(borders_of(part.lengths.tolist()))
-            for window, (start, end) in zip(part.windows.tolist(), borders, strict=True):
-                self.values[window] = part.values[start:end]
+            for window, border in zip(part.windows.tolist(), borders, strict=True):
+                self.values[window] = part.values[slice(*border)]
         self._pooled = None
         if pooler is not None:
             firsts = get_array_module(self.values[0]).stack([values[:1] for values in self.values])
             with torch.no_grad():
                 self._pooled = pooler(xp2torch(firsts, device=device))  # it has no dropout
 
-    def hugging_face_inputs(self, device: torch.device) -> dict[str, torch.Tensor]:
-        """Return what a Hugging Face model takes of the padded batch."""
-        batch, _ = self.padded
-        inputs = {"input_ids": batch.input_ids, "attention_mask": batch.attention_mask}
-        if self.wordpieces.type_ids is not None:  # some models take none, and zeros mean the same
-            inputs["token_type_ids"] = cast(Any, batch.token_type_ids)
-        return {key: xp2torch(cast(Any, value), device=device) for key, value in inputs.items()}
-
     @cached_property
     def padded(self) -> tuple[_PaddedBatch, Ragged]:
         """The wordpieces as a padded batch, and the alignment of tokens with it."""
-        tokenizer, wordpieces = self._tokenizer, self.wordpieces
-        lengths = wordpieces.lengths
+        tokenizer, wordpieces, lengths = self._tokenizer, self.wordpieces, self.wordpieces.lengths
         shape = len(lengths), int(lengths.max())
         places = ragged_arange(numpy.arange(shape[0]) * shape[1], lengths)
 
@@ -194,12 +179,11 @@ class _SharedBatch:
     def docs(self) -> list[TransformerData]:
         """The padded output of each Doc, with an alignment of all its tokens: rows may leave out some."""
         batch, align = self.padded
-        arrays: dict[str, Array] = {}
+        arrays: dict[str, list[Array]] = {}
         for key, value in self.model_output.items():
-            if torch.is_tensor(value):
-                arrays[key] = torch2xp(value)
-            elif isinstance(value, tuple) and all(map(torch.is_tensor, value)):
-                arrays[key] = [torch2xp(part) for part in value]
+            parts = value if isinstance(value, tuple) else (value,)
+            if all(map(torch.is_tensor, parts)):
+                arrays[key] = [torch2xp(part) for part in parts]
         pieces = numpy.append(0, numpy.cumsum(cast(numpy.ndarray, align.lengths)))[self._token_borders].tolist()
         bounds = zip(*map(pairwise, (self.encoded.window_borders, self._token_borders, pieces)), strict=True)
         docs = []
@@ -208,12 +192,11 @@ class _SharedBatch:
                 docs.append(TransformerData.empty())
                 continue
             output = ModelOutput()
-            for key, value in arrays.items():
-                is_several = isinstance(value, list)
-                output[key] = [part[first:last] for part in value] if is_several else value[first:last]
+            for key, of_batch in arrays.items():
+                own = [array[first:last] for array in of_batch]
+                output[key] = own if isinstance(self.model_output[key], tuple) else own[0]
             indices = align.dataXd[slice(*own_pieces)] - first * batch.input_ids.shape[1]
-            own = Ragged(indices, align.lengths[slice(*tokens)])
-            docs.append(TransformerData(batch[first:last], output, own))
+            docs.append(TransformerData(batch[first:last], output, Ragged(indices, align.lengths[slice(*tokens)])))
         return docs
 
 
@@ -239,21 +222,13 @@ class _SharedOutput(FullTransformerBatch):
     """A FullTransformerBatch whose fields are those of a _SharedBatch."""
 
     def __init__(self, shared: _SharedBatch, spans: list[list[Span]]):
-        counts = iter(numpy.bincount(shared.encoded.rows.row_of).tolist())  # several windows for a long Span
-        self.spans = [[same for span in doc_spans for same in [span] * next(counts)] for doc_spans in spans]
+        n_windows = iter(numpy.bincount(shared.encoded.rows.row_of).tolist())
+        self.spans = [[same for span in doc_spans for same in [span] * next(n_windows)] for doc_spans in spans]
         self._shared, self.cached_doc_data = shared, None
 
-    @property
-    def wordpieces(self) -> _PaddedBatch:  # type: ignore[override]
-        return self._shared.padded[0]
-
-    @property
-    def model_output(self) -> ModelOutput:  # type: ignore[override]
-        return self._shared.model_output
-
-    @property
-    def align(self) -> Ragged:  # type: ignore[override]
-        return self._shared.padded[1]
+    wordpieces = property(lambda self: self._shared.padded[0])  # type: ignore[assignment]
+    model_output = property(lambda self: self._shared.model_output)  # type: ignore[assignment]
+    align = property(lambda self: self._shared.padded[1])  # type: ignore[assignment]
 
     def split_by_doc(self) -> list[TransformerData]:
         return self._shared.docs
@@ -264,11 +239,6 @@ class _UnpaddedDoc(TransformerData):
 
     def __init__(self, shared: _SharedBatch, number: int):
         self.shared, self.number = shared, number
-
-    @property
-    def is_padded(self) -> bool:
-        """Whether the padded states were read, or others were set, which then count."""
-        return "model_output" in vars(self)
 
     @cached_property
     def wordpieces(self) -> _PaddedBatch:  # type: ignore[override]
@@ -286,8 +256,6 @@ class _UnpaddedDoc(TransformerData):
         return TransformerData, (self.wordpieces, self.model_output, self.align)
 
 
-# What sentence encoders read
-
 _CHUNK = 32  # Docs whose states are copied at a time: they stay in the cache
 
 
@@ -296,9 +264,9 @@ class _DocSpans(NamedTuple):
 
     rows: SpanBatch
     lengths: numpy.ndarray  # int64 (windows,)
-    values: list[Array]  # float (N, width), in one or more parts
-    characters: numpy.ndarray | None  # int32 (N, 2), of each wordpiece in the Doc; None if they are not needed
-    places: numpy.ndarray | None = None  # int64 (N,), in the flattened padded batch; None if that was not made
+    values: list[Array]  # float (N, width), in parts
+    characters: numpy.ndarray | None  # int32 (N, 2), of each wordpiece in the Doc
+    places: Any = None  # int64 (N,), in the flattened padded batch, if that was made
 
 
 def spans_from_transformer_data(
@@ -306,10 +274,10 @@ def spans_from_transformer_data(
 ) -> EncodedSpans:
     """Return the rows of Docs as a transformer encoded them, and its states without padding.
 
-    datas: of each Doc, from any batch. docs: the Docs, if what other Spans and Tokens need is asked for.
-    backprop: takes the gradient of each TransformerData that has rows.
+    datas: of each Doc. docs: the Docs, if what Spans and Tokens need is asked for. backprop: of those that have rows.
     """
-    held = [i for i, data in enumerate(datas) if _is_unpadded(data) or "last_hidden_state" in data.model_output]
+    kept = (isinstance(data, _UnpaddedDoc) or "last_hidden_state" in data.model_output for data in datas)
+    held = [i for i, is_kept in enumerate(kept) if is_kept]
     if not held:
         return EncodedSpans.empty(len(datas), backprop)
     read = [_read(datas[i], docs[i] if docs else None) for i in held]
@@ -322,7 +290,11 @@ def spans_from_transformer_data(
         for own, d_part in zip(parts, d_values, strict=True):
             borders = pairwise(borders_of(int(read[i].lengths.sum()) for i in own))
             for i, border in zip(own, borders, strict=True):
-                d_datas[i] = _padded_gradient(datas[held[i]], read[i].places, d_part[slice(*border)])
+                data = datas[held[i]]
+                states = data.model_output["last_hidden_state"]
+                d_states = get_array_module(states).zeros_like(states)  # in the dtype that the transformer gave
+                d_states.reshape(-1, states.shape[-1])[read[i].places] = d_part[slice(*border)].astype(states.dtype)
+                d_datas[i] = TransformerData(data.wordpieces, ModelOutput(last_hidden_state=d_states), data.align)
         return backprop([d_datas[i] for i in range(len(held))])
 
     n_rows = dict(zip(held, (len(doc.rows.spans) for doc in read), strict=True))
@@ -330,8 +302,8 @@ def spans_from_transformer_data(
         _joined([doc.rows for doc in read]),
         borders_of(n_rows.get(i, 0) for i in range(len(datas))),
         numpy.concatenate([doc.lengths for doc in read]),
-        (_states_of([read[i] for i in own], [numpy.arange(*firsts[i : i + 2]) for i in own]) for own in parts),
-        backprop_states,
+        (_states_of(read, firsts, own) for own in parts),
+        no_gradient if backprop is no_gradient else backprop_states,
     )
     if docs:
         characters = numpy.concatenate([cast(numpy.ndarray, doc.characters) for doc in read])
@@ -339,23 +311,15 @@ def spans_from_transformer_data(
     return batch
 
 
-def _states_of(docs: list[_DocSpans], windows: list[numpy.ndarray]) -> TokenEmbeddings:
+def _states_of(read: list[_DocSpans], firsts: list[int], own: list[int]) -> TokenEmbeddings:
     """Return the states of some Docs. Half precision is for the transformer: sums would lose too much in it."""
-    parts = [values for doc in docs for values in doc.values]
+    parts = [values for i in own for values in read[i].values]
     xp = get_array_module(parts[0])
     values = xp.concatenate(parts)
     values = values.astype(xp.float32) if values.dtype == xp.float16 else values
-    lengths = numpy.concatenate([doc.lengths for doc in docs])
-    return TokenEmbeddings(numpy.concatenate(windows), lengths, values, docs[0].rows.foreign)
-
-
-def _padded_gradient(data: TransformerData, places: numpy.ndarray | None, d_values: Array) -> TransformerData:
-    """Return the gradient of a Doc's states, in the shape and dtype that the transformer gave them."""
-    states = data.model_output["last_hidden_state"]
-    d_states = get_array_module(states).zeros_like(states)
-    own = _all_places(data) if places is None else places
-    d_states.reshape(-1, states.shape[-1])[own] = d_values.astype(states.dtype, copy=False)
-    return TransformerData(data.wordpieces, ModelOutput(last_hidden_state=d_states), data.align)
+    windows = numpy.concatenate([numpy.arange(*firsts[i : i + 2]) for i in own])
+    lengths = numpy.concatenate([read[i].lengths for i in own])
+    return TokenEmbeddings(windows, lengths, values, read[own[0]].rows.foreign)
 
 
 def _joined(rows: list[SpanBatch]) -> SpanBatch:
@@ -373,19 +337,10 @@ def _joined(rows: list[SpanBatch]) -> SpanBatch:
     )
 
 
-def _is_unpadded(data: TransformerData) -> bool:
-    return isinstance(data, _UnpaddedDoc) and not data.is_padded
-
-
-def _all_places(data: TransformerData) -> numpy.ndarray:
-    """Return where the wordpieces of a Doc are in its flattened padded rows, int64 (N,)."""
-    return numpy.flatnonzero(to_numpy(data.wordpieces.attention_mask))
-
-
 def _read(data: TransformerData, doc: Doc | None) -> _DocSpans:
     """Return the rows of a Doc as its encoder recorded them, or else as the alignment shows them."""
-    if _is_unpadded(data):
-        shared, number = cast(_UnpaddedDoc, data).shared, cast(_UnpaddedDoc, data).number
+    if isinstance(data, _UnpaddedDoc) and "model_output" not in vars(data):
+        shared, number = data.shared, data.number
         encoded = shared.encoded
         own, windows = (slice(*of[number : number + 2]) for of in (encoded.borders, encoded.window_borders))
         rows = encoded.rows.part(own, windows)
@@ -393,7 +348,7 @@ def _read(data: TransformerData, doc: Doc | None) -> _DocSpans:
             pieces = slice(shared.starts[windows.start], shared.starts[windows.stop])
             characters = cast(numpy.ndarray, encoded.characters)[pieces]
             return _DocSpans(rows, shared.wordpieces.lengths[windows], shared.values[windows], characters)
-    batch, places = data.wordpieces, _all_places(data)
+    batch, places = data.wordpieces, numpy.flatnonzero(to_numpy(data.wordpieces.attention_mask))
     lengths = to_numpy(batch.attention_mask).sum(axis=1).astype("int64")
     states = data.model_output["last_hidden_state"]  # (windows, wordpieces, width)
     flat, xp = states.reshape(-1, states.shape[-1]), get_array_module(states)
@@ -424,8 +379,7 @@ def _overlap(spans: numpy.ndarray) -> bool:
 
 def _aligned_rows(data: TransformerData) -> SpanBatch | None:
     """Return a row for each window of another package's model; None if a token is in two rows."""
-    n_rows, row_width = data.wordpieces.input_ids.shape
-    lengths = to_numpy(data.align.lengths)
+    (n_rows, row_width), lengths = data.wordpieces.input_ids.shape, to_numpy(data.align.lengths)
     n_tokens = len(lengths)
     tokens = numpy.repeat(numpy.arange(n_tokens), lengths)
     rows = to_numpy(data.align.dataXd).reshape(-1) // row_width
@@ -437,18 +391,14 @@ def _aligned_rows(data: TransformerData) -> SpanBatch | None:
     numpy.minimum.at(starts, rows, tokens)
     starts = numpy.minimum.accumulate(starts[::-1])[::-1].copy()
     starts[0] = 0
-    ends = numpy.append(starts[1:], n_tokens)
-    last = starts - 1
+    ends, last = numpy.append(starts[1:], n_tokens), starts - 1
     numpy.maximum.at(last, rows, tokens)
     weights = (numpy.bincount(rows, minlength=n_rows) > 0).astype("int64")
     return SpanBatch(numpy.stack([starts, ends], axis=1), numpy.arange(n_rows), weights, ends - last - 1, None)
 
 
 def _stretch(batch: WordpieceBatch, align: Ragged, lengths: numpy.ndarray) -> tuple[SpanBatch, Ragged, numpy.ndarray]:
-    """Return one row for a Doc whose windows overlap, the alignment of tokens to its wordpieces, and which they are.
-
-    Each token has its wordpieces once; there are no special tokens among them.
-    """
+    """Return one row for a Doc whose windows overlap, an alignment to its tokens' wordpieces, and these, each once."""
     recorded = batch.rows if isinstance(batch, _PaddedBatch) else None
     pieces, align_lengths = to_numpy(align.dataXd), to_numpy(align.lengths)
     windows = numpy.repeat(numpy.arange(len(lengths)), lengths)[pieces]

@@ -47,10 +47,7 @@ CALIBRATION_FILE = "int8_calibration.safetensors"
 
 
 def _read_state(data: bytes, folder: Path) -> SentenceTransformersConfig:
-    """Write the files in the bytes of a shim to an empty folder, and return the settings among them.
-
-    RAISES (ValueError): if the bytes are damaged, or the name of a file leads out of the folder.
-    """
+    """Write the files in the bytes of a shim to an empty folder, and return the settings among them."""
     try:
         state = srsly.msgpack_loads(data)
     except Exception as error:  # whatever the bytes lead the parser to
@@ -91,15 +88,10 @@ def _writing_to(folder: Path) -> Iterator[None]:
 
 
 class TransformerShim(PyTorchShim):
-    """A transformer that is looked for and loaded when it is first needed.
+    """A transformer that is looked for and loaded when it is first needed; for the arguments see SpanTransformer.
 
     `nlp.update(examples, sgd=optimizer)` has a shared transformer finish its update before the last of its listeners
     has returned the gradient. Such an update waits for the gradient, at most until the next forward pass.
-
-    name (str): a folder or a name, see resolve.
-    options (TransformerConfig): how it is loaded, encodes and is trained.
-    max_batch_items (int): the most wordpieces in a forward pass in use, see run; 0 for what suits the device.
-    RAISES (ValueError): if max_batch_items is given beside precision = "reference".
     """
 
     _trial: tuple[str, ...] = ("a",)  # a text that is encoded once it is loaded
@@ -383,7 +375,12 @@ class TransformerShim(PyTorchShim):
         vars(self._hfmodel).update(**objects, **(fixed if is_saved else {}))
         self._model = transformer.to(get_torch_default_device())
         self._is_packable = is_packable(transformer)
-        self._inference.drop(_read_calibration(folder, transformer) if is_saved else None)
+        calibration = None
+        if is_saved and (folder / CALIBRATION_FILE).is_file():
+            from .engine.int8 import read_calibration  # noqa: PLC0415 (only int8 needs it)
+
+            calibration = read_calibration(folder / CALIBRATION_FILE, transformer)
+        self._inference.drop(calibration)
         self._deferred = []
         loading.prepare_training(self._model, self.options)
         warn_of_slow(self.precision, self.device.type)
@@ -392,11 +389,3 @@ class TransformerShim(PyTorchShim):
     def _load_transformer(self, source: loading.Source, config: PretrainedConfig) -> Network:
         transformer, _ = loading.load_weights(source, AutoModel, config)
         return transformer
-
-
-def _read_calibration(folder: Path, transformer: Network) -> "Calibration | None":
-    if not (folder / CALIBRATION_FILE).is_file():
-        return None
-    from .engine.int8 import read_calibration  # noqa: PLC0415 (only int8 needs it)
-
-    return read_calibration(folder / CALIBRATION_FILE, transformer)

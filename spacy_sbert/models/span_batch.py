@@ -132,9 +132,7 @@ class EncodedSpans:
         return cls(SpanBatch.empty(), [0] * (n_docs + 1), numpy.zeros(0, dtype="int64"), backprop=backprop)
 
     def keep_pieces(self, characters: numpy.ndarray, of_text: numpy.ndarray) -> None:
-        """Set the wordpieces that other Spans and Tokens are made of: those of the outermost rows.
-
-        A row that lies in one before it, such as a sentence behind its Doc, is left out: no wordpiece counts twice.
+        """Set the wordpieces that other Spans and Tokens are made of, none twice: those of the outermost rows.
 
         characters: int32 (N, 2). of_text: bool (N,), all but special tokens and those of a prompt.
         """
@@ -187,9 +185,9 @@ def encode_spans(
 def read_tokens(
     docs: list[Doc], spans: list[list[Span]], counts: numpy.ndarray, *, with_pieces: bool
 ) -> tuple[list[Span], numpy.ndarray, EncodedSpans]:
-    """Return the rows of Docs in units that were made of their tokens, white space left out.
+    """Return the rows of Docs in units that were made of their tokens, white space left out; see encode_spans.
 
-    spans, with_pieces: see encode_spans. counts (int64 (tokens,)): how many units each token of all Docs has.
+    counts (int64 (tokens,)): how many units each token of all Docs has.
     RETURNS (list[Span], int64 (N,), EncodedSpans): the rows of all Docs, the index of each of their N units among the
         units of all Docs, and the batch, still without states: a window a row.
     """
@@ -234,8 +232,7 @@ def align_wordpieces(
 ) -> Ragged:
     """Return the ascending indices of the wordpieces of each token, of all Docs that have a Span, as int32.
 
-    spans: of each Doc; texts: of each Span. A slow tokenizer does not know what characters wordpieces cover: they are
-    aligned by spacy-alignments then, as in spacy-transformers.
+    Those of a slow tokenizer, which does not know their characters, are aligned by spacy-alignments.
     """
     span_of = numpy.repeat(wordpieces.text_of, wordpieces.lengths)
     if wordpieces.offsets is not None:
@@ -257,9 +254,7 @@ def align_wordpieces(
 
 
 def _align_offsets(spans: list[list[Span]], offsets: numpy.ndarray, span_of: numpy.ndarray) -> Ragged:
-    """Align tokens with wordpieces by the characters that both cover, those of the space behind a token among them.
-
-    This is get_alignment_via_offset_mapping of spacy-transformers for all rows at once.
+    """Align tokens with wordpieces by the characters that both cover, as spacy-transformers does row by row.
 
     offsets (int64 (wordpieces, 2)): characters, from the Span's start. span_of (int64 (wordpieces,)): the Spans.
     """
@@ -282,10 +277,7 @@ def _align_offsets(spans: list[list[Span]], offsets: numpy.ndarray, span_of: num
 
 
 def piece_characters(align: Ragged, docs: Sequence[Doc], n_pieces: int) -> numpy.ndarray:
-    """Return where wordpieces are in their Docs, int32 (n_pieces, 2): the characters of the tokens they belong to.
-
-    align (Ragged of int32): see align_wordpieces. docs (list[Doc]): whose tokens these are, one Doc after another.
-    """
+    """Return where wordpieces are in their Docs, int32 (n_pieces, 2): the characters of the tokens they belong to."""
     of_tokens = numpy.concatenate([numpy.asarray(doc.to_array([IDX, LENGTH])).astype("int32") for doc in docs])
     starts, ends = of_tokens[:, 0], of_tokens[:, 0] + of_tokens[:, 1]
     counts, pieces = numpy.asarray(align.lengths), numpy.asarray(align.dataXd).reshape(-1)

@@ -30,11 +30,7 @@ TABLE_NAMES = ("embedding.weight", "embeddings")  # of sentence-transformers and
 
 
 def read_static(folder: Path, settings: SentenceTransformersConfig) -> tuple[str, numpy.ndarray]:
-    """Read a StaticEmbedding module.
-
-    RETURNS (str, float32 (wordpieces, width)): the JSON of the tokenizer, without special tokens, and the table.
-    RAISES (ValueError): if a file is missing or damaged, or the encoder puts a prompt before every text.
-    """
+    """Return the JSON of a StaticEmbedding's tokenizer, without special tokens, and its table, (wordpieces, width)."""
     prompt = settings.prompts.get(settings.default_prompt_name, settings.default_prompt_name)
     if prompt:
         raise ValueError(

@@ -45,16 +45,15 @@ def _no_progress(_: int) -> None:
 
 
 class TextEncoder:
-    """From texts to vectors: tokenize, in any thread, then encode.
-
-    model (Model): the encoder. pooling (SentencePooling): makes a vector of its states.
-    settings (EncodeSettings): in place of those of the config.
-    """
+    """From texts to vectors: tokenize, in any thread, then encode; settings: in place of those of the config."""
 
     max_length: int | None = None  # the most wordpieces of a text; None for no limit
 
     def __init__(self, model: Any, pooling: SentencePooling, settings: EncodeSettings = DEFAULT_SETTINGS):  # noqa: ANN401 (a Model of any kind)
         self.model, self.pooling, self.settings = model, pooling, settings
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.name!r})"
 
     @property
     def name(self) -> str:
@@ -94,10 +93,9 @@ class TextEncoder:
             )
 
     def budget(self, given: int, gpu_ids: Sequence[int]) -> int:
-        """Return the most wordpieces in a pass, whatever the number of threads: passes must hold the same texts.
+        """Return the most wordpieces in a pass, whatever the number of threads; 0 for a window of texts at once.
 
         given (int): as the user set it; 0 for the setting of the encoder, or a number that suits the device.
-        RETURNS (int): 0 for an encoder that takes a window of texts at once, for which no number may be given.
         """
         if given:
             raise ValueError(
@@ -186,19 +184,16 @@ class TransformerTextEncoder(TextEncoder):
     def encode(self, units: TokenizedBatch, moved: ProgressCallback = _no_progress) -> Encoded:
         rows = SpanBatch.of_texts(units, self.model.shim.load())
         batch = EncodedSpans(rows, [], units.lengths, n_lead=units.n_lead)
+        is_first = numpy.diff(rows.row_of, prepend=-1) > 0
+
+        def counted(passes: Iterable[TokenEmbeddings]) -> Iterator[TokenEmbeddings]:
+            for states in passes:
+                yield states
+                moved(int(is_first[states.windows].sum()))
+
         with self.model.states(units, False) as (states, batch.backprop):
-            batch.states = _counted(states, rows.row_of, moved)
+            batch.states = counted(states)
             return self._pooled(batch), int((rows.n_cut > 0).sum())
-
-
-def _counted(
-    passes: Iterable[TokenEmbeddings], row_of: numpy.ndarray, moved: ProgressCallback
-) -> Iterator[TokenEmbeddings]:
-    """Yield the states of each pass; afterwards, the texts whose first windows are in it count as done."""
-    is_first = numpy.diff(row_of, prepend=-1) > 0
-    for states in passes:
-        yield states
-        moved(int(is_first[states.windows].sum()))
 
 
 class StaticTextEncoder(TextEncoder):
@@ -221,10 +216,7 @@ class StaticTextEncoder(TextEncoder):
 
 
 class Tok2VecTextEncoder(TextEncoder):
-    """From texts to vectors by a model of tokens, or of the wordpieces of a curated transformer, which cuts no text.
-
-    tokenizer: of the pipeline. upstream: the model of the component that the encoder listens to; None if to none.
-    """
+    """From texts to vectors by a model of tokens, or of the wordpieces of a curated transformer, which cuts no text."""
 
     def __init__(
         self,
@@ -243,13 +235,10 @@ class Tok2VecTextEncoder(TextEncoder):
 
     @property
     def width(self) -> int:
-        return self.pooling.width(self._hidden, truncate_dim=self.settings.truncate_dim)
-
-    @property
-    def _hidden(self) -> int:
-        """The width of states: a listener may not know it, nor what was built around one."""
+        # A listener may not know the width of states, nor what was built around one.
         nodes = [node for node in (self.upstream, self.model, *self.model.layers) if node is not None]
-        return next(node.get_dim("nO") for node in nodes if node.has_dim("nO"))
+        hidden = next(node.get_dim("nO") for node in nodes if node.has_dim("nO"))
+        return self.pooling.width(hidden, truncate_dim=self.settings.truncate_dim)
 
     def digest(self) -> str:
         return encoder_digest(self.model, self.pooling, upstream=self.upstream, tokenizer=self.tokenizer)
@@ -308,10 +297,7 @@ def encode_all(
     gpu_ids: Sequence[int],
     cuts: TruncationCounter,
 ) -> numpy.ndarray:
-    """Return the vectors of texts, float32 (n, width).
-
-    cuts (TruncationCounter): counts texts that were cut. The other arguments, and errors: see SentenceBert.encode.
-    """
+    """Return the vectors of texts, float32 (n, width); cuts: counts those that were cut. See SentenceBert.encode."""
     total = len(texts) if isinstance(texts, Sized) else None
     parts = []
     with progress_bar(total, shown=progress, unit="texts") as bar:
@@ -342,10 +328,9 @@ def encode_windows(
     gpu_ids: Sequence[int],
     moved: ProgressCallback = _no_progress,
 ) -> Iterator[Encoded]:
-    """Return an iterator over the vectors of texts, window by window, in order.
+    """Return an iterator over the vectors of texts, window by window, in order, see SentenceBert.encode.
 
     moved (Callable): takes how many more texts are done, pass by pass; of other processes, window by window.
-    The other arguments, and errors: see SentenceBert.encode.
     """
     windows = minibatch(checked_texts(texts), window)
     check_gpus(gpu_ids)

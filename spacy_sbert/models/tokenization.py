@@ -52,11 +52,9 @@ class TokenizedBatch:
 
 
 class BatchTokenizer:
-    """The tokenizer of an encoder, for many texts at a time.
+    """The tokenizer of an encoder, for many texts at a time; a fast one is copied.
 
-    A fast tokenizer is copied, so that its truncation and padding are its own.
-
-    tokenizer: of Hugging Face. settings (SentenceTransformersConfig): of the encoder; max_length limits a window.
+    settings (SentenceTransformersConfig): of the encoder; max_length limits a window.
     overflow (str): what happens to a text that is longer: "truncate" cuts its end, "windows" makes several windows of
         it. Every window begins and ends with the special tokens.
     include_prompt (bool): whether the wordpieces of a prompt are pooled.
@@ -193,18 +191,13 @@ class Prompts:
     include: bool = True
 
     def __post_init__(self) -> None:
-        for name, prompt in self.own.items():
-            if "${" in prompt or not _is_key(name):
+        for name, prompt in (*self.own.items(), ("default_prompt_name", self.default_name or "")):
+            if "$" in prompt or not _is_key(name):
                 raise ValueError(
-                    f"Cannot save the prompt {name!r} = {prompt!r} in a config: expected a name without ':', '=' and "
-                    "line breaks, nor '#', ';', '[' or white space at its ends, and a text without '${'. Give such a "
-                    "prompt with each call, encode(texts, prompt=...)."
+                    f"Cannot save the prompt {name!r} = {prompt!r} in a config: expected a name without ':', '=', '$' "
+                    "and line breaks, nor '#', ';', '[' or white space at its ends, and a text without '$'. Give such "
+                    "a prompt with each call: encode(texts, prompt=...), or encode(texts, prompt_name=...)."
                 )
-        if "${" in (self.default_name or ""):
-            raise ValueError(
-                f"Cannot save default_prompt_name = {self.default_name!r} in a config, where '${{' begins a "
-                "variable. Rename the prompt, or give its name with each call, encode(texts, prompt_name=...)."
-            )
 
     def find(self, settings: SentenceTransformersConfig, name: str | None = None) -> str:
         """Return the prompt of a name, None for the default one; "" if there is none. settings: of the folder.
@@ -228,4 +221,4 @@ class Prompts:
 
 def _is_key(name: str) -> bool:
     """Return True if a config reads the name as it was written."""
-    return name == name.strip() and name[:1] not in ("", *"#;[") and not any(one in name for one in ":=\n")
+    return name == name.strip() and name[:1] not in ("", *"#;[") and not any(one in name for one in ":=$\n")

@@ -82,10 +82,7 @@ class SpanTransformer(ConfiguredModel, ChecksummedModel, Model):
     def states(
         self, wordpieces: TokenizedBatch, is_train: bool
     ) -> Iterator[tuple[Iterable[TokenEmbeddings], Backprop]]:
-        """Yield the states of windows, and what takes their gradients to the parameters.
-
-        Within the block the weights stay as they are, in use: another thread that changes them waits.
-        """
+        """Yield the states of windows, and what takes their gradients to the parameters; meanwhile the weights stay."""
         shim = load(self)
         if is_train:
             yield shim.begin_update(wordpieces)

@@ -175,12 +175,12 @@ def _ngram_keys(word: str, size: int) -> numpy.ndarray:
     return numpy.array([get_string_id(ngram) for ngram in ngrams], dtype="uint64")
 
 
-Encode = Model[list[Floats2d], list[Floats2d]]
+_Encode = Model[list[Floats2d], list[Floats2d]]
 
 
 @registry.architectures("spacy-sbert.BiLSTMEncoder.v1")
 @validated
-def bilstm_encoder(width: Width = 256, depth: Annotated[int, Field(ge=1, le=20)] = 1) -> Encode:
+def bilstm_encoder(width: Width = 256, depth: Annotated[int, Field(ge=1, le=20)] = 1) -> _Encode:
     """Read the tokens of each Doc from both ends, and no padding.
 
     y_t = [LSTM(x_1 .. x_t); LSTM(x_n .. x_t)]
@@ -207,7 +207,7 @@ class _PackedLSTM(torch.nn.LSTM):
         return torch.cat(unpack_sequence(states))
 
 
-def _bilstm(model: Encode, inputs: list[Floats2d], is_train: bool) -> tuple[list[Floats2d], _Backprop]:
+def _bilstm(model: _Encode, inputs: list[Floats2d], is_train: bool) -> tuple[list[Floats2d], _Backprop]:
     xp, lengths = model.ops.xp, [len(tokens) for tokens in inputs]
     if not any(lengths):
         return inputs, lambda d_states: d_states
@@ -291,9 +291,6 @@ def _init_sif(
             f"examples, such as '{X[0].text[:50]}': is it of another language? Give a file of lower-cased words."
         )
     model.attrs["weights"] = sif_weights(counted, a)
-
-
-# Static vectors without layers
 
 
 def token_vectors(stretch: Doc | Span) -> tuple[list[str], numpy.ndarray]:

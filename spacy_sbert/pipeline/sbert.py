@@ -36,7 +36,7 @@ from ..models.shim import TransformerShim
 from ..models.spans import SPANS_KEY, members
 from ..models.transformer import SpanTransformer
 from ..similarity import cos_sim, pairwise_cos_sim
-from ..validation import Name, NonNegative, NonNegativeFloat, Positive, Processes, Text, Width, validated
+from ..validation import Name, NonNegative, NonNegativeFloat, Positive, Processes, SpansKey, Text, Width, validated
 from . import doc_vectors, listeners
 from ._common import InPipeline, PredictOptions, find_in, install_extensions
 from .records import make_records
@@ -92,7 +92,7 @@ class SentenceBert(ChecksummedPipe):
         scorer: Callable | None = None,
         set_hooks: bool = True,
         token_vectors: bool = True,
-        spans_key: Name = SPANS_KEY,
+        spans_key: SpansKey = SPANS_KEY,
         nlp: Language | None = None,
     ):
         self.vocab = vocab

@@ -135,17 +135,16 @@ class Document:
             marks = (f" [{', '.join(map(str, self.marks(cell)))}]" if cell.notes else "" for cell in row)
             rows.append([clean(cell.text) + mark for cell, mark in zip(row, marks, strict=True)])
         on_side, n_texts = [list(column) for column in zip(*rows, strict=True)], table.texts
-        if _width(rows) > max(width, _width(on_side)):
-            rows, n_texts = on_side, 1
+        rules = [_GAP.join("-" * size for size in _widths(each)) for each in (rows, on_side)]
+        if len(rules[0]) > max(width, len(rules[1])):
+            rows, n_texts, rules = on_side, 1, rules[::-1]
         widths = _widths(rows)
         for number, texts in enumerate(rows):
-            cells = [
-                text.ljust(size) if place < n_texts else text.rjust(size)
-                for place, (text, size) in enumerate(zip(texts, widths, strict=True))
-            ]
-            yield _GAP.join(cells).rstrip()
+            left = (text.ljust(size) for text, size in zip(texts[:n_texts], widths, strict=False))
+            right = (text.rjust(size) for text, size in zip(texts[n_texts:], widths[n_texts:], strict=True))
+            yield _GAP.join([*left, *right]).rstrip()
             if not number:
-                yield _GAP.join("-" * size for size in widths)
+                yield rules[0]
 
 
 _GAP = "  "
@@ -153,10 +152,6 @@ _GAP = "  "
 
 def _widths(rows: Iterable[Sequence[str]]) -> list[int]:
     return [max(map(len, column)) for column in zip(*rows, strict=True)]
-
-
-def _width(rows: Iterable[Sequence[str]]) -> int:
-    return len(_GAP.join("-" * size for size in _widths(rows)))
 
 
 def render(template: str, /, **values: object) -> str:

@@ -2,8 +2,8 @@
 
 import math
 import unicodedata
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from typing import NamedTuple
 
 from markupsafe import Markup
@@ -111,8 +111,6 @@ _HEIGHT = _BASE + 40
 _LAYERS = 4  # of points, each see-through: one path paints a place where points overlap but once
 _LABELS, _VALUES, _BAR = 132, 46, 22  # room for the names of bars and for their figures; height of a bar with its gap
 _MOST = 20  # characters of the name of a bar
-_APART = 30  # pixels between numbers below an axis
-_COLORS = 6  # of curves, in plots.css
 UNDEFINED = "undefined"  # in place of a figure that is not defined
 
 
@@ -182,36 +180,3 @@ def bars(rows: Sequence[Bar], name: str, title: str, description: str, reach: tu
         parts.append(_text(_WIDTH - 4, middle + 2, f"{100.0 * row.value:.2f}", "end"))
     parts.append(_line([(across(0), 4), (across(0), base)], "edge"))
     return _plot(title, description, base + 40, parts)
-
-
-def curves(
-    lines: Mapping[str, Sequence[tuple[float, float]]],
-    levels: Mapping[str, float],
-    names: tuple[str, str],
-    title: str,
-    description: str,
-) -> Plot:
-    """Draw lines through points over a logarithmic axis, dashed horizontal levels, and a legend.
-
-    lines, levels: by name; at least one line. names: of both axes.
-    """
-    sizes = sorted({x for points in lines.values() for x, _ in points})
-    values = [y for points in lines.values() for _, y in points] + list(levels.values())
-    across = Axis(sizes[0], sizes[-1], _LEFT + 14, _RIGHT - 14, log=True)
-    up = Axis.spanning(min(values), max(values), _BASE, _TOP, wanted=5)
-    apart: list[float] = []  # the sizes whose numbers do not overlap an earlier number
-    for size in sizes:
-        if not apart or across(size) - across(apart[-1]) >= _APART:
-            apart.append(size)
-    parts = [up.left_of(_LEFT, _RIGHT, names[1]), replace(across, marks=apart).below(_TOP, _BASE, names[0])]
-    for place, name in enumerate([*lines, *levels]):
-        color, y = f"c{place % _COLORS}", _HEIGHT + 6 + 16 * place
-        if place < len(lines):
-            kind, places = f"line {color}", [(across(x), up(y)) for x, y in lines[name]]
-            dots = "".join(f"M{number(x)} {number(y)}h0" for x, y in places)
-            parts += [_line(places, kind), shape(dots, f"dot {color}")]
-        else:
-            kind = f"level {color}"
-            parts.append(_line([(_LEFT, up(levels[name])), (_RIGHT, up(levels[name]))], kind))
-        parts += [_line([(_LEFT, y), (_LEFT + 24, y)], kind), _text(_LEFT + 32, y + 4, name)]
-    return _plot(title, description, _HEIGHT + 6 + 16 * (len(lines) + len(levels)), parts)

@@ -1,7 +1,7 @@
 """The `sbert_reranker` component: score pairs of texts and rank."""
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Sequence, Sized
+from collections.abc import Callable, Iterable, Iterator, Sequence, Set, Sized
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -11,7 +11,7 @@ import numpy
 import torch
 from spacy.language import Language
 from spacy.tokens import Doc
-from spacy.training import Example, validate_get_examples
+from spacy.training import Example, validate_examples, validate_get_examples
 from spacy.util import load_model, minibatch
 from spacy.vocab import Vocab
 from thinc.api import Model, Optimizer, set_dropout_rate, torch2xp, xp2torch
@@ -28,9 +28,9 @@ from ..models.spans import SPANS_KEY, members
 from ..pipeline import doc_vectors
 from ..pipeline._common import InPipeline, find_in
 from ..progress import progress_bar
-from ..training.batch_loss import LOSS_NOT_FINITE, SINGLE_CLASS, PairPipe, Scores
+from ..training.batch_loss import LOSS_NOT_FINITE, SINGLE_CLASS, Scores, score_pairs
 from ..training.examples import attribute, labels_of, scores_of
-from ..validation import SCORE_RANGE, Name, Positive, Text, check_text, one_column, validated
+from ..validation import SCORE_RANGE, Name, Positive, SpansKey, Text, check_text, one_column, short_repr, validated
 from .cross_encoder import ACTIVATIONS, SOFTMAX_OF_ONE, CrossEncoder, Pair, PairLogits
 
 WINDOW = 4096  # pairs that are tokenised and sorted together
@@ -64,7 +64,7 @@ class Ranked(Generic[TextT]):
     index: int
 
 
-class SentenceReranker(PairPipe, ChecksummedPipe):
+class SentenceReranker(ChecksummedPipe):
     """Scores pairs of texts, by reading both at once: slower than to compare two vectors, and more precise.
 
     vocab (Vocab): the pipeline's. model (Model): a cross-encoder, spacy-sbert.CrossEncoder.v1.
@@ -78,6 +78,9 @@ class SentenceReranker(PairPipe, ChecksummedPipe):
     SOURCE: Reimers and Gurevych 2019, sections 4.2 and 4.3 (BERT-STSb and BERT-AFS).
     """
 
+    examples_seen = 0  # in training, for reporting speed
+    loss_seen = 0.0  # the sum of the loss
+
     @validated
     def __init__(
         self,
@@ -87,13 +90,12 @@ class SentenceReranker(PairPipe, ChecksummedPipe):
         *,
         objective: Objective = "regression",
         scorer: Callable[..., Scores] | None = None,
-        spans_key: Name = SPANS_KEY,
+        spans_key: SpansKey = SPANS_KEY,
         nlp: Language | None = None,
     ):
         if not isinstance(model, CrossEncoder):
             raise ValueError(
-                f"The model of the pipe '{name}' is not a cross-encoder: expected the architecture "
-                f"spacy-sbert.CrossEncoder.v1, got the Thinc model '{model.name}'."
+                f"The model of '{name}' is not a cross-encoder: expected the architecture spacy-sbert.CrossEncoder.v1."
             )
         if nlp is not None:
             warn_if_missing(nlp, name, model.shim.name)
@@ -203,6 +205,10 @@ class SentenceReranker(PairPipe, ChecksummedPipe):
         """
         check_device(device, self.model.ops)
         check_form(convert_to_numpy=convert_to_numpy, convert_to_tensor=convert_to_tensor)
+        if not isinstance(pairs, Iterable) or isinstance(pairs, Set):
+            raise TypeError(
+                f"Cannot score {short_repr(pairs)}: expected pairs in an order, such as [(query, passage)]."
+            )
         parts = []
         total = len(pairs) if isinstance(pairs, Sized) else None
         stream = (_texts_of(pair, number) for number, pair in enumerate(pairs))
@@ -246,15 +252,11 @@ class SentenceReranker(PairPipe, ChecksummedPipe):
             raise ValueError(f"Cannot rank with k = {k} and top_k = {top_k}: expected one of them. Leave one out.")
         texts = list(one_column(texts))
         if k is not None and not 1 <= k <= len(texts):
-            raise ValueError(
-                f"Cannot find {k} best of {len(texts)} texts: expected k of at least 1 and at most {len(texts)}. Ask "
-                "for fewer, or give more texts."
-            )
+            raise ValueError(f"Cannot rank with k = {k}: expected at least 1 and at most {len(texts)}, the texts.")
         self.model.shim.load()
         if (n_outputs := self.model.shim.config.num_labels) > 1:
             raise ValueError(
-                f"Cannot rank with '{self.name}', whose cross-encoder gives {n_outputs} numbers a pair: expected "
-                "one. Use score_pairs and choose a column, or a cross-encoder with n_outputs = 1."
+                f"Cannot rank with '{self.name}', it gives {n_outputs} numbers a pair: expected one. See score_pairs."
             )
         scores = self.score_pairs(
             [(query, text) for text in texts],
@@ -277,8 +279,7 @@ class SentenceReranker(PairPipe, ChecksummedPipe):
         if not finite.all():
             first, second = (text[:50] for text in pairs[int(finite.argmin())])
             raise ValueError(
-                f"The score that '{self.name}' gives to the pair ('{first}', '{second}') is not finite. Use other "
-                "weights, or train with a lower learning rate."
+                f"The score that '{self.name}' gives to the pair ('{first}', '{second}') is not finite. Train again."
             )
         logits = predicted.logits
         scores = self.model.scores(logits) if activation_fn is None else _apply(activation_fn, logits)
@@ -329,10 +330,7 @@ class SentenceReranker(PairPipe, ChecksummedPipe):
         pairs = (example for example in get_examples() if self._pair(example.predicted) is not None)
         first = next(pairs, None)  # reading all of them is left to an objective that needs their labels
         if labels and not classifies:
-            raise ValueError(
-                f'Labels were given ({", ".join(labels)}), but the objective "{self.objective}" learns scores. Set '
-                'objective = "classification", or leave the labels out.'
-            )
+            raise ValueError(f'The labels do not fit: the objective "{self.objective}" learns scores. Leave them out.')
         if labels is None and classifies and first is not None:
             labels = sorted(set(labels_of([first, *pairs], self.spans_key)))
         labels = labels or ()
@@ -341,9 +339,8 @@ class SentenceReranker(PairPipe, ChecksummedPipe):
         n_outputs = len(labels) or (1 if first is not None and not classifies else shim.config.num_labels)
         if shim.n_outputs not in (0, n_outputs):
             raise ValueError(
-                f'The objective "{self.objective}" needs {n_outputs} outputs with these examples, and the config '
-                f"of the cross-encoder says n_outputs = {shim.n_outputs}. Set n_outputs = 0, which follows the "
-                'objective, or choose another: scores are learned by "regression", labels by "classification".'
+                f'The objective "{self.objective}" needs {n_outputs} outputs with these examples, the config of the '
+                f"cross-encoder says n_outputs = {shim.n_outputs}. Set it to 0, which follows the objective."
             )
         if shim.has_new_head or n_outputs != shim.config.num_labels or set(labels) - set(shim.labels):
             seed = 0 if nlp is None else nlp.config.interpolate()["training"]["seed"]
@@ -355,9 +352,8 @@ class SentenceReranker(PairPipe, ChecksummedPipe):
         model = getattr(nlp.get_pipe(self.name), "model", None) if nlp.has_pipe(self.name) else None
         if not isinstance(model, CrossEncoder):
             raise ValueError(
-                f"Cannot start '{self.name}' from the pipeline '{checkpoint}': it has no 'sbert_reranker' of that "
-                f"name, its pipes are {', '.join(nlp.pipe_names) or 'none'}. Name a pipeline that was trained with "
-                f"one, such as with configs/reranker_nli.cfg, in [initialize.components.{self.name}] checkpoint."
+                f"Cannot start '{self.name}' from '{checkpoint}', which has no reranker of that name: its pipes are "
+                f"{', '.join(nlp.pipe_names) or 'none'}. Name a pipeline that was trained with one."
             )
         self.model.shim.from_bytes(model.shim.to_bytes())
 
@@ -374,12 +370,17 @@ class SentenceReranker(PairPipe, ChecksummedPipe):
         losses (dict): gets the loss under the pipe's name.
         RAISES (ValueError): if a pair has no gold value, or the loss is not finite.
         """
-        examples, losses = self._received(examples, losses)
-        learning = self._scored(examples)
+        losses = {} if losses is None else losses
+        losses.setdefault(self.name, 0.0)
+        examples = list(examples)
+        validate_examples(examples, "SentenceReranker.update")
+        self.examples_seen += len(examples)
+        learning = self._pairs_among(examples)
         if not learning:
-            elsewhere = self._found_members(examples)
+            on_reference = any(members(example.reference, self.spans_key) for example in examples)
+            where = " (example.reference has them: make the predicted Doc by reference.copy())" if on_reference else ""
             message = Warnings.RERANKER_NOTHING_TO_LEARN
-            self._notices.once(message.format(name=self.name, key=self.spans_key, found=elsewhere))
+            self._notices.once(message.format(name=self.name, key=self.spans_key, found=where))
             return losses
         set_dropout_rate(self.model, drop)
         pairs = [cast(Pair, self._pair(example.predicted)) for example in learning]
@@ -407,8 +408,7 @@ class SentenceReranker(PairPipe, ChecksummedPipe):
         if (logits.shape[1] == 1) == classifies:
             raise ValueError(
                 f'The cross-encoder has {logits.shape[1]} outputs, which do not fit the objective "{self.objective}". '
-                'Call nlp.initialize before training, with examples that carry labels for "classification", or set '
-                "n_outputs."
+                "Call nlp.initialize before training, or set n_outputs."
             )
         if classifies:
             loss, d_logits = _label_cross_entropy(logits, self._targets(examples))
@@ -432,16 +432,18 @@ class SentenceReranker(PairPipe, ChecksummedPipe):
         if unknown := [label for label in gold if label not in index]:
             raise ValueError(
                 f"The label '{unknown[0]}' is unknown to the reranker, which has outputs for {', '.join(index)}. "
-                "Correct the example, or initialize the pipe with all labels, from the examples or from "
-                "[initialize.components.sbert_reranker] labels."
+                "Correct the example, or initialize the pipe with all labels."
             )
         return self.model.ops.asarray1i([index[label] for label in gold])
 
-    def _scored(self, examples: list[Example]) -> list[Example]:
-        return [example for example in examples if self._pair(example.predicted) is not None]
+    def score(self, examples: Iterable[Example], **kwargs: object) -> Scores:
+        """Return the scores of the pairs among examples; under the pipe's name if another pipe answers `doc.vector`."""
+        pairs = self._pairs_among(list(examples))
+        is_default = not any(doc_vectors.find(example.predicted) for example in pairs)
+        return score_pairs(self, pairs, is_default=is_default, **kwargs)
 
-    def _answers(self, examples: list[Example]) -> bool:
-        return not any(doc_vectors.find(example.predicted) for example in examples)
+    def _pairs_among(self, examples: list[Example]) -> list[Example]:
+        return [example for example in examples if self._pair(example.predicted) is not None]
 
 
 def find_reranker(nlp: Language, name: str | None = None) -> SentenceReranker:
@@ -479,8 +481,7 @@ def _apply(activation_fn: Activation, logits: Floats2d) -> Floats2d:
     shape = tuple(scores.shape) if torch.is_tensor(scores) else type(scores).__name__
     if shape != logits.shape:
         raise ValueError(
-            f"activation_fn made {shape} of logits of shape {logits.shape}: expected a tensor of the same "
-            "shape, such as torch.nn.Identity() gives."
+            f"activation_fn made {shape} of logits of shape {logits.shape}: expected a tensor of the same shape."
         )
     return cast(Floats2d, torch2xp(scores.float()))
 

@@ -26,10 +26,7 @@ from ..models.shim import SETTINGS_FILE, TransformerShim
 from ..models.tokenization import BatchTokenizer, TokenizedBatch, flat
 from ..validation import MAX_OUTPUTS, ConfiguredModel, Name, NonNegative, NonNegativeFloat, validated
 
-SOFTMAX_OF_ONE = (
-    'Softmax of a single output is always 1. Leave apply_softmax out, set activation = "sigmoid" or '
-    '"identity" in the config of the cross-encoder, or n_outputs to 2 or more.'
-)
+SOFTMAX_OF_ONE = "Softmax of a single output is always 1. Leave apply_softmax or activation out, or raise n_outputs."
 
 Pair = tuple[str, str]
 _Pass = tuple[torch.Tensor, torch.Tensor]  # the indices of the pairs in it, int64 (k,), and their logits (k, outputs)
@@ -269,8 +266,7 @@ class CrossEncoder(ConfiguredModel[list[Pair], PairLogits], ChecksummedModel[lis
         activation = saved.rsplit(".", 1)[-1].lower() if self._activation == "auto" else self._activation
         if activation not in ACTIVATIONS:
             raise ValueError(
-                f"The folder of the cross-encoder names the activation '{saved}', which is not supported. Set "
-                f"activation in the config of the model to one of {', '.join(ACTIVATIONS)}."
+                f"The folder names the activation '{saved}', which is not supported: set {', '.join(ACTIVATIONS)}."
             )
         if activation == "softmax" and config.num_labels == 1:
             raise ValueError(SOFTMAX_OF_ONE)

@@ -18,9 +18,8 @@ from ..progress import progress_bar, progress_of, ticking
 from ..similarity import checked
 from ..validation import Cosine, Positive, check, validated
 from .clustering import hierarchical_clusters, import_kmeans, kmeans_clusters
-from .encoder_identity import EncoderIdentity, check_encoder, identify
 from .exact import communities, most_similar_pairs, nearest, nearest_stored, pairs_above, similar_groups, slices
-from .index import MANIFEST, ROW_COUNT, BuiltKind, IndexRow, VectorIndex, import_faiss
+from .index import MANIFEST, BuiltKind, EncoderIdentity, IndexRow, VectorIndex, check_encoder, identify, import_faiss
 
 TEXT = "text"  # the default column
 NO_CLUSTER = -1
@@ -64,7 +63,7 @@ def read_corpus(
     read = read_text_rows(path, TextColumns(column, id_column, header))
     rows = progress_of(read, desc="Reading", unit="rows", shown=progress)
     for number, (row, own) in enumerate(zip(rows, columns, strict=has_others)):
-        if row.text and not row.text.isspace():
+        if row.text.strip():
             texts.append(row.text)
             numbers.append(number)
             ids.append(row.id)
@@ -99,13 +98,11 @@ class _FoundText(NamedTuple):
     file: str | None = None
 
 
-def _encode_texts(
-    pipe: SentenceBert, texts: Sequence[str], vectors: ArrayLike | None, *, progress: bool
-) -> numpy.ndarray:
+def _encode_texts(pipe: SentenceBert, texts: Sequence[str], vectors: ArrayLike | None, progress: bool) -> numpy.ndarray:
     """Return the given vectors of texts, or new ones, float32 (n, width)."""
     rows = pipe.encode(texts, progress=progress) if vectors is None else checked(vectors, "vectors")
     if len(rows) != len(texts):
-        raise ValueError(ROW_COUNT.format(given=len(texts), expected=len(rows)))
+        raise ValueError(f"Given {len(texts)} texts for {len(rows)} vectors: expected one for each.")
     return rows
 
 
@@ -131,7 +128,7 @@ def _open_index(
 ) -> VectorIndex:
     """Return the index of a file of texts: the one in the folder, or a new one that is saved there."""
     if not (folder / MANIFEST).exists():
-        rows = None if vectors is None else _encode_texts(pipe, read.texts, vectors, progress=progress)
+        rows = None if vectors is None else _encode_texts(pipe, read.texts, vectors, progress)
 
         def blocks() -> Iterator[numpy.ndarray]:
             with progress_bar(len(read.texts), shown=progress, unit="texts") as bar:  # until they are in the index, too
@@ -196,7 +193,7 @@ def search_texts(
         texts = read or read_corpus(corpus, column, header=header, progress=progress)
         if index is not None:
             opened = _open_index(pipe, corpus, index, texts, kind=kind, vectors=vectors, progress=progress)
-    rows = _encode_texts(pipe, texts.texts, vectors, progress=progress) if opened is None else None
+    rows = _encode_texts(pipe, texts.texts, vectors, progress) if opened is None else None
     with ticking("Searching", shown=progress):
         k = min(k, len(texts.texts))
         found = nearest(encoded, cast(numpy.ndarray, rows), k=k) if opened is None else opened.search(encoded, k=k)
@@ -231,7 +228,7 @@ def mine_texts(
     texts, numbers = read[:2]
     if len(texts) < 2:
         raise ValueError(f"{corpus} holds one text: expected two or more, to compare them.")
-    rows = _encode_texts(pipe, texts, vectors, progress=progress)
+    rows = _encode_texts(pipe, texts, vectors, progress)
     if k is None:
         scores, pairs = pairs_above(rows, min_score, progress=progress)
     else:
@@ -261,7 +258,7 @@ def group_texts(
     RAISES (ValueError): if the file cannot be read, or holds no text.
     """
     read = read or read_corpus(corpus, column, header=header, progress=progress)
-    rows = _encode_texts(pipe, read.texts, vectors, progress=progress)
+    rows = _encode_texts(pipe, read.texts, vectors, progress)
     groups = similar_groups(rows, min_score, progress=progress)
     return [(number, read.rows[i], read.texts[i]) for number, group in enumerate(groups) for i in group.tolist()]
 
@@ -294,7 +291,7 @@ def cluster_texts(
             f"Cannot cluster {len(texts)} texts hierarchically: their distances are in memory, so at most "
             f'{_MAX_HIERARCHICAL} are expected. Use the method "communities" or "kmeans".'
         )
-    rows = _encode_texts(pipe, texts, vectors, progress=progress)
+    rows = _encode_texts(pipe, texts, vectors, progress)
     with ticking("Clustering", shown=progress):
         labels = _METHODS[method][0](rows, **options)
     return list(zip(labels.tolist(), numbers, texts, strict=True))
@@ -356,10 +353,5 @@ def search_folder(
     else:
         with ticking("Searching", shown=progress):
             scores, rows = index.search(encoded, k=k, vectors=stored)
-    return [
-        [
-            _FoundText(score, row, text, row_id, file)
-            for score, (file, row, row_id, text) in zip(own.tolist(), stored.where(found), strict=True)
-        ]
-        for own, found in zip(scores, rows, strict=True)
-    ]
+    hits = (zip(own.tolist(), stored.where(found), strict=True) for own, found in zip(scores, rows, strict=True))
+    return [[_FoundText(score, row, text, row_id, file) for score, (file, row, row_id, text) in own] for own in hits]

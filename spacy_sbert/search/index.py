@@ -7,9 +7,9 @@ index.json is replaced last, so that the folder always holds one whole index.
 import json
 import re
 import uuid
-from collections.abc import Callable, Iterable, Iterator, Sequence, Sized
-from html import escape
-from itertools import chain, islice
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from types import ModuleType
 from typing import Annotated, Any, Literal, NamedTuple, cast
@@ -18,13 +18,13 @@ import numpy
 from numpy.typing import ArrayLike
 from pydantic import BaseModel, Field
 
-from ..bulk import PartVectors
+from ..bulk import FileVectors, PartVectors
 from ..errors import Errors
 from ..files.atomic import Lock, atomic_write, write_text
 from ..files.serialization import file_digest
+from ..pipeline.sbert import SentenceBert
 from ..similarity import check_count, checked, unit_length
-from ..validation import Positive, check, one_column, validated
-from .encoder_identity import EncoderIdentity, check_encoder
+from ..validation import Positive, check, one_column, short_repr, validated
 from .exact import Best, check_widths, nearest, slices
 
 MANIFEST = "index.json"
@@ -54,18 +54,49 @@ def import_faiss() -> ModuleType:
     return faiss
 
 
-def index_html(index: Sized, texts: Iterable[str]) -> str:
-    """Return the repr of an index, and its first texts, as HTML."""
-    first = [" ".join(text.split()) for text in islice(texts, 5)]
-    rows = [
-        f"<tr><td>{row}</td><td dir=auto>{escape(text if len(text) <= 100 else f'{text[:99]}…')}</td></tr>"
-        for row, text in enumerate(first)
-    ]
-    if not rows:
-        return f"<p>{escape(repr(index))}</p>"
-    more = f"<p>and {len(index) - len(first):,} more</p>" if len(index) > len(first) else ""
-    head = "<thead><tr><th>row</th><th>text</th></tr></thead>"
-    return f"<p>{escape(repr(index))}</p><table>{head}<tbody>{''.join(rows)}</tbody></table>{more}"
+@dataclass(frozen=True)
+class EncoderIdentity:
+    """Identity that tells the vectors of one encoder from those of another.
+
+    name (str): of the transformer, for messages. width (int): of the vectors. digest (str): see identify.
+    """
+
+    name: str
+    width: int
+    digest: str
+
+    @classmethod
+    def of(cls, vectors: FileVectors | PartVectors) -> "EncoderIdentity":
+        """Return the encoder that made stored vectors."""
+        name, digest = vectors.encoder
+        return cls(name, vectors.shape[1], digest)
+
+
+def check_encoder(theirs: EncoderIdentity | None, ours: EncoderIdentity, where: Path | str) -> None:
+    """Check which encoder made stored vectors. RAISES (ValueError): if not ours, or not known."""
+    if theirs is None:
+        raise ValueError(
+            f"The index in {where} does not say which encoder made its vectors. Build it with encoder=identify(pipe)."
+        )
+    if (theirs.width, theirs.digest) != (ours.width, ours.digest):
+        differing = f"width {theirs.width} and {ours.width}" if theirs.width != ours.width else "weights or settings"
+        raise ValueError(
+            f"The index in {where} was built with another encoder, '{theirs.name}', than '{ours.name}' (other "
+            f"{differing}). Search it with that pipeline, or build it again."
+        )
+
+
+def identify(pipe: SentenceBert) -> EncoderIdentity:
+    """Return the identity of the encoder of an `sbert` pipe: the digest of weights, tokenizer and settings.
+
+    It changes with training, not with use or saving.
+
+    RAISES (TypeError): if the pipe is another one. (OSError, ValueError): if the encoder is not found, or foreign.
+    """
+    if not isinstance(pipe, SentenceBert):
+        raise TypeError(f"Cannot identify the encoder of {short_repr(pipe)}: expected an 'sbert' pipe.")
+    encoder = pipe.text_encoder()
+    return EncoderIdentity(encoder.name, encoder.width, encoder.digest())
 
 
 class IndexRow(NamedTuple):
@@ -141,9 +172,6 @@ class VectorIndex:
         of = "" if self.encoder is None else f" by {self.encoder.name}"
         texts = "" if self.rows is None else ", with texts or ids"
         return f"VectorIndex({self.kind}: {len(self)} vectors of {self.width} numbers{of}{texts})"
-
-    def _repr_html_(self) -> str:
-        return index_html(self, (row.text if row.text is not None else str(row.id) for row in self.rows or ()))
 
     @property
     def width(self) -> int:

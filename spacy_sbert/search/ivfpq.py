@@ -11,9 +11,8 @@ from ..files.serialization import digest_of_parts
 from ..progress import progress_bar, ticking
 from ..similarity import checked, unit_length
 from ..validation import Positive, validated
-from .encoder_identity import EncoderIdentity
 from .exact import slices
-from .index import Manifest, VectorIndex, import_faiss, write_folder, write_index
+from .index import EncoderIdentity, Manifest, VectorIndex, import_faiss, write_folder, write_index
 
 _TRAINING = 40  # vectors a list is trained on; FAISS asks for 39 at least
 _MIN_ROWS = 39 * 2**8  # vectors that the 256 codes of a byte are trained on
@@ -54,7 +53,12 @@ def build_ivfpq(
     faiss = import_faiss()
     folder, (n, width) = Path(folder), vectors.shape
     code_bytes = code_bytes or max(d for d in range(1, _CODE_BYTES + 1) if width % d == 0)
-    _check_sizes(n, width, n_lists, code_bytes)
+    if n_lists is not None and n_lists > n // _TRAINING:
+        raise ValueError(f"Cannot make n_lists = {n_lists} of {n} vectors: expected {n // _TRAINING} at most.")
+    if width % code_bytes:
+        raise ValueError(f"Cannot write a vector of width {width} in code_bytes = {code_bytes} bytes: no divisor.")
+    if n < _MIN_ROWS:
+        raise ValueError(f"Cannot build an ivfpq index of {n} vectors: expected {_MIN_ROWS} at least. Search without.")
     n_lists = n_lists or int(n**0.5 / 2)
     digest = digest_of_parts(vectors.digest, n_lists, code_bytes, faiss.__version__)
     building = folder / f"building-{digest[:32]}"  # an interrupted build of the same finds its files by this name
@@ -71,18 +75,6 @@ def build_ivfpq(
     manifest = Manifest(kind="ivfpq", width=width, count=n, encoder=encoder, vectors=stored, folder=name)
     write_folder(folder, manifest, make, None)
     return VectorIndex.load(folder)
-
-
-def _check_sizes(n: int, width: int, n_lists: int | None, code_bytes: int) -> None:
-    if n_lists is not None and n_lists > n // _TRAINING:
-        raise ValueError(f"Cannot make n_lists = {n_lists} of {n} vectors: expected {n // _TRAINING} at most.")
-    if width % code_bytes:
-        raise ValueError(f"Cannot write a vector of width {width} in code_bytes = {code_bytes} bytes: no divisor.")
-    if n < _MIN_ROWS:
-        raise ValueError(
-            f"Cannot build an index of the kind ivfpq of {n} vectors: expected {_MIN_ROWS} at least. Search without an "
-            "index, or with one of another kind."
-        )
 
 
 def _trained(vectors: PartVectors, path: Path, n_lists: int, code_bytes: int) -> Any:  # noqa: ANN401 (no types)

@@ -1,13 +1,13 @@
 """Loss and gradients of a batch of examples."""
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import accumulate, pairwise
 from typing import Any, cast
 
 import numpy
-from spacy.training import Example, validate_examples
+from spacy.training import Example
 from thinc.api import Model, Ops
 from thinc.types import Floats1d, Floats2d, Ints1d
 
@@ -250,44 +250,3 @@ def score_pairs(pipe: Any, examples: list[Example], *, is_default: bool, **kwarg
             "as {'my_accuracy': 0.5}."
         )
     return scores if is_default else {f"{pipe.name}_{key}": value for key, value in scores.items()}
-
-
-class PairPipe:
-    """Base of a pipe whose examples are in doc.spans[spans_key].
-
-    examples_seen (int), loss_seen (float): in training, the number of examples, and the sum of the loss.
-    """
-
-    name: str
-    model: Model
-    spans_key: str
-    scorer: Callable[..., Scores] | None
-    examples_seen = 0
-    loss_seen = 0.0
-
-    def score(self, examples: Iterable[Example], **kwargs: object) -> Scores:
-        """Score the examples that _scored returns, see score_pairs; they are default scores if it _answers for them."""
-        examples = self._scored(list(examples))
-        return score_pairs(self, examples, is_default=self._answers(examples), **kwargs)
-
-    def _scored(self, examples: list[Example]) -> list[Example]:
-        raise NotImplementedError
-
-    def _answers(self, examples: list[Example]) -> bool:
-        raise NotImplementedError
-
-    def _received(
-        self, examples: Iterable[Example], losses: dict[str, float] | None
-    ) -> tuple[list[Example], dict[str, float]]:
-        """Check and count the examples of an update, and add the pipe to its losses."""
-        losses = {} if losses is None else losses
-        losses.setdefault(self.name, 0.0)
-        examples = list(examples)
-        validate_examples(examples, f"{type(self).__name__}.update")
-        self.examples_seen += len(examples)
-        return examples, losses
-
-    def _found_members(self, examples: Iterable[Example]) -> str:
-        """Return where members are that no predicted Doc has, for a message."""
-        on_reference = any(members(example.reference, self.spans_key) for example in examples)
-        return " (example.reference has them: make the predicted Doc by reference.copy())" if on_reference else ""

@@ -51,10 +51,7 @@ def render(
     try:
         from IPython.display import HTML, display  # noqa: PLC0415 (not a dependency: every notebook has it)
     except ImportError as error:
-        raise ImportError(
-            "Showing a picture in a notebook needs IPython. Install it, or set jupyter = False and write the returned "
-            "HTML to a file."
-        ) from error
+        raise ImportError("A notebook's picture needs IPython. Install it, or set jupyter = False.") from error
     display(HTML(picture.fragment()))
     return None
 

@@ -69,9 +69,8 @@ def heatmap(
     numbers = sum(map(len, rows)) * len(others) + (0 if square else sum(map(len, others)) * len(rows))
     if tokens and numbers > _MAX_NUMBERS:
         raise ValueError(
-            f"The tokens of these texts have {numbers} similarities to the texts of the other side: expected "
-            f"at most {_MAX_NUMBERS}, which a browser can hold. Draw sentences, or fewer texts, or set options "
-            '= {"tokens": False}.'
+            f"The tokens of the texts have {numbers} similarities to the other side: expected at most {_MAX_NUMBERS}. "
+            'Draw fewer texts, or set options = {"tokens": False}.'
         )
     data: dict[str, Any] = {"rows": [_shown_text(row, v if tokens else None) for row in rows]}
     data["columns"] = None if square else [_shown_text(other, u if tokens else None) for other in others]
@@ -109,9 +108,9 @@ def tokens(
     """
     texts = list(islice(as_rows(docs), 3))  # more than two are not drawn
     if len(texts) != 2:
+        given = len(texts) if len(texts) < 3 else "3 or more"
         raise ValueError(
-            f"Cannot draw the tokens of {len(texts) if len(texts) < 3 else '3 or more'} texts: expected two Docs or "
-            "Spans, or one Doc that has two sentences. Give two of them, on the command line with --limit 2."
+            f"Cannot draw the tokens of {given} texts: expected two Docs or Spans. Give two of them (--limit 2)."
         )
     (rows, u), (columns, v) = (_drawn_tokens(text, number) for number, text in enumerate(texts))
     cosines = _cosines(u, v)
@@ -152,8 +151,7 @@ def _range(cosines: numpy.ndarray, low: float | None, high: float | None) -> tup
     low, high = -1.0 if low is None else low, 1.0 if high is None else high
     if not (low < high and high > 0):
         raise ValueError(
-            f"Cannot give similarities from {low} to {high} colours: expected low below high, high above 0, "
-            "such as low = 0.6, high = 1.0."
+            f"Cannot give similarities from {low} to {high} colours: expected low below high, and high above 0."
         )
     return low, high
 
@@ -170,10 +168,8 @@ def _similarity_order(cosines: numpy.ndarray) -> list[int]:
 
     d(i, j) = 1 - cos(i, j), average linkage; small sum_k d(o_k, o_(k + 1)) over the orders o that the dendrogram allows
 
-    An order and its reverse are equally good: the first text comes before the last one.
+    Of an order and its reverse, that in which the first text comes before the last; n places of texts, from 0.
 
-    cosines (float array of shape (n, n)): the similarity of every two texts.
-    RETURNS (list of int): n places of texts, from 0.
     SOURCE: Bar-Joseph, Gifford and Jaakkola 2001, Fast optimal leaf ordering for hierarchical clustering.
     """
     n = len(cosines)
@@ -254,13 +250,11 @@ def _drawn_tokens(text: Text, number: int) -> tuple[list[int], numpy.ndarray]:
     vectors = {place: vector for place, vector in token_vectors(text).items() if not text[place].is_space}
     if not vectors:
         raise ValueError(
-            f"Number {number} (from 0) of the texts to draw, '{text.text[:50]}', has no vectors of tokens. "
-            "Process the text with a pipe that keeps them: 'sbert' does unless its setting token_vectors is "
-            "false, 'sbert_meta' does not."
+            f"Number {number} (from 0) of the texts to draw, '{text.text[:50]}', has no vectors of tokens. Process it "
+            "with an 'sbert' pipe whose token_vectors is true."
         )
     if len(vectors) > _MAX_TOKENS:
         raise ValueError(
-            f"Number {number} (from 0) of the texts to draw has {len(vectors)} tokens: expected at most {_MAX_TOKENS}. "
-            "Give a Span of it, such as one of its sentences."
+            f"Number {number} (from 0) of the texts to draw has {len(vectors)} tokens: expected at most {_MAX_TOKENS}."
         )
     return list(vectors), unit_rows(vectors.values())

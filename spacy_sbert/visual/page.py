@@ -30,8 +30,7 @@ def as_rows(docs: Text | Iterable[Text]) -> Iterator[Text]:
     for number, row in enumerate(docs):
         if not isinstance(row, (Doc, Span)):
             raise TypeError(
-                f"Cannot draw {f'{row!r:.{_EXCERPT}}'}, number {number} (from 0) of what was given: expected "
-                "Docs and Spans. Process texts first: render(nlp.pipe(texts))."
+                f"Cannot draw {row!r:.50}, number {number} (from 0): expected Docs and Spans. Draw nlp.pipe(texts)."
             )
         yield row
 
@@ -45,8 +44,7 @@ def check_count(n: int, least: int, most: int) -> None:
         )
     if n > most:
         raise ValueError(
-            f"Cannot draw {n} texts: expected at most {most}. Choose some of them (--limit {most}), or draw more than "
-            'a heat map can show with style = "map" (--style map).'
+            f"Cannot draw {n} texts: expected at most {most}. Choose some (--limit {most}) or draw a map (--style map)."
         )
 
 
@@ -55,8 +53,7 @@ def row_vector(row: Text, number: int) -> numpy.ndarray:
     vector = _vector_of(row)
     if vector is None:
         raise ValueError(
-            f"Number {number} (from 0) of the texts to draw, '{row.text[:_EXCERPT]}', has no vector: it has no words, "
-            "or its Doc lost its user data. Leave it out, or process it with the pipeline."
+            f"Number {number} (from 0) of the texts to draw, '{row.text[:_EXCERPT]}', has no vector. Leave it out."
         )
     return vector.copy()
 

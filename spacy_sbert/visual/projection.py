@@ -33,10 +33,7 @@ def pca(vectors: ArrayLike) -> tuple[numpy.ndarray, numpy.ndarray]:
     rows = unit_length(checked(vectors, "vectors", "float64"))
     mean, (axes, variances, rank) = principal_components(rows)
     if not rank:
-        raise ValueError(
-            f"All {len(rows)} vectors have the same direction, so there is nothing to map. Give texts that "
-            "differ, or look for why the pipeline gives them the same vector."
-        )
+        raise ValueError(f"All {len(rows)} vectors have the same direction: there is nothing to map. Draw others.")
     points, shares, known = numpy.zeros((len(rows), AXES)), numpy.zeros(AXES), min(AXES, rank)
     points[:, :known] = (rows - mean) @ flip_signs(axes[:known]).T
     shares[:known] = variances[:known] / variances.sum()

@@ -3,6 +3,7 @@
 import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from importlib.util import find_spec
 from math import cos, lcm, log, pi, sin
 from numbers import Integral
 from typing import Literal
@@ -66,7 +67,7 @@ def scatter(
     texts, words, vectors, lang = _read(docs)
     names, group = _named(labels, words, terms)
     if projection is None:
-        projection = "tsne" if len(texts) >= LEAST_TSNE and _has_tsne() else "pca"
+        projection = "tsne" if len(texts) >= LEAST_TSNE and find_spec("sklearn") else "pca"
     points, axes, note = _project(vectors, projection, seed)
     field = FIELD if axes else WHOLE
     places, axes_drawn = _place(points, axes, field)
@@ -88,7 +89,7 @@ def scatter(
             "frame": field,
             "opacity": _opacity(len(places)),
             "middles": [
-                [_cut(clean(names[place]), LONGEST), place, round(x, 1), round(y, 1)]
+                [_cut(clean(names[place])), place, round(x, 1), round(y, 1)]
                 for place, x, y in (_compact_groups(group, places) if names else ())
             ],
             "outlines": [
@@ -100,14 +101,6 @@ def scatter(
             "group": group,
         },
     )
-
-
-def _has_tsne() -> bool:
-    try:
-        import_tsne()
-    except ImportError:
-        return False
-    return True
 
 
 def _read(docs: Text | Iterable[Text]) -> tuple[list[str], list[list[str]], numpy.ndarray, str]:
@@ -187,8 +180,8 @@ def _shortened(text: str) -> str:
     return line if len(line) <= MOST_CHARACTERS else f"{line[:MOST_CHARACTERS]}… ({len(line)} characters)"
 
 
-def _cut(name: str, most: int) -> str:
-    return name if len(name) <= most else name[: most - 1] + "…"
+def _cut(name: str) -> str:
+    return name if len(name) <= LONGEST else name[: LONGEST - 1] + "…"
 
 
 # Corners around (0, 0), of about the same area as the circle of radius 1, which has none.
@@ -292,10 +285,7 @@ def _named(
     """
     if labels is None:
         if terms:
-            raise ValueError(
-                'Cannot name labels by their terms: none are given. Give options = {"labels": ...}, such as '
-                "the clusters of spacy_sbert.search.kmeans_clusters."
-            )
+            raise ValueError('Cannot name labels by their terms: none are given. Set options = {"labels": ...}.')
         return [], [0] * len(words)
     labels = list(labels)
     if len(labels) != len(words):

@@ -49,7 +49,6 @@ def test_refused(pipeline, texts, write_texts, tmp_path):
     (folder / "a.txt").write_text("One.\n")
     for source, target, options, message in (
         (path, "out.npy", ["--pipe", "sbert"], "encoder"),
-        (path, "out.npy", ["--precision", "int4"], "int4"),
         (path, "out.npy", ["--gpu-ids", "0,x"], "--gpu-ids 0,x"),
         (path, "out.npy", ["--gpu-id", 0, "--gpu-ids", "0,1"], "--gpu-id"),
         (path, "out.npy", ["--column", "body"], "a.csv, line 1"),
@@ -60,7 +59,6 @@ def test_refused(pipeline, texts, write_texts, tmp_path):
         (folder, "out", ["--engine", "ray", "--workers", "2,1"], "--workers 2,1"),
         (folder, "out", ["--engine", "ray", "--num-cpus", "0"], "num_cpus"),
         (folder, "out", ["--engine", "spark"], "spark"),
-        (folder, "out", ["--output-format", "txt"], ".npy, .parquet"),
     ):
         assert message in encode(source, tmp_path / target, "--pipeline", pipeline, *options, code=1)
         assert not list(tmp_path.glob("out*"))
@@ -118,7 +116,7 @@ def test_members_of_a_combination(pipeline, tiny_bert):
 
 
 def test_a_folder_in_shards(pipeline, tmp_path):
-    folder, out, other = tmp_path / "in", tmp_path / "out", tmp_path / "other"
+    folder, out = tmp_path / "in", tmp_path / "out"
     folder.mkdir()
     for name in ("a", "b", "c"):
         (folder / f"{name}.txt").write_text("One.\nTwo.\n\n")
@@ -127,12 +125,10 @@ def test_a_folder_in_shards(pipeline, tmp_path):
     assert f"Wrote 6 vectors of 2 of 2 files to {out}" in said and "2 vectors are zero" in said
     said = encode(folder, out, *options)
     assert "Wrote 9 vectors of 3 of 3 files" in said and "2 of these files were there" in said
-    assert sorted(path.name for path in out.glob("*.npy")) == ["a.txt.npy", "b.txt.npy", "c.txt.npy"]
     assert numpy.load(out / "b.txt.npy").dtype == "float16"
     (folder / "b.txt").write_bytes(b"bad \xff\n")
-    said = encode(folder, other, *options, "--output-format", "parquet", code=1)
+    said = encode(folder, tmp_path / "other", *options, "--output-format", "parquet", code=1)
     assert "No vectors of b.txt" in said and "b.txt, line 1" in said and "2 of 3 files" in said
-    assert sorted(path.name for path in other.glob("*.parquet")) == ["a.txt.parquet", "c.txt.parquet"]
 
 
 WORDS = ["the", "cat", "sat", "on", "mat", "dog", "ran", "he", "man", "food"]
@@ -173,6 +169,3 @@ def test_encode_index_and_search(make_nlp, search, tmp_path, monkeypatch):
     assert search(tmp_path / "index", "--vectors", tmp_path / "moved") == found
     assert "--vectors is of a file of texts" in search(tmp_path / "moved", "--vectors", "x", code=1)
     assert "--kind is of a file of texts" in search(tmp_path / "index", "--kind", "flat", code=1)
-    make_nlp(model={"pooling": "cls"}).to_disk(tmp_path / "nlp")
-    for folder in ("index", "moved"):
-        assert "was built with another encoder" in search(tmp_path / folder, code=1)

@@ -153,44 +153,44 @@ def test_row_groups(pipeline, tmp_path):
     from pyarrow.parquet import read_table, write_table
 
     (tmp_path / "in").mkdir()
-    texts = [f"The dog ran {i}." for i in range(10)]
+    file, texts = tmp_path / "in" / "big.parquet", [f"The dog ran {i}." for i in range(10)]
     table = pyarrow.table({"name": list(range(10)), "text": texts, "other": list(range(10))})
-    write_table(table, tmp_path / "in" / "big.parquet", row_group_size=4)
+    write_table(table, file, row_group_size=4)
     options = {"pipeline": pipeline, "output": ".parquet", "id_column": "name", "with_text": True}
     report = encode_dataset(tmp_path / "in", tmp_path / "out", large=1, **options)
     assert (report.parts, report.rows) == (3, 10)
-    whole = encode_dataset(tmp_path / "in", tmp_path / "whole", **options)
-    assert whole.parts == 1
-    names = sorted(path.name for path in (tmp_path / "out").glob("big*.parquet"))
-    assert names == [f"big.parquet.0000{i}.parquet" for i in range(3)]
+    assert encode_dataset(tmp_path / "in", tmp_path / "whole", **options).parts == 1
+    names = [f"big.parquet.0000{i}.parquet" for i in range(3)]
+    assert sorted(path.name for path in (tmp_path / "out").glob("big*.parquet")) == names
     found = pyarrow.concat_tables([read_table(tmp_path / "out" / name) for name in names])
     assert found["id"].to_pylist() == list(range(10)) and found["text"].to_pylist() == texts
     expected = read_table(tmp_path / "whole" / "big.parquet.parquet")
     assert numpy.abs(numpy.array(found["vector"].to_pylist()) - expected["vector"].to_pylist()).max() < 1e-6
-    write_table(
-        pyarrow.table({"text": ["one", "two", None, "four"]}), tmp_path / "in" / "big.parquet", row_group_size=2
-    )
+    write_table(pyarrow.table({"text": ["one", "two", None, "four"]}), file, row_group_size=2)
     report = encode_dataset(tmp_path / "in", tmp_path / "bad", pipeline=pipeline, large=1)
     assert list(report.failed) == ["big.parquet.00001"]
     assert "big.parquet, row group 1, line 1" in report.failed["big.parquet.00001"]
 
 
-def test_refused(source, pipeline, tmp_path):
+def test_refused(source, pipeline, tmp_path, monkeypatch):
     (tmp_path / "empty").mkdir()
     (source / "README.md").write_text("read me")
-    for given, message in ((tmp_path / "empty", "empty"), (tmp_path / "none", "none"), (source, "README.md")):
-        with pytest.raises(ValueError, match=message):
-            encode_dataset(given, tmp_path / "out", pipeline=pipeline)
-    with pytest.raises(ValueError, match="nothing://there"):
-        encode_dataset("nothing://there", tmp_path / "out", pipeline=pipeline)
-    for options, error, message in (
-        ({"dtype": "float8"}, ValueError, "dtype"),
-        ({"window": 0}, ValueError, "window"),
-        ({"colour": "red"}, TypeError, "colour"),
-        ({"with_text": True}, ValueError, "text"),
+    for given, options, error, message in (
+        (tmp_path / "empty", {}, ValueError, "empty"),
+        (tmp_path / "none", {}, ValueError, "none"),
+        (source, {}, ValueError, "README.md"),
+        ("nothing://there", {}, ValueError, "nothing://there"),
+        (source, {"dtype": "float8"}, ValueError, "dtype"),  # these before any work
+        (source, {"window": 0}, ValueError, "window"),
+        (source, {"colour": "red"}, TypeError, "colour"),
+        (source, {"with_text": True}, ValueError, "text"),
     ):
-        with pytest.raises(error, match=message):  # before any work
-            encode_dataset(source, tmp_path / "out", pipeline="none", **options)
+        with pytest.raises(error, match=message):
+            encode_dataset(given, tmp_path / "out", pipeline="none" if options else pipeline, **options)
+    (source / "README.md").unlink()
+    monkeypatch.setitem(sys.modules, "ray", None)
+    with pytest.raises(ImportError, match=r"spacy-sbert\[ray\]"):
+        on_machines(source, tmp_path / "out", pipeline=pipeline)
     assert not (tmp_path / "out").exists()
 
 
@@ -205,9 +205,8 @@ def test_warning_about_truncation(pipeline, tmp_path):
 
 def test_worker(source, pipeline, tmp_path):
     """On Ray; one with another device, as a GPU among others without one, is refused."""
-    config = WorkerConfig(
-        RemoteFolder(str(source)), RemoteFolder(str(tmp_path / "out")), ".npy", Encoding(), str(pipeline)
-    )
+    folders = RemoteFolder(str(source)), RemoteFolder(str(tmp_path / "out"))
+    config = WorkerConfig(*folders, ".npy", Encoding(), str(pipeline))
     made_of = ShardEncoder(config).made_of()
     worker = _Worker(config, Job(made_of=made_of).model_dump_json())
     shard = config.source.shards()[-1]
@@ -226,9 +225,3 @@ def test_worker(source, pipeline, tmp_path):
     assert found.failed and found.manifest is None
     with pytest.raises(ValueError, match="device was NVIDIA H100, now "):
         _Worker(config, Job(made_of={**made_of, "device": "NVIDIA H100"}).model_dump_json())
-
-
-def test_without_ray(source, pipeline, tmp_path, monkeypatch):
-    monkeypatch.setitem(sys.modules, "ray", None)
-    with pytest.raises(ImportError, match=r"spacy-sbert\[ray\]"):
-        on_machines(source, tmp_path / "out", pipeline=pipeline)

@@ -19,8 +19,7 @@ from spacy_sbert.ray import Cluster, SbertBatches
 
 pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore")]
 ray = pytest.importorskip("ray")
-PARTS, ROWS = 12, 400
-LOCAL = Cluster(workers=(1, 2))
+PARTS, ROWS, WINDOW = 12, 400, 16
 
 
 @pytest.fixture(scope="module")
@@ -36,7 +35,7 @@ def source(tmp_path_factory):
 def expected(source, pipeline, tmp_path_factory):
     """What one process makes of it."""
     folder = tmp_path_factory.mktemp("expected") / "out"
-    encode_dataset(source, folder, pipeline=pipeline)
+    encode_dataset(source, folder, pipeline=pipeline, window=WINDOW)
     return contents(folder)
 
 
@@ -44,19 +43,16 @@ def contents(folder):
     return {path.name: path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file()}
 
 
-def vectors_in(made):
-    return {name: data for name, data in made.items() if name.endswith(".npy")}
-
-
 def test_local_cluster(source, pipeline, expected, tmp_path):
-    report = encode_dataset(source, tmp_path / "out", pipeline=pipeline, engine=LOCAL)
+    options = {"pipeline": pipeline, "engine": Cluster(workers=(1, 2)), "window": WINDOW}
+    report = encode_dataset(source, tmp_path / "out", **options)
     assert (report.parts, report.done, report.failed) == (PARTS, 0, {})
     assert contents(tmp_path / "out") == expected
     before = times(tmp_path / "out")
-    assert encode_dataset(source, tmp_path / "out", pipeline=pipeline, engine=LOCAL).done == PARTS
+    assert encode_dataset(source, tmp_path / "out", **options).done == PARTS
     assert times(tmp_path / "out") == before
     with pytest.raises(ValueError, match="dtype was float32, now float16"):
-        encode_dataset(source, tmp_path / "out", pipeline=pipeline, engine=LOCAL, dtype="float16")
+        encode_dataset(source, tmp_path / "out", **options, dtype="float16")
 
 
 CODE = """
@@ -76,14 +72,7 @@ def driver(*arguments, **options):
     return subprocess.Popen(command, stdout=subprocess.PIPE, text=True, **{"stderr": subprocess.PIPE, **options})
 
 
-@pytest.fixture(scope="module")
-def in_small_windows(source, pipeline, tmp_path_factory):
-    folder = tmp_path_factory.mktemp("windows") / "out"
-    encode_dataset(source, folder, pipeline=pipeline, window=16)
-    return contents(folder)
-
-
-def test_killed_node(source, pipeline, in_small_windows, tmp_path):
+def test_killed_node(source, pipeline, expected, tmp_path):
     """Three nodes, of which one is killed without grace while it is amid a part."""
     from ray.cluster_utils import Cluster as Nodes
 
@@ -102,7 +91,7 @@ def test_killed_node(source, pipeline, in_small_windows, tmp_path):
     assert killed, "no part was being worked on when the node was killed"
     assert process.returncode == 0, errors
     assert said.splitlines()[-1] == f"{PARTS} 0 {{}} {sum(ROWS + number for number in range(PARTS))}"
-    assert contents(tmp_path / "out") == in_small_windows
+    assert contents(tmp_path / "out") == expected
 
 
 def kill_amid_a_part(nodes, scratch, driver):
@@ -135,7 +124,7 @@ def open_files(process):
     return []
 
 
-def test_killed_driver(source, pipeline, in_small_windows, tmp_path):
+def test_killed_driver(source, pipeline, expected, tmp_path):
     """At five moments; what is done is not touched again."""
     out, rng, done = tmp_path / "out", random.Random(0), {}
     arguments = (source, out, pipeline, tmp_path, "", 1, 2)
@@ -151,7 +140,7 @@ def test_killed_driver(source, pipeline, in_small_windows, tmp_path):
         done = now
     said, errors = driver(*arguments).communicate(timeout=300)
     assert int(said.splitlines()[-1].split()[1]) == len(done), errors
-    assert contents(out) == in_small_windows
+    assert contents(out) == expected
     now = times(out)
     assert {path: now[path] for path in done} == done
 
@@ -172,6 +161,8 @@ def wait_for_a_part(driver, folder, n):
 
 
 def test_s3(source, pipeline, expected, tmp_path, monkeypatch):
+    from pyarrow.fs import FileSystem, LocalFileSystem, copy_files
+
     server = pytest.importorskip("moto.server")
     for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
         monkeypatch.setenv(name, "testing")
@@ -180,26 +171,24 @@ def test_s3(source, pipeline, expected, tmp_path, monkeypatch):
     try:
         _, port = store.get_host_and_port()
         address = f"?endpoint_override=http://127.0.0.1:{port}&region=us-east-1&allow_bucket_creation=true"
-        from pyarrow.fs import FileSystem, LocalFileSystem, copy_files
-
-        files, bucket = FileSystem.from_uri(f"s3://texts/in{address}")
+        places = f"s3://texts/in{address}", f"s3://texts/out{address}"
+        files, bucket = FileSystem.from_uri(places[0])
         files.create_dir("texts", recursive=True)
         copy_files(str(source), bucket, source_filesystem=LocalFileSystem(), destination_filesystem=files)
-        report = encode_dataset(f"s3://texts/in{address}", f"s3://texts/out{address}", pipeline=pipeline)
+        report = encode_dataset(*places, pipeline=pipeline, window=WINDOW)
         assert (report.parts, report.failed) == (PARTS, {})
         (tmp_path / "out").mkdir()
         copy_files("texts/out", str(tmp_path / "out"), source_filesystem=files)
         made = contents(tmp_path / "out")
-        assert made.keys() == expected.keys() and vectors_in(made) == vectors_in(expected)
-        theirs, ours = (json.loads(found["index.json"])["parts"] for found in (made, expected))
-        assert [(part["vectors"], part["digest"], part["made"]) for part in theirs] == [
-            (part["vectors"], part["digest"], part["made"]) for part in ours
-        ]
-        there, here = PartVectors(f"s3://texts/out{address}"), PartVectors(tmp_path / "out")
+        arrays = [name for name in expected if name.endswith(".npy")]
+        assert made.keys() == expected.keys() and all(made[name] == expected[name] for name in arrays)
+        each = [json.loads(found["index.json"])["parts"] for found in (made, expected)]
+        theirs, ours = ([(part["vectors"], part["digest"], part["made"]) for part in parts] for parts in each)
+        assert theirs == ours
+        there, here = PartVectors(places[1]), PartVectors(tmp_path / "out")
         assert there.digest == here.digest and numpy.array_equal(there[numpy.arange(20)], here[numpy.arange(20)])
         assert all(numpy.array_equal(*blocks) for blocks in zip(there.blocks(), here.blocks(), strict=True))
-        again = encode_dataset(f"s3://texts/in{address}", f"s3://texts/out{address}", pipeline=pipeline)
-        assert again.done == PARTS
+        assert encode_dataset(*places, pipeline=pipeline, window=WINDOW).done == PARTS
     finally:
         store.stop()
 

@@ -10,16 +10,18 @@ from spacy_sbert.bulk import encode_file, file_encoding
 parquet = pytest.importorskip("pyarrow.parquet")
 
 
-def test_parquet_equals_npy(sbert, texts, write_texts, tmp_path):
+@pytest.mark.parametrize("dtype", ["float32", "float16"])
+def test_parquet_equals_npy(sbert, texts, write_texts, tmp_path, dtype):
     path = write_texts("a.jsonl", texts)
-    encode_file(sbert, path, tmp_path / "out.npy", window=3)
-    encode_file(sbert, path, tmp_path / "out.parquet", window=3)
+    for output in (tmp_path / "out.npy", tmp_path / "out.parquet"):
+        encode_file(sbert, path, output, window=3, dtype=dtype)
     vectors, table = numpy.load(tmp_path / "out.npy", mmap_mode="r"), parquet.read_table(tmp_path / "out.parquet")
+    assert vectors.dtype == dtype and numpy.allclose(vectors, sbert.encode(texts, window=3), rtol=2**-10, atol=1e-5)
     numpy.save(tmp_path / "numpy.npy", vectors)
     assert (tmp_path / "out.npy").read_bytes() == (tmp_path / "numpy.npy").read_bytes()
     assert table.column_names == ["row", "vector"] and str(table.schema.field("vector").type).startswith("fixed_size")
     assert table["row"].to_pylist() == list(range(8))
-    assert numpy.array_equal(numpy.array(table["vector"].to_pylist(), dtype="float32"), vectors)
+    assert numpy.array_equal(numpy.array(table["vector"].to_pylist(), dtype=dtype), vectors)
     assert parquet.ParquetFile(tmp_path / "out.parquet").num_row_groups == 3
 
 
@@ -30,18 +32,6 @@ def test_parquet_with_ids_and_texts(sbert, texts, write_texts, tmp_path, name, k
     table = parquet.read_table(output)
     assert table.column_names == ["id", "text", "vector"]
     assert table["id"].to_pylist() == [kind(10 * i) for i in range(8)] and table["text"].to_pylist() == texts
-
-
-@pytest.mark.parametrize("suffix", [".npy", ".parquet"])
-def test_float16(sbert, texts, write_texts, tmp_path, suffix):
-    output = tmp_path / f"out{suffix}"
-    encode_file(sbert, write_texts("a.txt", texts), output, window=3, dtype="float16")
-    if suffix == ".npy":
-        found = numpy.load(output)
-    else:
-        found = numpy.array(parquet.read_table(output)["vector"].to_pylist(), dtype="float16")
-    assert found.dtype == numpy.float16
-    assert numpy.allclose(found, sbert.encode(texts, window=3), rtol=2**-10, atol=1e-5)
 
 
 @pytest.mark.parametrize("name", ["a.txt", "a.csv", "a.parquet"])
@@ -72,24 +62,20 @@ def test_existing_output(sbert, texts, write_texts, tmp_path):
     assert path.read_bytes() == before
 
 
-@pytest.mark.parametrize(
-    ("output", "options", "message"),
-    [
+def test_options_are_checked(sbert, texts, write_texts, tmp_path, monkeypatch):
+    path = write_texts("a.txt", texts)
+    for output, options, message in (
         ("out.json", {}, r"\.npy, \.parquet"),
         ("out.npy", {"with_text": True}, "array"),
         ("out.npy", {"id_column": "id"}, "array"),
         ("out.npy", {"dtype": "int8"}, "int8"),
         ("out.npy", {"gpu_ids": [99]}, "GPU 99"),
-    ],
-)
-def test_options_are_checked(sbert, texts, write_texts, tmp_path, output, options, message):
-    path = write_texts("a.txt", texts)
-    with pytest.raises(ValueError, match=message):
-        encode_file(sbert, path, tmp_path / output, **options)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setitem(sys.modules, "pyarrow", None)
-        with pytest.raises(ImportError, match=r"Writing .*out\.parquet needs pyarrow. .*spacy-sbert\[parquet\]"):
-            encode_file(sbert, path, tmp_path / "out.parquet")
+    ):
+        with pytest.raises(ValueError, match=message):
+            encode_file(sbert, path, tmp_path / output, **options)
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    with pytest.raises(ImportError, match=r"Writing .*out\.parquet needs pyarrow. .*spacy-sbert\[parquet\]"):
+        encode_file(sbert, path, tmp_path / "out.parquet")
     assert not list(tmp_path.glob("out*"))
 
 

@@ -133,10 +133,10 @@ def test_resume(sbert, given, unbroken, interrupt, encoded, tmp_path, n_windows)
 
 def test_number_of_threads(sbert, given, unbroken, tmp_path, monkeypatch):
     """A forward pass holds as many wordpieces as ever: that of `encode` depends on the number of threads."""
-    transformer, budgets, whole = find_transformer("sbert", sbert.model), [], module.encode_windows
+    shim, budgets, whole = find_transformer("sbert", sbert.model).shim, [], module.encode_windows
 
     def watched(*args, **kwargs):
-        budgets.append(transformer.shim.max_batch_items)
+        budgets.append(shim.max_batch_items)
         return whole(*args, **kwargs)
 
     monkeypatch.setattr(module, "encode_windows", watched)
@@ -147,7 +147,7 @@ def test_number_of_threads(sbert, given, unbroken, tmp_path, monkeypatch):
     finally:
         torch.set_num_threads(before)
     assert (tmp_path / "out.npy").read_bytes() == unbroken
-    assert budgets == [2048] and transformer.shim.max_batch_items == 0
+    assert budgets == [2048] and shim.max_batch_items == 0
 
 
 def change_bit(window):
@@ -169,15 +169,15 @@ def test_damaged_windows_are_encoded_again(sbert, given, unbroken, interrupt, en
 
 
 def test_unreadable_run(sbert, given, unbroken, interrupt, tmp_path):
-    interrupt(tmp_path / "out.npy", 2)
-    (tmp_path / "out.npy.partial" / "notes.txt").write_text("mine")
+    output, kept = tmp_path / "out.npy", tmp_path / "out.npy.partial"
+    interrupt(output, 2)
+    (kept / "notes.txt").write_text("mine")
     for content in ("", '{"format": "another"}', "[]"):
-        (tmp_path / "out.npy.partial" / "run.json").write_text(content)
+        (kept / "run.json").write_text(content)
         with pytest.raises(ValueError, match=r"run\.json"):
-            encode_file(sbert, given, tmp_path / "out.npy", window=WINDOW)
-    encode_file(sbert, given, tmp_path / "out.npy", window=WINDOW, restart=True)
-    assert (tmp_path / "out.npy").read_bytes() == unbroken
-    assert [path.name for path in (tmp_path / "out.npy.partial").iterdir()] == ["notes.txt"]
+            encode_file(sbert, given, output, window=WINDOW)
+    encode_file(sbert, given, output, window=WINDOW, restart=True)
+    assert output.read_bytes() == unbroken and [path.name for path in kept.iterdir()] == ["notes.txt"]
 
 
 def change_weights(sbert):

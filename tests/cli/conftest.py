@@ -11,6 +11,7 @@ from spacy.language import Language
 
 from spacy_sbert.bulk.loading import load_pipeline
 
+TEXTS = ["the cat sat on the mat", "a dog ran", "the dog ran", "food for the man", "the cat sat on a mat", "he can"]
 LOADED: dict[tuple[object, ...], Language] = {}
 
 
@@ -53,3 +54,17 @@ def nlp_folder(saved_nlp: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
     shutil.copytree(saved_nlp, tmp_path / "nlp")
     monkeypatch.chdir(tmp_path)
     return tmp_path
+
+
+@pytest.fixture(scope="session")
+def tables(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with texts, all pairs of them with scores from 0 to 2, and as the STS benchmark has them."""
+    at = tmp_path_factory.mktemp("tables")
+    (at / "texts.txt").write_text("\n".join(TEXTS) + "\n")
+    pairs = [(a, b) for a in TEXTS for b in TEXTS if a < b]
+    rows = [f"{a},{b},{i % 3}" for i, (a, b) in enumerate(pairs)]
+    (at / "pairs.csv").write_text("\n".join(["first,second,score", *rows]) + "\n")
+    (at / "data" / "STSBenchmark").mkdir(parents=True)
+    rows = [f"g\tf\ty\t{i}\t{i % 6}\t{a}\t{b}\n" for i, (a, b) in enumerate(pairs)]
+    (at / "data" / "STSBenchmark" / "sts-dev.csv").write_text("".join(rows))
+    return at

@@ -46,15 +46,6 @@ def test_train_logs_and_keeps_the_scores(tiny_bert, tmp_path):
 
 
 @pytest.mark.slow
-@pytest.mark.spacy_transformers
-def test_train_without_paths(tmp_path):
-    config = (ROOT / "configs" / "sts.cfg").read_text(encoding="utf8")
-    (tmp_path / "sts.cfg").write_text(config.replace('train = "assets/pairs-train.csv"', "train = null"))
-    done = typed("train", tmp_path / "sts.cfg")
-    assert done.returncode == 1 and "--paths.train" in done.stdout + done.stderr
-
-
-@pytest.mark.slow
 def test_one_epoch_on_stsb(tmp_path):
     """Reaches what sentence-transformers reaches with the same recipe: 89.32 on STSb dev; about ten minutes."""
 

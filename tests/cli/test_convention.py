@@ -18,7 +18,6 @@ COMMANDS = typer.main.get_command(app).commands
 LOADING = {"benchmark", "card", "cluster", "distill-static", "encode", "evaluate", "export", "fit-meta", "hub-card"}
 LOADING |= {"mine", "search", "visualize"}
 NOT_COMPUTING = {"card", "export", "hub-card"}
-TEXTS = ["the cat sat on the mat", "a dog ran", "the dog ran", "food for the man", "the cat sat on a mat"]
 RUNS = {  # arguments after PIPELINE, and the output
     "benchmark": ("data -o {out}.json --any-count --bootstrap 0", "{out}.json"),
     "card": ("--overwrite", "{pipeline}/README.md"),
@@ -49,9 +48,9 @@ def test_options_of_commands_that_load_a_pipeline(command):
 
 
 @pytest.fixture(scope="module")
-def folder(tiny_bert, tmp_path_factory):
+def folder(tiny_bert, tables, tmp_path_factory):
     """A pipeline of two pipes that needs code, the encoder of the first in the hub's cache, and texts."""
-    at = tmp_path_factory.mktemp("convention")
+    at = shutil.copytree(tables, tmp_path_factory.mktemp("convention") / "at")
     nlp = spacy.blank("en")
     for name, pooling in (("first", "mean"), ("second", "max")):
         nlp.add_pipe("sbert", name=name, config={"model": {"name": str(tiny_bert), "pooling": pooling}})
@@ -64,13 +63,6 @@ def folder(tiny_bert, tmp_path_factory):
     shutil.copytree(tiny_bert, cached / "snapshots" / ("0" * 40))
     (cached / "refs").mkdir()
     (cached / "refs" / "main").write_text("0" * 40)
-    (at / "texts.txt").write_text("\n".join(TEXTS) + "\n")
-    pairs = [(a, b) for a in TEXTS for b in TEXTS if a < b]
-    rows = [f"{a},{b},{i % 3}" for i, (a, b) in enumerate(pairs)]
-    (at / "pairs.csv").write_text("\n".join(["first,second,score", *rows]) + "\n")
-    (at / "data" / "STSBenchmark").mkdir(parents=True)
-    rows = [f"g\tf\ty\t{i}\t{i % 6}\t{a}\t{b}\n" for i, (a, b) in enumerate(pairs)]
-    (at / "data" / "STSBenchmark" / "sts-dev.csv").write_text("".join(rows))
     return at
 
 
@@ -93,7 +85,7 @@ def result(command, output):
     if command == "encode":
         return numpy.load(output).round(4).tolist()
     if command == "distill-static":
-        return spacy.load(output)(TEXTS[0]).vector.round(4).tolist()
+        return spacy.load(output)("the cat sat on the mat").vector.round(4).tolist()
     if command == "fit-meta":
         return spacy.load(output).pipe_names
     text = Path(output, "1_Pooling/config.json" if command == "export" else "").read_text(encoding="utf8")
@@ -125,13 +117,9 @@ def test_code_pipe_and_name(inside, command):
         assert found == run(command, "org/tiny-encoder", "named")
 
 
-def test_missing_pipe(inside):
+def test_missing_pipe_and_encoder_names(inside):
     for command in ("card", "evaluate", "search"):
         assert "third" in run(command, "own", "none", "--code", "code.py", "--pipe", "third", code=1)
-
-
-def test_encoder_name_where_a_pipeline_is_needed(inside):
     assert "two members" in run("fit-meta", "org/tiny-encoder", "new", code=1)
-    for command in ("card", "hub-card"):
-        repo = ["org/repo"] if command == "hub-card" else []
-        assert "does not exist" in said(command, *repo, "org/tiny-encoder", code=2)
+    for command in (["card"], ["hub-card", "org/repo"]):
+        assert "does not exist" in said(*command, "org/tiny-encoder", code=2)

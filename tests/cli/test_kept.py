@@ -9,6 +9,8 @@ import pytest
 from invoking import said
 
 from spacy_sbert import SentenceBert
+from spacy_sbert.search import SpanSearch, VectorIndex
+from spacy_sbert.visual import render
 from spacy_sbert.visual.scatter import class_terms, words_of
 
 TEXTS = ["the cat sat on the mat", "a dog ran", "the cat sat on the mat", "", "food for the man", "a dog ran", "he"]
@@ -59,37 +61,6 @@ def test_cluster_keeps_columns(nlp, source, target):
     assert any(row["name"] for row in found)
 
 
-def test_unclustered_texts_have_no_name(nlp):
-    said("cluster", "nlp", "a.csv", "c.jsonl", *COLUMNS, "--threshold", 0.9999, "--min-size", 2)
-    assert {row["cluster"]: bool(row["name"]) for row in read("c.jsonl")} == {0: True, 1: True, -1: False}
-
-
-def test_mine_has_ids(nlp):
-    said("mine", "nlp", "a.csv", "p.tsv", *COLUMNS, "-k", 2)
-    rows = read("p.tsv")
-    assert list(rows[0]) == ["score", "first_row", "second_row", "first_id", "second_id", "first", "second"]
-    assert {(row["first_id"], row["second_id"], row["first"]) for row in rows} == {
-        ("t0", "t2", TEXTS[0]),
-        ("t1", "t5", TEXTS[1]),
-    }
-    assert "There may be more pairs" not in said("mine", "nlp", "a.csv", "all.tsv", *COLUMNS)
-
-
-def test_mine_groups_of_duplicates(nlp):
-    done = said("mine", "nlp", "a.csv", "g.jsonl", *COLUMNS, "--groups", "--min-score", 0.9999)
-    assert read("g.jsonl") == [
-        {"group": 0, "row": 0, "id": "t0", "text": TEXTS[0]},
-        {"group": 0, "row": 2, "id": "t2", "text": TEXTS[0]},
-        {"group": 1, "row": 1, "id": "t1", "text": TEXTS[1]},
-        {"group": 1, "row": 5, "id": "t5", "text": TEXTS[1]},
-    ]
-    assert "2 groups of 4 texts; 2 are in none" in done
-    said("mine", "nlp", "a.csv", "plain.tsv", "--column", "body", "--groups", "--min-score", 0.9999)
-    assert list(read("plain.tsv")[0]) == ["group", "row", "text"]
-    for wrong in (("--groups",), ("--groups", "--min-score", 0.9, "-k", 3)):
-        assert "--groups" in said("mine", "nope", "a.csv", "w.tsv", *wrong, code=1)
-
-
 def test_search_has_ids(nlp):
     pytest.importorskip("faiss")
 
@@ -112,12 +83,6 @@ def test_search_has_ids(nlp):
         Path("other.csv").write_text(text.replace(old, new), encoding="utf8")
         options = ("--column", "body", "--id-column", "sku", "--index", "index")
         assert "other.csv" in said("search", "nlp", "other.csv", "he", *options, code=1)
-
-
-def test_missing_column(nlp):
-    for command, output in (("cluster", "o.tsv"), ("mine", "o.tsv"), ("search", "he")):
-        done = said(command, "nlp", "a.csv", output, "--column", "body", "--id-column", "number", code=1)
-        assert "'number'" in done
 
 
 def test_texts_with_line_breaks(nlp, tmp_path):
@@ -179,10 +144,28 @@ def test_missing_package_is_reported_before_encoding(nlp, tmp_path, monkeypatch,
     assert sorted(path.name for path in tmp_path.iterdir()) == there
 
 
-def test_missing_package_in_functions(nlp, monkeypatch):
-    from spacy_sbert.search import SpanSearch, VectorIndex
-    from spacy_sbert.visual import render
+def test_ids_of_pairs_and_groups(nlp):
+    said("mine", "nlp", "a.csv", "p.tsv", *COLUMNS, "-k", 2)
+    rows = read("p.tsv")
+    assert list(rows[0]) == ["score", "first_row", "second_row", "first_id", "second_id", "first", "second"]
+    assert {(row["first_id"], row["second_id"]) for row in rows} == {("t0", "t2"), ("t1", "t5")}
+    assert "There may be more pairs" not in said("mine", "nlp", "a.csv", "all.tsv", *COLUMNS)
+    done = said("mine", "nlp", "a.csv", "g.jsonl", *COLUMNS, "--groups", "--min-score", 0.9999)
+    groups = [(0, 0), (0, 2), (1, 1), (1, 5)]
+    assert read("g.jsonl") == [{"group": g, "row": i, "id": IDS[i], "text": TEXTS[i]} for g, i in groups]
+    assert "2 groups of 4 texts; 2 are in none" in done
+    said("mine", "nlp", "a.csv", "plain.tsv", "--column", "body", "--groups", "--min-score", 0.9999)
+    assert list(read("plain.tsv")[0]) == ["group", "row", "text"]
+    for wrong in (("--groups",), ("--groups", "--min-score", 0.9, "-k", 3)):
+        assert "--groups" in said("mine", "nope", "a.csv", "w.tsv", *wrong, code=1)
+    for command, output in (("cluster", "o.tsv"), ("mine", "o.tsv"), ("search", "he")):
+        done = said(command, "nlp", "a.csv", output, "--column", "body", "--id-column", "number", code=1)
+        assert "'number'" in done
+    said("cluster", "nlp", "a.csv", "c.jsonl", *COLUMNS, "--threshold", 0.9999, "--min-size", 2)
+    assert {row["cluster"]: bool(row["name"]) for row in read("c.jsonl")} == {0: True, 1: True, -1: False}
 
+
+def test_missing_package_in_functions(monkeypatch):
     def read():
         raise AssertionError("something was encoded")
         yield

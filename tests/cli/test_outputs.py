@@ -11,8 +11,6 @@ from made_results import graded, results
 from spacy.language import Language
 
 BAR = re.compile(r"\d+%\|")
-TEXTS = ["the cat sat on the mat", "a dog ran", "the dog ran", "food for the man", "the cat sat on a mat", "he can"]
-PAIRS = [(a, b) for a in TEXTS for b in TEXTS if a < b]
 HAND = "written by hand\n"
 COMMANDS = {  # the output, and the arguments
     "mine": ("pairs.tsv", "nlp texts.txt pairs.tsv"),
@@ -22,11 +20,11 @@ COMMANDS = {  # the output, and the arguments
     "encode": ("v.npy", "nlp texts.txt v.npy"),
     "visualize": ("p.html", "nlp texts.txt p.html"),
     "visualize --limit": ("p.html", "nlp texts.txt p.html --style tokens --limit 2"),
-    "convert": ("t.spacy", "own.csv t.spacy --max-score 2"),
-    "evaluate": ("s.json", "nlp own.csv --output s.json"),
+    "convert": ("t.spacy", "pairs.csv t.spacy --max-score 2"),
+    "evaluate": ("s.json", "nlp pairs.csv --output s.json"),
     "benchmark": ("r.json", "nlp data --any-count --bootstrap 0 -o r.json"),
     "compare": ("d.json", "one.json two.json -o d.json"),
-    "init-config": ("my.cfg", "own.csv own.csv -o my.cfg"),
+    "init-config": ("my.cfg", "pairs.csv pairs.csv -o my.cfg"),
     "card": ("nlp/README.md", "nlp"),
     "import": ("new", "encoder new"),
     "export": ("new", "nlp new"),
@@ -38,20 +36,14 @@ WITHOUT_OVERWRITE = {"import", "export", "distill-static", "search --index"}
 
 
 @pytest.fixture(scope="module")
-def made(make_nlp, tiny_bert, tmp_path_factory):
-    at = tmp_path_factory.mktemp("outputs")
+def made(make_nlp, tiny_bert, tables, tmp_path_factory):
+    at = shutil.copytree(tables, tmp_path_factory.mktemp("outputs") / "at")
     make_nlp().to_disk(at / "nlp")
     two = make_nlp()
     model = two.config["components"]["sbert"]["model"] | {"pooling": "max"}
     two.add_pipe("sbert", name="other", config={"model": model})
     two.to_disk(at / "two")
     shutil.copytree(tiny_bert, at / "encoder")
-    (at / "texts.txt").write_text("\n".join(TEXTS) + "\n")
-    rows = [f"{a},{b},{i % 3}" for i, (a, b) in enumerate(PAIRS)]
-    (at / "own.csv").write_text("\n".join(["first,second,score", *rows]) + "\n")
-    (at / "data" / "STSBenchmark").mkdir(parents=True)
-    rows = [f"g\tf\ty\t{i}\t{i % 6}\t{a}\t{b}\n" for i, (a, b) in enumerate(PAIRS)]
-    (at / "data" / "STSBenchmark" / "sts-dev.csv").write_text("".join(rows))
     for name in ("one", "two"):
         (at / f"{name}.json").write_text(json.dumps(results({"STS12": graded(0.5)}, name)))
     return at
@@ -94,21 +86,10 @@ def test_command_that_writes(folder, command, request):
     if command == "search --index":
         assert not re.search(saved, run_command(command).stdout)  # it is used, not saved again
     remove(output)
-    for report in folder.glob("[rd].[mh]*"):  # of benchmark and compare
-        report.unlink()
+    for beside in (*folder.glob("[rd].[mh]*"), *folder.glob("v.npy.json")):  # reports, and the record of encode
+        beside.unlink()
     done = run_command(command, "--quiet")
     assert output.exists() and not BAR.search(done.output) and re.search(saved, done.stdout)
-
-
-def test_existing_output_is_refused_before_any_work(folder):
-    (folder / "pairs.tsv").write_text(HAND)
-    done = invoke("mine", "no pipeline", "texts.txt", "pairs.tsv", code=1)
-    assert "pairs.tsv" in done.output and "no pipeline" not in done.output
-
-
-def test_dangling_link_is_not_replaced(folder):
-    (folder / "pairs.tsv").symlink_to(folder / "elsewhere.tsv")
-    assert "pairs.tsv" in run_command("mine", code=1).output and not (folder / "elsewhere.tsv").exists()
 
 
 def test_folder_with_other_files(folder, monkeypatch):
@@ -148,7 +129,14 @@ def test_benchmark_updates_only_its_own_results(folder):
         run_command("benchmark")
 
 
-@pytest.mark.parametrize("name", ["r.md", "r.html"])
-def test_reports_beside_results_are_not_replaced(folder, name):
-    (folder / name).write_text(HAND)
-    assert name in run_command("benchmark", code=1).output and (folder / name).read_text() == HAND
+def test_existing_outputs_are_refused_before_any_work(folder):
+    (folder / "pairs.tsv").write_text(HAND)
+    done = invoke("mine", "no pipeline", "texts.txt", "pairs.tsv", code=1)
+    assert "pairs.tsv" in done.output and "no pipeline" not in done.output
+    remove(folder / "pairs.tsv")
+    (folder / "pairs.tsv").symlink_to(folder / "elsewhere.tsv")
+    assert "pairs.tsv" in run_command("mine", code=1).output and not (folder / "elsewhere.tsv").exists()
+    for name in ("r.md", "r.html"):
+        (folder / name).write_text(HAND)
+        assert name in run_command("benchmark", code=1).output and (folder / name).read_text() == HAND
+        remove(folder / name)

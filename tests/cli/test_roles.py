@@ -101,14 +101,6 @@ def test_seven_columns_need_not_be_sts(tmp_path, pipeline):
     assert "20 pairs with scores (5, 6, 4)" in run("init-config", sts, sts, "--output", tmp_path / "x.cfg", *named)
 
 
-def test_convert_needs_a_range(tmp_path):
-    path = write(tmp_path / "f.csv", ("a", "b", "score"), text, text, cycle(0.2, 4.8))
-    said = run("convert", path, tmp_path / "f.spacy", code=1)
-    assert "expected a score from 0 to 1" not in said
-    run("convert", path, tmp_path / "f.spacy", *said[said.index("--min-score") :].rstrip(".").split())
-    assert golds("score", tmp_path / "f.spacy") == pytest.approx([0.04, 0.96] * 20)
-
-
 def test_texts_and_classes(tmp_path, tiny_bert, pipeline, loaded):
     path = write(tmp_path / "c.csv", ("text", "category"), text, lambda i: f"class_{i % 3}")
     options = ("--encoder", tiny_bert, "--epochs", 1)
@@ -127,9 +119,6 @@ def test_texts_and_classes(tmp_path, tiny_bert, pipeline, loaded):
     nearest = (vectors @ vectors.T - 9 * numpy.eye(40)).argmax(axis=1)
     assert scores["knn_acc"] == pytest.approx(numpy.mean([labels[i] == labels[k] for i, k in enumerate(nearest)]))
     assert scores["pairs"] == 40 and scores["sts_spearman"] is None
-
-
-# Scores that are not defined
 
 
 @pytest.mark.parametrize(
@@ -179,17 +168,6 @@ def test_train_and_dev_of_different_gold(tmp_path, tiny_bert):
     config["training"]["score_weights"]["sts_spearman"] = 1.0  # one that is defined
     config.to_disk(tmp_path / "d.cfg")
     assert "Training ended after step 1" in run("train", tmp_path / "d.cfg", "--output", tmp_path / "out")
-
-
-def test_loss_without_its_code(tmp_path):
-    path, out = write(tmp_path / "a.csv", ["a", "b", "score"], text, text, cycle(0, 1, 2, 3, 4)), tmp_path / "a.cfg"
-    run("init-config", path, path, "--output", out)
-    out.write_text(out.read_text().replace("spacy-sbert.CosineSimilarityLoss.v1", "nobody.v1"))
-    said = run("train", out, code=1)
-    assert "'nobody.v1'" in said and "with --code." in said and "CosineSimilarityLoss" not in said
-
-
-# Labels of train and dev
 
 
 def test_labels_with_decimals(tmp_path):
@@ -244,9 +222,6 @@ def test_marks_of_missing_labels(tmp_path, tiny_bert):
         check_missing_labels({"train": {"corpora": {"nli": corpora["train"] | {"missing": ["-"]}}}})
 
 
-# A pipeline is scored by the columns of its training, and each file has its own header, range and missing labels
-
-
 @pytest.fixture
 def scored_as(loaded, pipeline, monkeypatch):
     """Give the pipeline the reader that it was scored by in training, of columns with these names."""
@@ -271,20 +246,29 @@ def test_missing_labels_and_range_of_each_file(tmp_path, pipeline, scored_as):
     assert "Columns as in its training: one, two, mine, scores from 0 to 1" in said and "Average precision" in said
 
 
-def test_columns_without_names(tmp_path, pipeline, scored_as):
-    """They are those of the options: the columns of another table may mean something else."""
+def test_columns_without_names_or_with_commas(tmp_path, pipeline, scored_as):
+    """Columns without names are those of the options: those of another table may mean something else."""
     rows = [(text(), text(), i % 7 / 2) for i in range(30)]
     scored_as(table(tmp_path / "dev.csv", rows), header=False)
     path = table(tmp_path / "same.csv", rows[:20])
     run("evaluate", pipeline, path, code=1)
     said = run("evaluate", pipeline, path, "--no-header", "--members", "0,1", "--score", "2")
     assert "Columns found: 0, 1, 2, scores from 0 to 5" in said and "Examples 20" in said
-
-
-def test_column_name_with_a_comma(tmp_path, pipeline):
-    path = write(tmp_path / "own.csv", ("q,r", "text2", "mine"), text, text, cycle(0, 1))
-    said = run("evaluate", pipeline, path, "--members", '"q,r", text2', "--score", "mine")
-    assert "Columns found: q,r, text2, mine" in said
-    run("init-config", path, path, "-o", tmp_path / "x.cfg", "--members", '"q,r",text2', "--score", "mine")
+    path, named = tmp_path / "own.csv", ("--members", '"q,r", text2', "--score", "mine")
+    write(path, ("q,r", "text2", "mine"), text, text, cycle(0, 1))
+    assert "Columns found: q,r, text2, mine" in run("evaluate", pipeline, path, *named)
+    run("init-config", path, path, "-o", tmp_path / "x.cfg", *named)
     assert load_config(tmp_path / "x.cfg")["corpora"]["train"]["members"] == ["q,r", "text2"]
     assert "--members" in run("evaluate", pipeline, path, "--members", '"q,r" text2', code=2)
+
+
+def test_convert_needs_a_range_and_training_the_code_of_its_loss(tmp_path):
+    path, out = write(tmp_path / "f.csv", ("a", "b", "score"), text, text, cycle(0.2, 4.8)), tmp_path / "a.cfg"
+    said = run("convert", path, tmp_path / "f.spacy", code=1)
+    assert "expected a score from 0 to 1" not in said
+    run("convert", path, tmp_path / "f.spacy", *said[said.index("--min-score") :].rstrip(". ").split())
+    assert golds("score", tmp_path / "f.spacy") == pytest.approx([0.04, 0.96] * 20)
+    run("init-config", path, path, "--output", out)
+    out.write_text(out.read_text().replace("spacy-sbert.CosineSimilarityLoss.v1", "nobody.v1"))
+    said = run("train", out, code=1)
+    assert "'nobody.v1'" in said and "with --code." in said and "CosineSimilarityLoss" not in said

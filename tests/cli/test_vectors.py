@@ -150,8 +150,5 @@ def test_file_beside_the_output_is_not_overwritten(folder):
     found = FileVectors(folder / "vectors.npy")
     assert len(found) == len(TEXTS) and found.shape[1] == 16
     assert repr(found).endswith(f"vectors.npy: 7 vectors of 16 numbers by {found.encoder[0]})")
-
-
-def test_half_precision(folder):
     rows = FileVectors(Path(encode("half.npy", "--dtype", "float16"))).of_texts(folder / "texts.txt", TextColumns())
     assert rows.dtype == "float32" and rows.shape == (5, 16)

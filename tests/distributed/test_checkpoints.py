@@ -4,10 +4,8 @@ import json
 import os
 import random
 import shutil
-import sys
 import time
 from functools import partial
-from pathlib import Path
 
 import numpy
 import pytest
@@ -15,13 +13,11 @@ import spacy
 import torch
 from killing import command, killed_at, run
 from pipelines import HOLDER, ROOT, TRAINED, shipped_config
+from ranks import start, typed
 from spacy.cli.train import train as spacy_train
 from spacy.language import Language
 from spacy.util import registry
 from typer.testing import CliRunner
-
-sys.path.insert(0, str(Path(__file__).parent))
-from ranks import start, typed
 
 from spacy_sbert.cli import app
 from spacy_sbert.distributed.checkpoint import _random_states, _set_random_states
@@ -170,8 +166,6 @@ def test_loop_equals_spacy_train(config_of, tmp_path):
     check_same(tmp_path / "spacy", tmp_path / "ours")
 
 
-# The last step
-
 SMALL = {"corpora.train.limit": 57, "corpora.dev.limit": 12, "training.max_epochs": 1, "training.eval_frequency": 2}
 FLAT = {"training.optimizer.learn_rate": 0.0}  # so that no score is better than the first
 
@@ -217,9 +211,6 @@ def test_interrupted_last_evaluation(config_of, tmp_path, monkeypatch):
     train(arguments, tmp_path / "broken", "--checkpoint-every", 4, "--resume")
     assert logged(tmp_path) == straight[-1:] and straight[-1]["step"] == 3
     check_same(tmp_path / "straight", tmp_path / "broken")
-
-
-# What is refused
 
 
 def test_checkpoint_of_another_run(broken):

@@ -2,10 +2,8 @@
 
 import pickle
 import random
-import sys
 from contextlib import closing
 from functools import partial
-from pathlib import Path
 
 import numpy
 import pytest
@@ -13,11 +11,9 @@ import spacy
 import torch
 from objectives import MULTI, OBJECTIVES, layer, make_examples, several
 from pipelines import TRAINED, add_tagger, make_example
+from ranks import descend, descend_all, in_threads, start
 from spacy.training import Example
 from thinc.api import fix_random_seed
-
-sys.path.insert(0, str(Path(__file__).parent))
-from ranks import descend, descend_all, in_threads, start
 
 from spacy_sbert.distributed.torch_distributed import TorchDistributed, _parameters_of
 from spacy_sbert.distributed.train_loop import _JointTraining

@@ -6,16 +6,13 @@ import subprocess
 import sys
 import time
 from functools import partial
-from pathlib import Path
 
 import numpy
 import pytest
 import spacy
 from pipelines import ROOT, shipped_config
-from typer.testing import CliRunner
-
-sys.path.insert(0, str(Path(__file__).parent))
 from ranks import start, typed
+from typer.testing import CliRunner
 
 from spacy_sbert.cli import app
 

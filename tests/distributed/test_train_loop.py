@@ -6,16 +6,14 @@ import json
 import numpy
 import pytest
 import spacy
-from pipelines import HOLDER, TRAINED, shipped_config, weights
+from pipelines import HOLDER, TRAINED, run_command, shipped_config, weights
 from spacy.cli.init_config import fill_config
 from spacy.cli.train import train
 from spacy.training.initialize import init_nlp
 from spacy.training.loop import train as train_nlp
 from thinc.api import Config
-from typer.testing import CliRunner
 from workflows import CONFIGS, FROM_TEACHERS, ROOT, TOKENS, TWO_STEPS, entities
 
-from spacy_sbert.cli import app
 from spacy_sbert.training.schedules import epoch_steps
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*longer than the encoder's limit")
@@ -80,47 +78,37 @@ def test_every_shipped_config_trains(fit, make_nlp, tiny_bert, tmp_path, name):
     assert nlp("A man is eating.").similarity(nlp("A man is eating.")) == pytest.approx(1.0, abs=1e-5)
 
 
+BARS = {"infersent": 0.6, "paraphrase_average": 0.65, "word_average": 0.45}
+BARS |= {"distillation_static": 0.57, "distillation_tok2vec": 0.42}  # of 300 sentences
+
+
 @pytest.mark.parametrize("is_whole", [False, pytest.param(True, marks=pytest.mark.slow)])
-@pytest.mark.parametrize("name", TOKENS)
-def test_configs_without_a_transformer_train(fit, tmp_path, name, is_whole):
-    if is_whole:
-        train(ROOT / "configs" / f"{name}.cfg", tmp_path)
-    nlp = spacy.load(tmp_path / "model-best") if is_whole else fit(name)
-    (measure,) = [key for key, weight in nlp.config["training"]["score_weights"].items() if weight]
-    bars = {"infersent": 0.6, "paraphrase_average": 0.65, "word_average": 0.45}
-    assert nlp.meta["performance"][measure] > (bars[name] if is_whole else -1)
-    text = "A man is eating."
-    assert numpy.allclose(nlp(text).vector, nlp.get_pipe("sbert").encode([text])[0], atol=1e-6)
-
-
-@pytest.mark.parametrize("name", FROM_TEACHERS)
-@pytest.mark.parametrize("encoder", ["own", pytest.param("minilm", marks=pytest.mark.slow)])
-def test_students_without_a_transformer_train(fit, make_nlp, request, tmp_path, encoder, name):
+@pytest.mark.parametrize("name", [*TOKENS, *FROM_TEACHERS])
+def test_configs_without_a_transformer_train(fit, make_nlp, request, tmp_path, name, is_whole):
     """As their comments say; all-MiniLM-L6-v2 stands for training/sts/model-best, and no setting but paths differs."""
-    is_own = encoder == "own"
-    teacher = make_nlp("own", model={"normalize": True}) if is_own else request.getfixturevalue("minilm")
-    teacher.to_disk(tmp_path / "teacher")
-    overrides, paths = {"paths.teacher": str(tmp_path / "teacher")}, [tmp_path / "teacher", tmp_path / "static"]
+    overrides, text = {}, "A man is eating."
+    if name in FROM_TEACHERS:
+        teacher = request.getfixturevalue("minilm") if is_whole else make_nlp("own", model={"normalize": True})
+        teacher.to_disk(tmp_path / "teacher")
+        overrides["paths.teacher"] = str(tmp_path / "teacher")
     if name == "distillation_static":
-        options = ["--vocabulary", "assets/texts-train.txt", "--size", 8 if is_own else 64]
-        done = CliRunner().invoke(app, list(map(str, ["distill-static", *paths, *options])))
-        assert done.exit_code == 0, done.output
+        options = ["--vocabulary", "assets/texts-train.txt", "--size", 64 if is_whole else 8]
+        run_command("distill-static", tmp_path / "teacher", tmp_path / "static", *options)
         overrides["paths.student"] = str(tmp_path / "static")
-    elif is_own:
+    elif name == "distillation_tok2vec" and not is_whole:
         overrides["components.sbert.model.dense.nO"] = 16
-    if is_own:
-        fit(name, **overrides)
-    else:
+    if is_whole:
         train(ROOT / "configs" / f"{name}.cfg", tmp_path / "out", overrides=overrides)
-    nlp, text = spacy.load(tmp_path / "out" / "model-best"), "A man is eating."
+    else:
+        fit(name, **overrides)
+    nlp = spacy.load(tmp_path / "out" / "model-best")
+    (measure,) = [key for key, weight in nlp.config["training"]["score_weights"].items() if weight]
+    assert nlp.meta["performance"][measure] > (BARS[name] if is_whole else -1)
     assert numpy.allclose(nlp(text).vector, nlp.get_pipe("sbert").encode([text])[0], atol=1e-6)
     if name == "distillation_static":
-        first, last = (spacy.load(path).get_pipe("sbert") for path in (paths[1], tmp_path / "out" / "model-last"))
+        first, last = (spacy.load(tmp_path / path).get_pipe("sbert") for path in ("static", "out/model-last"))
         assert numpy.array_equal(*(pipe.model.get_ref("loss").get_param("W") for pipe in (first, last)))
         assert not numpy.array_equal(first.encode([text]), last.encode([text]))
-    if encoder == "minilm":
-        bars = {"distillation_static": 0.57, "distillation_tok2vec": 0.42}  # of 300 sentences
-        assert nlp.meta["performance"]["sts_spearman"] > bars[name]
 
 
 def test_same_seed_same_weights(fit):
@@ -128,9 +116,6 @@ def test_same_seed_same_weights(fit):
     runs = [weights_of(fit("nli", f"out{i}", **given)) for i, given in enumerate(settings)]
     assert all(numpy.array_equal(runs[0][key], runs[1][key]) for key in runs[0])
     assert not all(numpy.array_equal(runs[0][key], runs[2][key]) for key in runs[0])
-
-
-# Beside other components
 
 
 @pytest.mark.spacy_transformers
@@ -180,9 +165,6 @@ def test_training_resumes_from_sourced_pipes(fit, tmp_path):
     train_nlp(nlp, tmp_path / "second", stdout=io.StringIO(), stderr=io.StringIO())
     after = weights_of(spacy.load(tmp_path / "second" / "model-last"))
     assert any(not numpy.array_equal(value, before[key]) for key, value in after.items())
-
-
-# What is trained, and how long
 
 
 def logged(tmp_path):

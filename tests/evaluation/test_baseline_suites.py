@@ -12,7 +12,7 @@ from spacy_sbert.cli._util import app
 from spacy_sbert.evaluation.protocols import classification, learned_similarity
 
 SUITES = ("sts", "sick", "triplets", "arguments", "learned", "transfer", "probing", "speed")
-FEW = ("sts", "triplets", "speed")
+FEW, SLOW = ("sts", "triplets", "speed"), pytest.mark.slow
 WORDS = ["man", "cat", "dog", "eating", "food", "mat", "meal", "going"]
 
 
@@ -27,8 +27,10 @@ def data(tmp_path_factory):
     write_year(root)
     for split in ("train", "dev", "test"):
         write_benchmark(root, split)
-    write_rows(root / "SICK_train.txt", "\t".join(("pair_ID", "sentence_A", "sentence_B", "relatedness_score")), 12)
-    write_rows(root / "SICK_trial.txt", "\t".join(("pair_ID", "sentence_A", "sentence_B", "relatedness_score")), 12)
+    header = "pair_ID\tsentence_A\tsentence_B\trelatedness_score\tentailment_judgment"
+    pairs = [f"{i}\t{text(i)}\t{text(i, i + i % 5)}\t{1 + i % 5}\tNEUTRAL" for i in range(12)]
+    for split in ("train", "trial"):
+        (root / f"SICK_{split}.txt").write_text("\n".join([header, *pairs]))
     (root / "wikisec").mkdir()
     triplets = [f"title,{text(i)},{text(i, i + 1)},{text(i + 2, i + 3)}" for i in range(9)]
     (root / "wikisec/test.csv").write_text("\n".join(["Article Title,Sentence1,Sentence2,Sentence3", *triplets]))
@@ -43,11 +45,6 @@ def data(tmp_path_factory):
     return root
 
 
-def write_rows(file, header, n):
-    lines = [f"{i}\t{text(i)}\t{text(i, i + i % 5)}\t{1 + i % 5}\tNEUTRAL" for i in range(n)]
-    file.write_text("\n".join([f"{header}\tentailment_judgment", *lines]))
-
-
 @pytest.fixture(scope="module")
 def vectors(tmp_path_factory):
     """A pipeline with static vectors, and no pipe of this package."""
@@ -60,22 +57,13 @@ def vectors(tmp_path_factory):
     return folder
 
 
-@pytest.mark.parametrize(
-    ("baseline", "suites"),
-    [
-        ("tf-idf", SUITES),
-        ("untuned-cls", FEW),
-        pytest.param("sif", FEW, marks=pytest.mark.slow),
-        pytest.param(None, FEW, marks=pytest.mark.slow),
-    ],
-)
-def test_suites(data, vectors, tiny_bert, tmp_path, monkeypatch, baseline, suites):
+@pytest.mark.parametrize("baseline", ["tf-idf", "untuned-cls", *(pytest.param(x, marks=SLOW) for x in ("sif", None))])
+def test_suites(data, vectors, tiny_bert, tmp_path, monkeypatch, baseline):
     monkeypatch.setattr(learned_similarity, "_MAX_PASSES", 0)
     monkeypatch.setattr(classification, "_MAX_PASSES", 8)
-    output = tmp_path / "results.json"
+    suites, output = SUITES if baseline == "tf-idf" else FEW, tmp_path / "results.json"
     options = ["--suite", ",".join(suites), "--any-count", "--bootstrap", "0", "--seeds", "1", "--output", str(output)]
-    options += ["--counts", str(vectors / "counts.txt"), "--encoder", str(tiny_bert)]
-    options += ["--classifier", "mlp"]
+    options += ["--counts", str(vectors / "counts.txt"), "--encoder", str(tiny_bert), "--classifier", "mlp"]
     options += [] if baseline is None else ["--baseline", baseline]
     done = CliRunner().invoke(app, ["benchmark", str(vectors / "pipeline"), str(data), *options])
     assert done.exit_code == 0, done.output

@@ -73,68 +73,53 @@ def test_digests_tell_vectors_apart(nlp, counts):
         assert len({*each}) == 3
 
 
-def test_average_of_static_vectors(nlp):
+def test_averages_and_power_means_of_static_vectors(nlp):
     rows = make_baseline("static", nlp=nlp).encode(["cat dog", "a cat, a dog and a dog", "Cat", "cat zebra"])
     assert rows.tolist() == [[2, -2, 1], pytest.approx([7 / 3, -8 / 3, 2 / 3]), [0, 8, 0], [1, 0, 2]]
-
-
-def test_power_means(nlp):
-    text = "a cat, a dog and a dog"
-    (row,) = make_baseline("power-means", nlp=nlp).encode([text])
+    (row,) = make_baseline("power-means", nlp=nlp).encode(["a cat, a dog and a dog"])
     assert row.tolist() == pytest.approx([1, -4, 0, 7 / 3, -8 / 3, 2 / 3, 3, 0, 2])
 
 
 def test_smooth_inverse_frequency(nlp, counts, sif):
-    """Weights a / (a + p) with p(cat) = 0.2 and p(dog) = 0.1, 1 for a word without a count; then no first component."""
+    """Weights a / (a + p) with p(cat) = 0.2 and p(dog) = 0.1, 1 for a word without a count; then no first component.
+
+    A vector is that of the token as it is written, a count that of its lower-cased form.
+    """
     source = sif(nlp, counts)
     nlp.vocab.set_vector("emu", numpy.array([1.0, 1.0, 1.0], dtype="float32"))  # has no count
-    cat, dog, emu = numpy.array([1, 0, 2]), numpy.array([3, -4, 0]), numpy.ones(3)
-    texts = ["cat dog", "dog", "Emu emu cat the"]  # "Emu" has no vector
-    expected = numpy.array([(cat / 3 + dog / 2) / 2, dog / 2, (emu + cat / 3) / 2])
-    u = linalg.svd(expected)[2][0]
-    expected = expected - expected @ numpy.outer(u, u)
-    assert numpy.allclose(source.encode(texts, texts), expected, atol=1e-6)
-
-    corpus = ["dog"]  # its component is the dog's direction: only what is across it is left
-    u = dog / 5
-    before = numpy.array([(cat / 3 + dog / 2) / 2, dog / 2, (emu + cat / 3) / 2])
-    rows = source.encode(texts, corpus)
-    assert numpy.allclose(rows, before - before @ numpy.outer(u, u), atol=1e-6)
-    assert numpy.allclose(rows @ u, 0, atol=1e-6)
+    cat, dog, emu, upper = numpy.array([1, 0, 2]), numpy.array([3, -4, 0]), numpy.ones(3), numpy.array([0, 8, 0])
+    texts = ["cat dog", "dog", "Emu emu cat the", "Cat"]  # "Emu" has no vector
+    before = numpy.array([(cat / 3 + dog / 2) / 2, dog / 2, (emu + cat / 3) / 2, upper / 3])
+    for corpus, u in ((texts, linalg.svd(before)[2][0]), (["dog"], dog / 5)):  # all but what is across the dog's
+        expected = before - before @ numpy.outer(u, u)
+        assert numpy.allclose(source.encode(texts, corpus), expected, atol=1e-6)
     assert numpy.allclose(source.encode(texts, ["zebra"]), before, atol=1e-6), "nothing known, nothing removed"
 
 
-@pytest.mark.parametrize(
-    "text, message",
-    [
-        ("the 7\ncat\n", r"line 2: expected a word, .*, got 'cat'"),
+def test_word_counts(counts):
+    assert read_counts(counts) == {"the": 700, "cat": 200, "dog": 100}
+    for text, message in (
+        ("the 7\ncat\n", r"line 2: expected a word .*, got 'cat'"),
         ("the 0\n", r"line 1: .* got 'the 0'"),
         ("a b 7\n", r"line 1: .* got 'a b 7'"),
         ("the 7\nthe 8\n", r"line 2: the word 'the' was counted before"),
         ("\n", r"holds no word counts"),
-    ],
-)
-def test_bad_word_counts(tmp_path, text, message):
-    path = tmp_path / "counts.txt"
-    path.write_text("the 700\n\ncat 200\n", encoding="utf8")
-    assert read_counts(path) == {"the": 700, "cat": 200}
-    path.write_text(text, encoding="utf8")
-    with pytest.raises(ValueError, match=f"counts.txt.* ?{message}"):
-        read_counts(path)
+    ):
+        counts.write_text(text, encoding="utf8")
+        with pytest.raises(ValueError, match=f"counts.txt.* ?{message}"):
+            read_counts(counts)
 
 
 def test_tf_idf_equals_scikit_learn():
     from sklearn.feature_extraction.text import TfidfVectorizer
 
-    theirs = TfidfVectorizer(token_pattern=r"\w+").fit(CORPUS)
     texts = ["a dog and a Cat", "zebra zebra", "unheard of", ""]
-    rows = make_baseline("tf-idf").encode(["Cat, dog"], CORPUS)
-    assert rows.shape == (1, len(theirs.vocabulary_) + 1), "the comma is a word of spaCy's"
     corpus = [text.replace(",", "") for text in CORPUS]
     theirs = TfidfVectorizer(token_pattern=r"\w+").fit(corpus)
+    with_comma = make_baseline("tf-idf").encode(["Cat, dog"], CORPUS)
+    assert with_comma.shape == (1, len(theirs.vocabulary_) + 1), "the comma is a word of spaCy's"
     rows = make_baseline("tf-idf").encode(texts, corpus)
-    assert numpy.allclose(rows, theirs.transform(texts).toarray(), atol=1e-6)
-    assert not rows[2:].any()
+    assert numpy.allclose(rows, theirs.transform(texts).toarray(), atol=1e-6) and not rows[2:].any()
 
 
 def test_tf_idf_of_many_words_keeps_inner_products():
@@ -146,24 +131,14 @@ def test_tf_idf_of_many_words_keeps_inner_products():
     assert numpy.abs(projected @ projected.T - whole @ whole.T).max() < 6 * BOUND / 512**0.5
 
 
-def test_tf_idf_needs_scikit_learn(monkeypatch):
-    monkeypatch.setitem(sys.modules, "sklearn.feature_extraction.text", None)
-    with pytest.raises(ImportError, match=r"'tf-idf' needs scikit-learn.*pip install 'spacy-sbert\[evaluation\]"):
-        make_baseline("tf-idf")
-
-
-def test_random_projection_adds_up_words():
-    rows = make_baseline("random-projection", width=64, seed=3).encode(["cat", "dog", "Dog cat  dog", "dog dog cat"])
-    assert set(numpy.abs(rows[0]).tolist()) == {0.125}
+def test_random_projection_adds_up_words_and_keeps_inner_products():
+    bits = "".join(f"{byte:08b}" for byte in hashlib.shake_256(b"7 cat").digest(2))[:11]
+    assert _word_signs("cat", 11, 7).tolist() == [1 if bit == "1" else -1 for bit in bits]
+    texts = ["cat", "dog", "Dog cat  dog", "dog dog cat"]
+    rows, others = (make_baseline("random-projection", width=64, seed=seed).encode(texts) for seed in (3, 4))
+    assert set(numpy.abs(rows[0]).tolist()) == {0.125} and not numpy.array_equal(rows, others)
     assert numpy.allclose(rows[2], rows[0] + 2 * rows[1]) and numpy.array_equal(rows[2], rows[3])
-    assert not numpy.array_equal(
-        rows, make_baseline("random-projection", width=64, seed=4).encode(["cat", "dog", "cat dog", "dog"])
-    )
-
-
-def test_random_projection_keeps_inner_products():
-    rng = numpy.random.default_rng(0)
-    bags = rng.integers(0, 3, (60, 40))
+    bags = numpy.random.default_rng(0).integers(0, 3, (60, 40))
     texts = [" ".join(f"w{word} " * count for word, count in enumerate(bag)) for bag in bags]
     rows = make_baseline("random-projection", width=4096).encode(texts)
     lengths = numpy.linalg.norm(bags, axis=1)
@@ -181,28 +156,17 @@ def test_untuned_transformer_is_the_pipe_as_it_is(pooling, tiny_bert, make_nlp):
     assert abs(numpy.linalg.norm(rows[0]) - 1) > 1e-3, "not scaled"
 
 
-def test_what_is_missing_is_said(nlp, counts):
-    with pytest.raises(ValueError, match="Unknown baseline 'glove': expected one of static, sif, "):
-        make_baseline("glove")
-    with pytest.raises(ValueError, match="'static' needs a pipeline with static vectors"):
-        make_baseline("static")
-    with pytest.raises(ValueError, match="en_pipeline has no static vectors"):
-        make_baseline("sif", nlp=spacy.blank("en"), counts=counts)
-    with pytest.raises(ValueError, match="'sif' needs word counts"):
-        make_baseline("sif", nlp=nlp)
-    for name in ("tf-idf", "random-projection"):
-        with pytest.raises(ValueError, match="width = 0"):
-            make_baseline(name, width=0)
-
-
-def test_case_of_words_and_counts(nlp, counts, sif):
-    """A vector is that of the token as it is written, a count that of its lower-cased form."""
-    row = sif(nlp, counts).encode(["Cat"], ["dog"])[0].astype("float64")
-    u = numpy.array([3, -4, 0]) / 5
-    cat = numpy.array([0, 8, 0]) / 3
-    assert numpy.allclose(row, cat - u * (u @ cat), atol=1e-6)
-
-
-def test_signs_follow_from_word_and_seed():
-    bits = "".join(f"{byte:08b}" for byte in hashlib.shake_256(b"7 cat").digest(2))[:11]
-    assert _word_signs("cat", 11, 7).tolist() == [1 if bit == "1" else -1 for bit in bits]
+def test_what_is_missing_is_said(nlp, counts, monkeypatch):
+    monkeypatch.setitem(sys.modules, "sklearn.feature_extraction.text", None)
+    blank = spacy.blank("en")
+    for name, given, error, message in (
+        ("glove", {}, ValueError, "Unknown baseline 'glove': expected one of static, sif, "),
+        ("static", {}, ValueError, "'static' needs a pipeline with static vectors"),
+        ("sif", {"nlp": blank, "counts": counts}, ValueError, "en_pipeline has no static vectors"),
+        ("sif", {"nlp": nlp}, ValueError, "'sif' needs word counts"),
+        ("tf-idf", {"width": 0}, ValueError, "width = 0"),
+        ("random-projection", {"width": 0}, ValueError, "width = 0"),
+        ("tf-idf", {}, ImportError, r"'tf-idf' needs scikit-learn.*pip install 'spacy-sbert\[evaluation\]"),
+    ):
+        with pytest.raises(error, match=message):
+            make_baseline(name, **given)

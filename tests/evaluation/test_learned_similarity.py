@@ -1,7 +1,5 @@
 """A learned similarity beside the cosine, on made vectors."""
 
-import sys
-
 import numpy
 import pytest
 import torch
@@ -197,12 +195,6 @@ def test_sick_is_scored_from_1_to_5(tmp_path):
     assert result["splits"] == {"train": "train", "tune": "5 folds of train", "test": "trial"}
     assert result["predictions"]["gold"] == [float(1 + i % 5) for i in range(8)]
     assert result["variants"][0]["scores"]["softmax"]["mse"] < 4, "scores are from 1 to 5"
-
-
-def test_without_scikit_learn(monkeypatch):
-    monkeypatch.setitem(sys.modules, "sklearn.model_selection", None)
-    with pytest.raises(ImportError, match=r"pip install 'spacy-sbert\[evaluation\]"):
-        fit_ridge(random_part(9, 0), None, 0)
 
 
 def test_target_distributions_by_hand():

@@ -62,19 +62,12 @@ def evaluated(encoder, base, kind, columns):
     from datasets import Dataset
     from mteb.abstasks.task_metadata import TaskMetadata
 
+    facts = {"description": "Data in memory.", "reference": None, "dataset": {"path": "made/up", "revision": "1"}}
+    facts |= {"category": "t2t", "modalities": ["text"], "eval_splits": ["test"], "eval_langs": ["eng-Latn"]}
+    score = "cosine_spearman" if kind == "STS" else "f1"
+
     class MadeUp(base):
-        metadata = TaskMetadata(
-            name=f"MadeUp{kind}",
-            description="Data in memory.",
-            reference=None,
-            dataset={"path": "made/up", "revision": "1"},
-            type=kind,
-            category="t2t",
-            modalities=["text"],
-            eval_splits=["test"],
-            eval_langs=["eng-Latn"],
-            main_score="cosine_spearman" if kind == "STS" else "f1",
-        )
+        metadata = TaskMetadata(name=f"MadeUp{kind}", type=kind, main_score=score, **facts)
 
         def load_data(self, *args, **kwargs):
             self.dataset = {"test": Dataset.from_dict(columns)}

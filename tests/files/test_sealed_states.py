@@ -31,7 +31,7 @@ def test_weights_in_another_pipe(make_nlp):
     shim = make_nlp().get_pipe("sbert").model.get_ref("encoder").get_ref("transformer").shim
     data = bytearray(shim.to_bytes())
     data[data.index(b"model.safetensors") + 2000] ^= 1
-    with pytest.raises(ValueError, match=r"the SHA-256 of its file 'model\.safetensors' is not"):
+    with pytest.raises(ValueError, match=r"the SHA-256 of a file is not"):
         shim.from_bytes(bytes(data))
 
 

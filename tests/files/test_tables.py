@@ -39,6 +39,8 @@ def test_all_commands_take_the_same_texts(table, tmp_path):
     assert [example.reference.text.strip() for example in PairCorpus(table, members=["text"])(nlp)] == TEXTS
     assert read_texts(table, label="id") == (TEXTS, ["0", "1", "2", "3"])
     assert read_corpus(table).texts == TEXTS
+    if table.suffix == ".tsv":
+        assert read_corpus(table, "1", header=False).texts == ["text", *TEXTS]
 
 
 def test_blank_lines(tmp_path):

@@ -14,6 +14,7 @@ from types import ModuleType
 from typing import Any, NamedTuple
 
 import numpy
+from numpy.lib.mixins import NDArrayOperatorsMixin
 
 _LINES = (Path(__file__).parent / "cupy_names.txt").read_text(encoding="utf8").splitlines()
 _WORDS = {word for line in _LINES if not line.startswith("#") for word in line.split()}
@@ -23,6 +24,7 @@ FROM_HOST = {"array", "asarray", "asanyarray"}  # take what NumPy has
 TAKE_INDICES = {"split", "array_split", "vsplit", "hsplit", "take", "repeat"}  # second argument: may be NumPy's
 BY_SHAPE = {"zeros", "ones", "empty", "eye", "identity", "arange", "linspace"}  # take numbers of the host alone
 ELEMENTWISE = {"where", "clip", "dot", "matmul"}  # beside the ufuncs
+COMPARISONS = {"equal", "not_equal", "less", "less_equal", "greater", "greater_equal"}
 LOOK = {"flatnonzero", "nonzero", "argwhere", "unique", "bincount", "extract", "compress"}  # size depends on values
 PLAIN = {"can_cast", "isscalar", "ndim", "shape", "size", "result_type", "promote_types"}  # answer without an array
 IMPLICIT = "Implicit conversion to a NumPy array is not allowed. Please use `.get()` to construct a NumPy array."
@@ -57,7 +59,7 @@ def look(how: str) -> None:
     LOOKS.append(Look(how, frame.f_globals["__name__"], frame.f_code.co_name))
 
 
-class StrictArray:
+class StrictArray(NDArrayOperatorsMixin):
     """A double of cupy.ndarray; what it holds is never to be had but by what counts."""
 
     __slots__ = ("_array",)
@@ -204,9 +206,11 @@ class StrictModule(ModuleType):
 
 
 def _call(name: str, function: Callable, args: tuple, kwargs: dict[str, Any]) -> Any:
+    if name in COMPARISONS:  # which take an array of no dimension from the host
+        args = tuple(each.item() if isinstance(each, numpy.ndarray) and not each.ndim else each for each in args)
     if isinstance(function, numpy.ufunc) or name in ELEMENTWISE:
         for given in (*args, *kwargs.values()):
-            if isinstance(given, numpy.ndarray | list):
+            if isinstance(given, numpy.ndarray | list) or (given is None and name in COMPARISONS):
                 raise TypeError(f"Unsupported type {type(given)}")
     if name in BY_SHAPE and any(isinstance(each, StrictArray) for given in args for each in _parts(given)):
         raise TypeError("'cupy.ndarray' object cannot be interpreted as an integer")
@@ -280,42 +284,5 @@ def _slice(given: slice) -> slice:
     ends = (given.start, given.stop, given.step)
     return slice(*(int(end) if isinstance(end, StrictArray) else end for end in ends))
 
-
-def _operator(name: str, ufunc: str) -> None:
-    of_numbers = name in ("__eq__", "__ne__", "__lt__", "__le__", "__gt__", "__ge__")
-
-    def operate(self: StrictArray, other: Any) -> Any:
-        if isinstance(other, numpy.ndarray) and not other.ndim and of_numbers:
-            other = other.item()  # as CuPy has it
-        if not isinstance(other, StrictArray | numpy.ndarray | numpy.generic | bool | int | float | complex):
-            if of_numbers:
-                raise TypeError(f"Unsupported type {type(other)}")
-            return NotImplemented
-        pair = (other, self) if name.startswith("__r") and name != "__rshift__" else (self, other)
-        if name.startswith("__i") and name != "__invert__":
-            getattr(xp, ufunc)(self, other, out=self)
-            return self
-        return getattr(xp, ufunc)(*pair)
-
-    setattr(StrictArray, name, operate)
-
-
-def _unary(name: str, ufunc: str) -> None:
-    setattr(StrictArray, name, lambda self: getattr(xp, ufunc)(self))
-
-
-_ARITHMETIC = {"add": "add", "sub": "subtract", "mul": "multiply", "truediv": "true_divide", "mod": "remainder"}
-_ARITHMETIC |= {"floordiv": "floor_divide", "pow": "power", "and": "bitwise_and", "or": "bitwise_or"}
-_ARITHMETIC |= {"xor": "bitwise_xor"}
-for _short, _ufunc in _ARITHMETIC.items():
-    for _kind in ("", "r", "i"):
-        _operator(f"__{_kind}{_short}__", _ufunc)
-for _kind in ("", "r"):
-    _operator(f"__{_kind}matmul__", "matmul")
-_COMPARISONS = {"eq": "equal", "ne": "not_equal", "lt": "less", "le": "less_equal", "gt": "greater"}
-for _short, _ufunc in {**_COMPARISONS, "ge": "greater_equal"}.items():
-    _operator(f"__{_short}__", _ufunc)
-for _short, _ufunc in {"neg": "negative", "pos": "positive", "abs": "absolute", "invert": "invert"}.items():
-    _unary(f"__{_short}__", _ufunc)
 
 xp = StrictModule("cupy")

@@ -7,7 +7,7 @@ from math import inf, nan
 import numpy
 import pytest
 import torch
-from pipelines import HOLDER, PAIRS, gradients, weights
+from pipelines import HOLDER, PAIRS, gradients, make_pipeline, shim_of, weights
 from thinc.api import Optimizer, PyTorchGradScaler, fix_random_seed
 from transformers import AutoTokenizer
 
@@ -42,12 +42,9 @@ def float16_on_a_cpu(monkeypatch):
 
 def make(make_nlp, examples, encoder="own", kind=Optimizer, **settings):
     """A pipeline, its shim, its examples and an optimizer; settings: of the transformer."""
-    settings = {"max_grad_norm": MAX_NORM, **settings}
-    nlp = make_nlp(encoder, **{"model" if encoder == "own" else "transformer": settings})
-    nlp.initialize()
-    shim = next(shim for node in nlp.get_pipe(HOLDER[encoder]).model.walk() for shim in node.shims)
+    nlp = make_pipeline(make_nlp, encoder, **{"max_grad_norm": MAX_NORM, **settings})
     optimizer = kind(RATE, beta1=B1, beta2=B2, eps=EPS, grad_clip=0.0, L2=0.0, use_averages=False)
-    return nlp, shim, examples(nlp), optimizer
+    return nlp, shim_of(nlp, HOLDER[encoder]), examples(nlp), optimizer
 
 
 def scaled(**settings):

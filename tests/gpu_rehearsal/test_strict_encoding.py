@@ -27,24 +27,6 @@ def upstream(nlp, texts):
     return docs
 
 
-def check_pipeline(make_nlp, encoder, **config):
-    """That Docs, Spans and Tokens get the same vectors, which are NumPy's."""
-
-    def work():
-        nlp = make_nlp(encoder, **config)
-        if "@architectures" in config.get("transformer", {}):
-            nlp.initialize()
-        pipe = nlp.get_pipe("sbert")
-        if "dense" in config.get("model", {}):
-            numpy.random.seed(0)
-            pipe.model.initialize()
-        found = [[pipe.vector(part) for part in (doc, doc[:2], *doc)] for doc in nlp.pipe(TEXTS)]
-        assert {type(vector) for of_doc in found for vector in of_doc} == {numpy.ndarray}
-        return found
-
-    check_same(*both_ways(work))
-
-
 STRIDED = {"@span_getters": "spacy-transformers.strided_spans.v1", "window": 8, "stride": 6}
 STOCK = {"@architectures": "spacy-transformers.TransformerModel.v3"}
 WINDOWS = {"overflow": "windows"}
@@ -60,8 +42,21 @@ SETTINGS = [
 
 @pytest.mark.parametrize(("encoder", "config"), SETTINGS)
 def test_docs_spans_and_tokens(make_nlp, encoder, config):
-    """Each pooling, and other layers alone, are in test_strict_layers.py."""
-    check_pipeline(make_nlp, encoder, **config)
+    """They get the same vectors, which are NumPy's. Each pooling, and other layers, are in test_strict_layers.py."""
+
+    def work():
+        nlp = make_nlp(encoder, **config)
+        if "@architectures" in config.get("transformer", {}):
+            nlp.initialize()
+        pipe = nlp.get_pipe("sbert")
+        if "dense" in config.get("model", {}):
+            numpy.random.seed(0)
+            pipe.model.initialize()
+        found = [[pipe.vector(part) for part in (doc, doc[:2], *doc)] for doc in nlp.pipe(TEXTS)]
+        assert {type(vector) for of_doc in found for vector in of_doc} == {numpy.ndarray}
+        return found
+
+    check_same(*both_ways(work))
 
 
 def test_saved_and_loaded(make_nlp, tmp_path):
@@ -102,9 +97,8 @@ def test_texts_without_docs(make_nlp, encoder):
 
     def work():
         pipe = make_nlp(encoder, model={"normalize": True}).get_pipe("sbert")
-        whole = pipe.encode(TEXTS)
         looks[:] = looks_of(lambda: pipe.encode(TEXTS, window=4))
-        return whole
+        return pipe.encode(TEXTS)
 
     check_same(*both_ways(work))
     assert [how for how, *_ in looks] == ["get", "get"] * (2 if encoder == "curated" else 1)

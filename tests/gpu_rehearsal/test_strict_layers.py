@@ -1,7 +1,10 @@
 """Layers on strict arrays, there and back: the values are those of NumPy, and nothing waits for the device."""
 
+from functools import partial
+
 import numpy
 import pytest
+import torch
 from gpu_rehearsal.both_ways import both_ways, check_same, looks_of
 from gpu_rehearsal.strict_ops import strict_device
 from spacy.tokens import Doc
@@ -51,69 +54,54 @@ def test_poolings(name):
         assert looks_of(work) == []
 
 
-@pytest.mark.parametrize("rows", [ROWS, ODD, ROWS[:0]], ids=["ordinary", "odd", "none"])
-def test_unit_length(rows):
-    def work():
-        return there_and_back(unit_length(), put(rows), D_ROWS[: len(rows)])
-
-    check_same(*both_ways(work))
-    with strict_device():
-        assert looks_of(work) == []
+def dense(activation):
+    numpy.random.seed(0)
+    layer = Dense(6, 6, activation)
+    layer.initialize()
+    found = there_and_back(layer, put(ROWS), D_ROWS)
+    return [*found, *(layer.get_grad(name) for name in ("W", "b"))]
 
 
-@pytest.mark.parametrize("measure", [cosine, euclidean, manhattan])
-def test_similarities(measure):
-    def work():
-        return measure(put(ROWS), put(ODD))
-
-    check_same(*both_ways(work))
-    with strict_device():
-        assert looks_of(work) == []
+def leading_wordpieces():
+    kept, lengths, backprop = _without_leading(put(STATES), LENGTHS, 2)
+    return kept, lengths, backprop(kept * 2)
 
 
-@pytest.mark.parametrize("activation", ACTIVATIONS)
-def test_dense(activation):
-    def work():
-        numpy.random.seed(0)
-        layer = Dense(6, 6, activation)
-        layer.initialize()
-        found = there_and_back(layer, put(ROWS), D_ROWS)
-        return [*found, *(layer.get_grad(name) for name in ("W", "b"))]
-
-    check_same(*both_ways(work))
+def repeated_states():
+    found, backprop = in_places(put(STATES), numpy.array([5, 5, 60]))
+    return found, backprop(found * 2)
 
 
-def test_truncation():
-    check_same(*both_ways(lambda: there_and_back(truncation(4), put(ROWS), D_ROWS[:, :4])))
+def bilstm():
+    torch.manual_seed(0)
+    found, backprop = bilstm_encoder(6).begin_update([put(ROWS), put(ROWS[:0]), put(ROWS[:3])])
+    return found, backprop([put(D_ROWS), put(D_ROWS[:0]), put(D_ROWS[:3])])
 
 
-def test_leading_wordpieces():
-    def work():
-        kept, lengths, backprop = _without_leading(put(STATES), LENGTHS, 2)
-        return kept, lengths, backprop(kept * 2)
-
-    check_same(*both_ways(work))
+def unit_rows(rows):
+    return there_and_back(unit_length(), put(rows), D_ROWS[: len(rows)])
 
 
-def test_repeated_states_add_up():
-    def work():
-        found, backprop = in_places(put(STATES), numpy.array([5, 5, 60]))
-        return found, backprop(found * 2)
+WORK = {
+    **{
+        f"unit length {len(rows)} {rows.max(initial=0) > 1e9}": partial(unit_rows, rows)
+        for rows in (ROWS, ODD, ROWS[:0])
+    },
+    **{each.__name__: lambda each=each: each(put(ROWS), put(ODD)) for each in (cosine, euclidean, manhattan)},
+    **{f"dense {activation}": partial(dense, activation) for activation in ACTIVATIONS},
+    "truncation": lambda: there_and_back(truncation(4), put(ROWS), D_ROWS[:, :4]),
+    "leading wordpieces": leading_wordpieces,
+    "repeated states": repeated_states,
+    "bilstm": bilstm,
+}
 
-    check_same(*both_ways(work))
 
-
-def test_bilstm():
-    import torch
-
-    def work():
-        torch.manual_seed(0)
-        layer = bilstm_encoder(6)
-        given = [put(ROWS), put(ROWS[:0]), put(ROWS[:3])]
-        found, backprop = layer.begin_update(given)
-        return found, backprop([put(D_ROWS), put(D_ROWS[:0]), put(D_ROWS[:3])])
-
-    check_same(*both_ways(work))
+@pytest.mark.parametrize("name", WORK)
+def test_layers(name):
+    check_same(*both_ways(WORK[name]))
+    if name.startswith(("unit", "cosine", "euclidean", "manhattan")):
+        with strict_device():
+            assert looks_of(WORK[name]) == []
 
 
 @pytest.mark.parametrize("trainable", [False, True])

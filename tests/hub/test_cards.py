@@ -8,10 +8,9 @@ from pathlib import Path
 import pytest
 import spacy
 from huggingface_hub import ModelCard
+from invoking import said
 from spacy.lookups import Lookups
-from typer.testing import CliRunner
 
-from spacy_sbert.cli import app
 from spacy_sbert.hub import cards
 from spacy_sbert.hub.cards import describe, package_card, sentence_transformers_card, write_readme
 from spacy_sbert.pipeline.listeners import find_transformer
@@ -59,12 +58,12 @@ def test_facts(make_nlp, tiny_bert, tmp_path):
     assert facts.n_parameters == sum(p.numel() for p in transformer.parameters()) > 5000
     assert facts.size == sum(file.stat().st_size for file in (tmp_path / "nlp").rglob("*") if file.is_file())
     assert facts.scores == {"sts_spearman": 0.75125, "ents_f": 0.5}
-    found = [(corpus.role, corpus.file, corpus.count) for corpus in facts.corpora]
+    found = [(corpus.role, corpus.file, corpus.size) for corpus in facts.corpora]
     assert found == [("train, sts", "pairs-train.csv", 480), ("dev", "pairs-dev.csv", 160)]
     nlp.config["corpora"]["dev"]["path"] = [str(ASSETS / f"pairs-{part}.csv") for part in ("dev", "train")]
     (both,) = [corpus for corpus in describe(nlp, name="mine", version="1.2.3").corpora if corpus.role == "dev"]
-    assert (both.file, both.count) == ("pairs-dev.csv, pairs-train.csv", 640)
-    assert describe(trained(nlp, path=tmp_path / "gone.csv")).corpora[0].count is None
+    assert (both.file, both.size) == ("pairs-dev.csv, pairs-train.csv", 640)
+    assert describe(trained(nlp, path=tmp_path / "gone.csv")).corpora[0].size is None
 
 
 def test_package_card(make_nlp, tiny_bert):
@@ -79,7 +78,7 @@ def test_package_card(make_nlp, tiny_bert):
     assert str(tiny_bert.parent) not in card and str(ASSETS) not in card  # nobody's folders
 
 
-def test_several_encoders(make_nlp, tiny_bert):
+def test_several_encoders_and_a_pipe_without_a_model(make_nlp, tiny_bert):
     nlp = make_nlp()
     alone = describe(nlp).n_parameters
     nlp.add_pipe("sbert", name="other", config={"model": {"name": str(tiny_bert)}})
@@ -90,6 +89,11 @@ def test_several_encoders(make_nlp, tiny_bert):
     assert facts.answering == "sbert_meta" and "(32,)" in package_card(facts)
     assert cells(package_card(facts))["Base model"][2] == "sbert, other"
     assert facts.n_parameters == 2 * alone
+    lookups = Lookups()
+    lookups.add_table("lemma_lookup", {"ran": "run"})
+    nlp.add_pipe("lemmatizer", config={"mode": "lookup"}).initialize(lookups=lookups)
+    assert nlp.get_pipe("lemmatizer").model is None and "lemmatizer" in package_card(describe(nlp))
+    assert describe(nlp).n_parameters == 2 * alone
 
 
 def nasty(nlp):
@@ -204,7 +208,7 @@ def test_sentence_transformers_card(make_nlp):
         sentence_transformers_card(nlp, "ner")
 
 
-def test_readme_of_others_is_kept(tmp_path):
+def test_readme_of_others_is_kept(tmp_path, monkeypatch):
     path = tmp_path / "README.md"
     assert write_readme(tmp_path, "# First\n") and write_readme(tmp_path, "# Second\n")
     assert path.read_text(encoding="utf8").startswith("# Second\n\n<!-- Written by python -m spacy sbert card")
@@ -213,57 +217,35 @@ def test_readme_of_others_is_kept(tmp_path):
     path.write_bytes(b"# By hand \xff\n")
     assert not write_readme(tmp_path, "# Third\n") and path.read_bytes() == b"# By hand \xff\n"
     assert write_readme(tmp_path, "# Third\n", force=True) and "# Third" in path.read_text(encoding="utf8")
-
-
-def test_full_disk_keeps_the_old_file(tmp_path, monkeypatch):
-    write_readme(tmp_path, "# First\n")
-    before = (tmp_path / "README.md").read_bytes()
+    before = path.read_bytes()
 
     def full(descriptor):
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(os, "fsync", full)
     with pytest.raises(OSError, match=r"Cannot write .*README\.md: No space left"):
-        write_readme(tmp_path, "# Second\n")
-    assert (tmp_path / "README.md").read_bytes() == before
-    assert [file.name for file in tmp_path.iterdir()] == ["README.md"]
+        write_readme(tmp_path, "# Second\n", force=True)
+    assert path.read_bytes() == before and [file.name for file in tmp_path.iterdir()] == ["README.md"]
 
 
 def test_commands(make_nlp, tmp_path, monkeypatch):
     trained(make_nlp()).to_disk(tmp_path / "nlp")
     path = tmp_path / "nlp" / "README.md"
 
-    def run(*arguments, code=0):
-        done = CliRunner().invoke(app, list(map(str, arguments)))
-        assert done.exit_code == code, done.output
-        return done.stdout
-
-    run("card", tmp_path / "nlp", "--name", "mine", "--version", "1.2.3", "--front-matter")
+    said("card", tmp_path / "nlp", "--name", "mine", "--version", "1.2.3", "--front-matter")
     card = ModelCard(path.read_text(encoding="utf8"))
     assert card.data.model_name == "en_mine" and cells(card.text)["Version"] == ["1.2.3"]
-    run("card", tmp_path / "nlp")
+    said("card", tmp_path / "nlp")
     text = path.read_text(encoding="utf8")
     assert text.startswith("# en_pipeline") and cells(text)["Size on disk"] == cells(card.text)["Size on disk"]
     path.write_text("# By hand\n", encoding="utf8")
-    assert "Kept" in run("card", tmp_path / "nlp") and path.read_text(encoding="utf8") == "# By hand\n"
-    run("card", tmp_path / "nlp", "--overwrite")
+    assert "Kept" in said("card", tmp_path / "nlp") and path.read_text(encoding="utf8") == "# By hand\n"
+    said("card", tmp_path / "nlp", "--overwrite")
     assert "By hand" not in path.read_text(encoding="utf8")
     updated = []
     monkeypatch.setattr(cards, "update_hub", lambda repo, facts: updated.append((repo, facts.name)))
-    run("hub-card", "organisation/en_mine", tmp_path / "nlp", "--name", "mine")
+    said("hub-card", "organisation/en_mine", tmp_path / "nlp", "--name", "mine")
     assert updated == [("organisation/en_mine", "en_mine")]
     (tmp_path / "empty").mkdir()
-    run("card", tmp_path / "empty", code=1)
+    said("card", tmp_path / "empty", code=1)
     assert not (tmp_path / "empty" / "README.md").exists()
-
-
-def test_a_pipe_without_a_model(make_nlp):
-    """As the lemmatizer of spaCy's own pipelines, whose model is None."""
-    nlp = make_nlp()
-    expected = describe(nlp).n_parameters
-    nlp.add_pipe("lemmatizer", config={"mode": "lookup"})
-    lookups = Lookups()
-    lookups.add_table("lemma_lookup", {"ran": "run"})
-    nlp.get_pipe("lemmatizer").initialize(lookups=lookups)
-    assert nlp.get_pipe("lemmatizer").model is None
-    assert describe(nlp).n_parameters == expected and "lemmatizer" in package_card(describe(nlp))

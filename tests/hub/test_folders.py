@@ -8,13 +8,12 @@ import numpy
 import pytest
 import spacy
 import torch
+from invoking import said
 from pipelines import MINILM, make_example
 from sentence_transformers import SentenceTransformer
 from sentence_transformers.sentence_transformer.modules import Dense, Normalize, Pooling, Transformer
 from transformers import BertConfig, BertModel
-from typer.testing import CliRunner
 
-from spacy_sbert.cli import app
 from spacy_sbert.hub import export_folder, import_folder
 from spacy_sbert.models.resolve import resolve
 
@@ -88,10 +87,7 @@ def largest_difference(ours, theirs):
     return float(numpy.abs(ours - theirs).max())
 
 
-QUICK = ("cls", "mean+cls", "all")
-
-
-@pytest.mark.parametrize("case", [pytest.param(c, marks=[pytest.mark.slow] * (c not in QUICK)) for c in CASES])
+@pytest.mark.parametrize("case", ["cls", "mean+cls", "all"])  # all of them with the real model
 def test_both_ways(case, base, tmp_path):
     texts = sentences()
     theirs = encode(make(base, tmp_path / "in", case), texts)
@@ -188,39 +184,30 @@ def test_limits_of_older_folders(base, tmp_path):
     assert largest_difference(encode(tmp_path / "out", [text])[0], given) < 1e-6
 
 
-@pytest.mark.spacy_transformers
-def test_a_shared_transformer_is_exported(make_nlp, tmp_path):
-    nlp = make_nlp("shared", model={"pooling": "max", "normalize": True})
-    text = "a man is eating food"
-    vector = nlp(text).vector
-    export_folder(nlp, tmp_path / "out")
-    assert largest_difference(encode(tmp_path / "out", [text])[0], vector) < 1e-6
-    assert "pipeline_tag: sentence-similarity" in (tmp_path / "out" / "README.md").read_text()
-
-
 def test_commands(made, tmp_path):
-    def run(*arguments, code=0):
-        done = CliRunner().invoke(app, list(map(str, arguments)))
-        assert done.exit_code == code, done.output
-        return done.output
-
-    said = run("import", made["all"], tmp_path / "nlp", "--lang", "de", "--pipe", "vectors")
-    assert "--precision float32" in said
+    output = said("import", made["all"], tmp_path / "nlp", "--lang", "de", "--pipe", "vectors")
+    assert "--precision float32" in output
     nlp = spacy.load(tmp_path / "nlp")
     assert nlp.pipe_names == ["vectors"] and nlp.lang == "de"
-    run("export", tmp_path / "nlp", tmp_path / "out")
+    said("export", tmp_path / "nlp", tmp_path / "out")
     texts = ["a man is eating food", "the cat sat"]
     assert largest_difference(encode(tmp_path / "out", texts), encode(made["all"], texts)) < 1e-6
     for arguments in (("export", tmp_path / "nlp", tmp_path / "out"), ("import", made["all"], tmp_path / "out")):
-        assert "There is something at" in run(*arguments, code=1)
-    run("import", tmp_path / "nowhere", tmp_path / "new", code=1)
+        assert "There is something at" in said(*arguments, code=1)
+    said("import", tmp_path / "nowhere", tmp_path / "new", code=1)
     assert not (tmp_path / "new").exists()
-    assert "--precision" not in run("import", made["mean"], tmp_path / "fast", "--precision", "float32")
+    assert "--precision" not in said("import", made["mean"], tmp_path / "fast", "--precision", "float32")
     assert spacy.load(tmp_path / "fast").config["components"]["sbert"]["model"]["precision"] == "float32"
 
 
-def test_dense_layers_are_trained_and_saved(made, tmp_path):
+def test_dense_layers_are_used_trained_and_saved(made, tmp_path):
     nlp = import_folder(str(made["all"]))
+    pipe, doc = nlp.get_pipe("sbert"), nlp("the man ran fast")
+    with pytest.raises(ValueError, match=r"nlp\.get_pipe\('sbert'\)\.vector\(span\)"):
+        _ = doc[1:3].vector
+    assert numpy.array_equal(pipe.vector(doc), doc.vector) and pipe.vector(doc[1:3]).shape == (8,)
+    assert numpy.linalg.norm(pipe.vector(doc[1:3])) == pytest.approx(1, abs=1e-6)
+    assert not numpy.allclose(pipe.vector(doc[1:3]), pipe.vector(doc[2]))
     layers = [node for node in nlp.get_pipe("sbert").model.walk() if node.name == "dense"]
     before = [layer.get_param("W").copy() for layer in layers]
     examples = [make_example(nlp, "a man is eating", "he ran", 0.1), make_example(nlp, "the cat sat", "the cat", 0.9)]
@@ -233,18 +220,6 @@ def test_dense_layers_are_trained_and_saved(made, tmp_path):
     nlp.to_disk(tmp_path / "nlp")
     text = "the man ran"
     assert numpy.array_equal(spacy.load(tmp_path / "nlp")(text).vector, nlp(text).vector)
-
-
-def test_spans_through_a_dense_layer(made):
-    nlp = import_folder(str(made["all"]))
-    doc = nlp("the man ran fast")
-    with pytest.raises(ValueError, match=r"nlp\.get_pipe\('sbert'\)\.vector\(span\)"):
-        _ = doc[1:3].vector
-    pipe = nlp.get_pipe("sbert")
-    assert numpy.array_equal(pipe.vector(doc), doc.vector)
-    vector = pipe.vector(doc[1:3])
-    assert vector.shape == (8,) and numpy.linalg.norm(vector) == pytest.approx(1, abs=1e-6)
-    assert not numpy.allclose(vector, pipe.vector(doc[2]))
 
 
 LINEAR = "2_Dense/config.json"
@@ -318,16 +293,6 @@ def test_pickled_code_in_dense_weights_is_not_run(made, tmp_path):
     assert not (tmp_path / "ran").exists()
 
 
-def test_failed_export_leaves_nothing(make_nlp, tmp_path, monkeypatch):
-    def full(*args, **kwargs):
-        raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr("spacy_sbert.hub.sentence_transformers._write_json", full)
-    with pytest.raises(OSError, match="No space left"):
-        export_folder(make_nlp(), tmp_path / "out")
-    assert list(tmp_path.iterdir()) == []
-
-
 def test_wrong_exports(make_nlp, tmp_path):
     nlp = make_nlp()
     nlp.add_pipe("sentencizer")
@@ -342,3 +307,21 @@ def test_wrong_exports(make_nlp, tmp_path):
     linear.initialize()
     with pytest.raises(ValueError, match="has the layer 'linear'"):
         export_folder(linear, tmp_path / "linear")
+
+
+def test_failed_export_leaves_nothing(make_nlp, tmp_path, monkeypatch):
+    def full(*args, **kwargs):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("spacy_sbert.hub.sentence_transformers._write_json", full)
+    with pytest.raises(OSError, match="No space left"):
+        export_folder(make_nlp(), tmp_path / "out")
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.spacy_transformers
+def test_a_shared_transformer_is_exported(make_nlp, tmp_path):
+    nlp = make_nlp("shared", model={"pooling": "max", "normalize": True})
+    export_folder(nlp, tmp_path / "out")
+    assert largest_difference(encode(tmp_path / "out", ["a man"])[0], nlp("a man").vector) < 1e-6
+    assert "pipeline_tag: sentence-similarity" in (tmp_path / "out" / "README.md").read_text()

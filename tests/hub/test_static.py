@@ -26,8 +26,6 @@ DENSE = {"@layers": "spacy-sbert.Dense.v1", "nI": WIDTH, "nO": 8, "activation": 
 IDENTITY = {**DENSE, "nI": 8, "nO": 6, "activation": "identity", "bias": False}
 EXPORTS = {
     "plain": {},
-    "Normalize": {"normalize": True},
-    "Dense": {"dense": DENSE},
     "all": {"dense": {"@layers": "chain.v1", "*": {"a": DENSE, "b": IDENTITY}}, "normalize": True, "truncate_dim": 5},
 }
 IMPORTS = {
@@ -113,9 +111,7 @@ def is_empty(nlp, given):
     return numpy.array([not tokenizer.encode(text, add_special_tokens=False).ids for text in given])
 
 
-@pytest.mark.parametrize(
-    "case", ["plain", "all", *(pytest.param(c, marks=pytest.mark.slow) for c in ("Normalize", "Dense"))]
-)
+@pytest.mark.parametrize("case", EXPORTS)
 def test_out_and_in_again(case, tiny_bert, tmp_path):
     given, nlp = texts(), make_nlp(tiny_bert, **EXPORTS[case])
     ours, empty = vectors(nlp, given), is_empty(nlp, given)
@@ -135,13 +131,7 @@ def test_out_and_in_again(case, tiny_bert, tmp_path):
 
 @pytest.mark.parametrize(
     ("case", "dtype"),
-    [
-        ("plain", torch.bfloat16),
-        ("all", torch.float32),
-        pytest.param("Normalize", torch.float32, marks=pytest.mark.slow),
-        pytest.param("Dense", torch.float32, marks=pytest.mark.slow),
-        pytest.param("all", torch.float16, marks=pytest.mark.slow),
-    ],
+    [("plain", torch.bfloat16), ("all", torch.float32), ("Normalize", torch.float16)],
     ids=str,
 )
 def test_in(case, dtype, tiny_bert, tmp_path):

@@ -12,7 +12,8 @@ def judge():
 
 
 def check_gradients(loss, members, gold):
-    """Each member's gradient, with a factor, and each parameter's, is that of the reported value."""
+    """Each member's gradient, with a factor, and each parameter's, is that of the value; float32 stays float32."""
+    check_float32(loss.copy(), members, gold)
     members = [member.copy() for member in members]
     for node in loss.walk():
         for name in node.param_names:
@@ -47,7 +48,8 @@ def check_float32(loss, members, gold):
     gold = gold.astype("float32") if isinstance(gold, numpy.ndarray) else gold
     value, backprop = loss((members, gold), True)
     assert type(value) is float
-    assert all(d.dtype == "float32" and numpy.isfinite(d).all() for d in backprop())
+    gradients = [*backprop(), *(node.get_grad(name) for node in loss.walk() for name in node.grad_names)]
+    assert all(d.dtype == "float32" and numpy.isfinite(d).all() for d in gradients)
 
 
 @pytest.fixture

@@ -1,12 +1,7 @@
-"""Steps of training: losses over encoders without a transformer of this package, with their own and an upstream one.
+"""The gradient of losses over encoders without a transformer of this package is that of the loss that is reported."""
 
-The gradient is that of the loss that is reported.
-"""
-
-from collections.abc import Callable
-from dataclasses import dataclass
+from functools import partial
 from importlib.metadata import distribution
-from pathlib import Path
 
 import numpy
 import pytest
@@ -14,7 +9,6 @@ import spacy
 import torch
 from objectives import MULTI, OBJECTIVES, TEXTS, layer, make_examples, several
 from pipelines import add_curated
-from spacy.language import Language
 from spacy.vectors import Vectors
 from thinc.api import NumpyOps, Ops, fix_random_seed
 
@@ -36,18 +30,11 @@ CNN = {"@architectures": "spacy.HashEmbedCNN.v2", "width": WIDTH, "depth": 1, "e
 CNN |= {"maxout_pieces": 2, "subword_features": True, "pretrained_vectors": None}
 
 
-@dataclass(frozen=True)
-class Kind:
-    """A kind of encoder. ways: its model, own, and listening to an upstream component. add_upstream: adds that."""
-
-    ways: dict[str, dict]
-    add_upstream: Callable[[Language, Path], object] = lambda nlp, bert: None
-
-
 def tokens(tok2vec, pooling="mean"):
+    """The models that have the tok2vec as their own or listen to it, and what adds it upstream."""
     ways = {"own": tok2vec, "listening": LISTENER}
     models = {way: {**TOKENS, "tok2vec": source, "pooling": pooling} for way, source in ways.items()}
-    return Kind(models, lambda nlp, bert: nlp.add_pipe("tok2vec", config={"model": tok2vec}))
+    return models, lambda nlp, bert: nlp.add_pipe("tok2vec", config={"model": tok2vec})
 
 
 KINDS = {
@@ -56,10 +43,10 @@ KINDS = {
     "convolution": tokens(CNN),
     "static vectors": tokens({"@architectures": "spacy-sbert.WordVectors.v1", "trainable": True}),
     "words and n-grams": tokens({"@architectures": "spacy-sbert.NgramHashEmbed.v1", "width": WIDTH, "rows": ROWS}),
-    "wordpieces": Kind({"own": STATIC}),
-    "curated": Kind({"listening": {"@architectures": SHARED}}, add_curated),
+    "wordpieces": ({"own": STATIC}, None),
+    "curated": ({"listening": {"@architectures": SHARED}}, add_curated),
 }
-WAYS = [(kind, way) for kind in KINDS for way in KINDS[kind].ways]
+WAYS = [(kind, way) for kind in KINDS for way in KINDS[kind][0]]
 LOSSES = [*OBJECTIVES, "MultiTaskLoss"]
 # Every encoder with two losses, and every loss: a loss knows nothing of an encoder.
 CASES = [(*WAYS[i], LOSSES[(2 * i + j) % len(LOSSES)]) for i in range(len(WAYS)) for j in range(2)]
@@ -81,82 +68,69 @@ def blank():
     return nlp
 
 
-def build(nlp, bert, kind, way, loss):
+def build(nlp, bert, models, add_upstream, way, loss):
     """The pipeline of one case, initialized, and three examples, of which no two texts are the same."""
     for name in nlp.pipe_names:
         nlp.remove_pipe(name)
     fix_random_seed(0)
     if way == "listening":
-        kind.add_upstream(nlp, bert)
-    source = {"name": str(bert)} if kind.ways[way] is STATIC else {}
+        add_upstream(nlp, bert)
+    source = {"name": str(bert)} if models[way] is STATIC else {}
     n_members, gold, settings = OBJECTIVES.get(loss, (0, {}, {}))
     config = MULTI if loss == "MultiTaskLoss" else layer(loss, **settings)
-    nlp.add_pipe("sbert", config={"model": {**kind.ways[way], **source}, "loss": config})
+    nlp.add_pipe("sbert", config={"model": {**models[way], **source}, "loss": config})
     batch = several(nlp) if loss == "MultiTaskLoss" else make_examples(nlp, n_members, 3, **gold)
     nlp.initialize(lambda: batch)
     return batch
 
 
-class Parameters:
-    """All that learns in a pipeline, in encoder and loss, of Thinc and of PyTorch: an array each."""
+def parameters(nlp):
+    """All that learns in encoder and loss, of Thinc and PyTorch: what reads it, its gradient, what replaces it."""
+    for node in (node for _, pipe in nlp.pipeline for node in pipe.model.walk()):
+        for name in node.param_names:
+            yield partial(node.get_param, name), partial(node.get_grad, name), partial(node.set_param, name)
+        for parameter in (parameter for shim in node.shims for parameter in shim._model.parameters()):
+            yield parameter.detach().numpy, partial(torch_gradient, parameter), partial(set_torch, parameter)
 
-    def __init__(self, nlp):
-        nodes = [node for _, pipe in nlp.pipeline for node in pipe.model.walk()]
-        self.of_thinc = [(node, name) for node in nodes for name in node.param_names]
-        self.of_torch = [p for node in nodes for shim in node.shims for p in shim._model.parameters()]
 
-    def values(self):
-        return [
-            *(node.get_param(name).copy() for node, name in self.of_thinc),
-            *(parameter.detach().numpy().copy() for parameter in self.of_torch),
-        ]
+def torch_gradient(parameter):
+    return parameter.grad.numpy()
 
-    def gradients(self):
-        return [
-            *(node.get_grad(name).copy() for node, name in self.of_thinc),
-            *(parameter.grad.numpy().copy() for parameter in self.of_torch),
-        ]
 
-    def set(self, values):
-        """Put others in their place, in float64."""
-        values = [value.astype("float64") for value in values]
-        for (node, name), value in zip(self.of_thinc, values, strict=False):
-            node.set_param(name, value)
-        for parameter, value in zip(self.of_torch, values[len(self.of_thinc) :], strict=True):
-            parameter.grad = None
-            parameter.data = torch.from_numpy(value)
+def set_torch(parameter, value):
+    parameter.grad, parameter.data = None, torch.from_numpy(value)
 
 
 def norm(arrays):
     return sum(float(numpy.square(array, dtype="float64").sum()) for array in arrays) ** 0.5
 
 
-def check_gradient(nlp, batch, parameters):
+def check_gradient(nlp, batch):
     """By central differences along the gradient, and along random directions, which see a part that is left out.
 
     With weights in float64 all of the way forward is; gradients are summed up in float32, whose rounding is 6e-8. Per
     step of 1e-5 the differences round by 1e-11. 1e-4 of what a direction has of the gradient is far above both.
     """
-    start = [value.astype("float64") for value in parameters.values()]
-    parameters.set(start)
-    reported = nlp.update(batch, sgd=False)["sbert"]
-    gradient = parameters.gradients()
-    assert reported > 0
+    learned = list(parameters(nlp))
+    start = [read().astype("float64") for read, *_ in learned]
 
-    def moved(direction, step):
-        parameters.set([value + step * d for value, d in zip(start, direction, strict=True)])
+    def loss_at(values):
+        for (*_, write), value in zip(learned, values, strict=True):
+            write(value)
         return nlp.update(batch, sgd=False)["sbert"]
 
+    assert loss_at(start) > 0
+    gradient = [derivative().copy() for _, derivative, _ in learned]
     rng, size = numpy.random.default_rng(1), norm(gradient)
     randoms = [[rng.normal(size=value.shape) for value in start] for _ in range(2)]
     for direction, share in ((gradient, 1.0), *((random, sum(v.size for v in start) ** -0.5) for random in randoms)):
         unit = [d / norm(direction) for d in direction]
         slope = sum(float((g * d).sum()) for g, d in zip(gradient, unit, strict=True))
-        assert (moved(unit, 1e-5) - moved(unit, -1e-5)) / 2e-5 == pytest.approx(slope, abs=1e-4 * share * size)
+        above, below = (loss_at([v + h * d for v, d in zip(start, unit, strict=True)]) for h in (1e-5, -1e-5))
+        assert (above - below) / 2e-5 == pytest.approx(slope, abs=1e-4 * share * size)
 
 
 @pytest.mark.parametrize(("kind", "way", "loss"), CASES)
 def test_the_gradient_is_that_of_the_reported_loss(blank, tiny_bert, monkeypatch, kind, way, loss):
     monkeypatch.setattr(NumpyOps, "gemm", Ops.gemm)  # the one step of Thinc's that refuses float64
-    batch = build(blank, tiny_bert, KINDS[kind], way, loss)
-    check_gradient(blank, batch, Parameters(blank))
+    check_gradient(blank, build(blank, tiny_bert, *KINDS[kind], way, loss))

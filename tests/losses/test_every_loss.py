@@ -103,7 +103,6 @@ REFERENCES = [name for name, case in CASES.items() if case[3] is not None]
 def test_gradients(judge, name):
     build, members, gold, *_ = CASES[name]
     judge.gradients(build(), members, gold)
-    judge.float32(build(), members, gold)
 
 
 @pytest.mark.parametrize("name", REFERENCES)
@@ -132,8 +131,6 @@ def test_online_contrastive_with_few_of_a_kind(judge, embedder, st_losses, gold)
     reference = lambda tensors: theirs.compute_loss_from_embeddings(tensors, torch.tensor(gold))  # noqa: E731
     judge.parity(OnlineContrastiveLoss(margin=1.5), [U[:4], V[:4]], numpy.array(gold), reference)
 
-
-# By hand
 
 COLUMN = numpy.array([[0.0], [1.0], [4.0], [6.0], [20.0]])
 ONES, ZEROS = numpy.ones((3, 2)), numpy.zeros((3, 2))
@@ -184,8 +181,6 @@ def test_what_is_right_too_is_no_negative():
         assert value == pytest.approx(1.0 / 1.01**0.5 * 0.1 / 3), texts
 
 
-# Nothing to learn
-
 NOTHING = [
     (BatchHardTripletLoss(), MEMBERS[:1], ["a"] * 10, 0.0),
     (BatchHardTripletLoss(), MEMBERS[:1], list("abcdefghij"), 0.0),
@@ -208,42 +203,18 @@ def test_no_gradient(loss, members, gold, expected):
     assert not any(d.any() for d in backprop())
 
 
-def test_only_triplets_within_the_margin_learn():
-    negative = numpy.vstack([-9 * U[:3], MEMBERS[2][3:]])
-    _, backprop = TripletLoss("euclidean", margin=0.1)(([U, MEMBERS[1], negative], None), True)
-    active = backprop()[0].any(axis=1)
-    assert not active[:3].any() and active[3:].any()
-
-
-@pytest.mark.parametrize("build", [CoSENTLoss, AnglELoss])
-def test_large_scale_does_not_overflow(build):
-    value, backprop = build(1e6)((MEMBERS[:2], SCORES), True)
-    assert numpy.isfinite(value) and all(numpy.isfinite(d).all() for d in backprop())
-
-
-# Projections
-
-
-def test_identity_projects_nothing():
+def test_a_projection_is_saved_and_the_identity_projects_nothing():
+    loss = projected(RNG.normal(size=(10, 7)))
+    loaded = ProjectedDistillationLoss().from_bytes(loss.to_bytes())
+    assert numpy.array_equal(loaded.get_param("W"), loss.get_param("W"))
     loss = projected(TEACHER)
     loss.set_param("W", numpy.eye(4))
     expected, _ = DistillationLoss()((MEMBERS[:2], TEACHER), True)
     assert loss((MEMBERS[:2], TEACHER), True)[0] == pytest.approx(expected)
 
 
-def test_a_projection_is_saved():
-    loss = projected(RNG.normal(size=(10, 7)))
-    loaded = ProjectedDistillationLoss().from_bytes(loss.to_bytes())
-    assert numpy.array_equal(loaded.get_param("W"), loss.get_param("W"))
-
-
-# Refused
-
 PAIR = MEMBERS[:2]
 REFUSED = [
-    (lambda: TripletLoss("hamming"), "Cannot use distance = 'hamming'"),
-    (lambda: BatchHardTripletLoss("dot"), "Cannot use distance = 'dot'"),
-    (lambda: ContrastiveLoss("l7"), "Cannot use distance = 'l7'"),
     (lambda: ContrastiveLoss()(([U, V], ALIKE / 2), True), "got 0.5"),
     (lambda: OnlineContrastiveLoss()(([U, V], ALIKE / 2), True), "got 0.5"),
     (lambda: AnglELoss()(([U[:, :3], V[:, :3]], SCORES), True), "expected an even width, got 3"),

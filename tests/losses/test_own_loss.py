@@ -92,9 +92,6 @@ def registered():
     forget()
 
 
-# The gradient check
-
-
 def test_a_right_gradient_passes():
     check_gradient(own_loss(0.5), MEMBERS, GOLD)
     check_gradient(wrapping(own_loss()), MEMBERS.astype("float32"), numpy.array(GOLD))
@@ -123,17 +120,11 @@ def test_a_wrong_gradient_is_named(wrong, message):
         check_gradient(own_loss(wrong=wrong), MEMBERS, GOLD)
 
 
-def test_a_wrong_gradient_of_a_parameter_is_named():
+def test_a_wrong_gradient_of_a_parameter_and_what_is_no_loss_are_named():
     with pytest.raises(ValueError, match=r"the parameter 's' at \[0\]: backprop returns 0, finite"):
         check_gradient(with_weight(learns=False).initialize(), MEMBERS, GOLD)
-
-
-def test_what_is_no_loss_layer_has_no_gradient():
     with pytest.raises(ValueError, match="LossLayer"):
         check_gradient(Linear(2, 2), MEMBERS, GOLD)
-
-
-# In a pipeline
 
 
 @pytest.mark.parametrize("name", ["linear.v1", "function.v1"])

@@ -2,10 +2,7 @@ import numpy
 import pytest
 
 from spacy_sbert.losses import ranking
-from spacy_sbert.losses.ranking import (
-    CachedMultipleNegativesRankingLoss,
-    MultipleNegativesRankingLoss,
-)
+from spacy_sbert.losses.ranking import CachedMultipleNegativesRankingLoss, MultipleNegativesRankingLoss
 
 RNG = numpy.random.default_rng(8)
 N = 7
@@ -55,23 +52,18 @@ def test_value_by_hand():
     assert value == pytest.approx(numpy.log1p(numpy.exp(-3)))
     value, _ = loss(([anchors, positives, positives], [["a", "b"], ["c", "d"], ["e", "f"]]), True)
     assert value == pytest.approx(numpy.log(2 + 2 * numpy.exp(-3)))
+    value, backprop = loss(([0 * anchors, anchors], [["a", "b"], ["c", "d"]]), True)
+    assert value == pytest.approx(numpy.log(2)) and not any(d.any() for d in backprop())
 
 
 @options
 @every_text
-def test_value_is_that_of_the_definition(texts, n_members, similarity, symmetric):
+def test_value_and_gradients_are_those_of_the_definition(judge, texts, n_members, similarity, symmetric):
     loss = MultipleNegativesRankingLoss(2.0, similarity, symmetric)
     value, _ = loss((MEMBERS[:n_members], texts[:n_members]), True)
     expected = reference_loss(MEMBERS[:n_members], texts[:n_members], 2.0, similarity, symmetric)
     assert value == pytest.approx(expected, abs=1e-12)
-
-
-@options
-@every_text
-def test_gradients(judge, texts, n_members, similarity, symmetric):
-    loss = MultipleNegativesRankingLoss(2.0, similarity, symmetric)
     judge.gradients(loss, MEMBERS[:n_members], texts[:n_members])
-    judge.float32(loss, MEMBERS[:n_members], texts[:n_members])
 
 
 @options
@@ -103,13 +95,8 @@ def test_cached_is_the_same(judge, texts, n_members, similarity, symmetric, mini
 
 
 def test_cached_holds_no_more_rows_than_it_says(monkeypatch):
-    seen = []
-    wrapped = ranking.cross_entropy
-    monkeypatch.setattr(
-        ranking,
-        "cross_entropy",
-        lambda scores, rows: seen.append(scores.shape) or wrapped(scores, rows),
-    )
+    seen, wrapped = [], ranking.cross_entropy
+    monkeypatch.setattr(ranking, "cross_entropy", lambda *given: seen.append(given[0].shape) or wrapped(*given))
     CachedMultipleNegativesRankingLoss(3)((MEMBERS, DISTINCT), True)
     assert seen == [(3, 14), (3, 14), (1, 14)]
 
@@ -126,30 +113,13 @@ def test_anchor_without_negatives_adds_nothing():
         assert value == pytest.approx(reference_loss(*given, 2.0, "cosine", False))
 
 
-def test_large_scores_do_not_overflow():
-    loss = MultipleNegativesRankingLoss(1e5, "dot", symmetric=True)
-    value, backprop = loss((MEMBERS, REPEATED), True)
-    assert numpy.isfinite(value) and all(numpy.isfinite(d).all() for d in backprop())
-
-
-def test_zero_vectors():
-    members = [numpy.zeros((2, 3)), numpy.ones((2, 3))]
-    value, backprop = MultipleNegativesRankingLoss()((members, [["a", "b"], ["p", "q"]]), True)
-    assert value == pytest.approx(numpy.log(2))
-    assert not any(d.any() for d in backprop())
-
-
 @pytest.mark.parametrize("build", [MultipleNegativesRankingLoss, CachedMultipleNegativesRankingLoss])
 def test_errors(build):
     loss = build()
     assert (loss.n_members, loss.gold, loss.whole_batch, loss.is_sum) == ((2, 3), "text", True, False)
     with pytest.raises(ValueError, match=r"Set training.batcher.size to at least 2"):
         build()(([member[:1] for member in MEMBERS[:2]], [["a"], ["p"]]), True)
-    with pytest.raises(ValueError, match=r"Cannot use similarity = 'angle': expected 'cosine' or 'dot'"):
-        build(similarity="angle")
     with pytest.raises(ValueError, match="got 7, 7, 7 and 6"):
         build()((MEMBERS[:2], [DISTINCT[0], DISTINCT[1][:6]]), True)
     with pytest.raises(ValueError, match="takes examples of 2 or 3 members, got 1"):
         build()((MEMBERS[:1], DISTINCT[:1]), True)
-    with pytest.raises(ValueError, match="Cannot use mini_batch_size = 0: expected greater than or equal to 1"):
-        CachedMultipleNegativesRankingLoss(0)

@@ -75,20 +75,12 @@ def test_texts_without_docs(svd, saved):
     assert numpy.allclose(meta.similarity(tensor, tensor)[0, 2:], meta.similarity_pairwise(found[[0, 0]], found[2:]))
     with pytest.raises(TypeError, match="expected several texts"):
         meta.encode("a dog")
+    for name, value in {"device": "cuda", "prompt_name": "query", "convert_to_numpy": False}.items():
+        with pytest.raises(ValueError, match=f"Cannot use {name} = "):
+            meta.encode(texts, **{name: value})
     assert numpy.allclose(meta.encode(texts, batch_size=3), meta.encode(texts), atol=1e-6)
     with pytest.raises(ValueError, match="is in no pipeline"):
         pickle.loads(pickle.dumps(meta)).encode(texts)
-
-
-WRONG = {"device": "cuda", "prompt_name": "query", "batch_size": 0, "window": 0, "precision": "int8"}
-
-
-def test_wrong_arguments(nlp):
-    for name, value in {**WRONG, "normalize_embeddings": "yes", "convert_to_numpy": False}.items():
-        with pytest.raises(ValueError, match=f"Cannot use {name} = "):
-            find_meta(nlp).encode(["a man"], **{name: value})
-    with pytest.raises(TypeError, match="got an unexpected keyword argument"):
-        find_meta(nlp).encode(["a man"], truncate_dim=8)
 
 
 def add_vectors(nlp):
@@ -139,14 +131,10 @@ def test_sentences_and_other_spans(make_meta):
         _ = doc[1:3].vector
     expected = numpy.concatenate([unit(doc[1:3]._.sbert_vector), unit(doc[1:3]._.sbert_max_vector)])
     assert pipe.vector(doc[1:3]) == pytest.approx(expected, abs=1e-6)
-
-
-def test_the_vector_of_a_token(nlp):
-    doc = nlp("a man is eating")
     members = [unit(nlp.get_pipe(name).vector(doc[1])) for name in ("sbert", "sbert_max")]
-    assert find_meta(nlp).vector(doc[1]) == pytest.approx(numpy.concatenate(members), abs=1e-6)
+    assert pipe.vector(doc[1]) == pytest.approx(numpy.concatenate(members), abs=1e-6)
     with pytest.raises(TypeError, match="There is no vector of 'a man'"):
-        find_meta(nlp).vector("a man")
+        pipe.vector("a man")
 
 
 def test_most_similar_to_a_text(nlp):
@@ -172,25 +160,6 @@ def test_errors_go_to_the_error_handler(make_meta, monkeypatch):
     assert failed == [("sbert_meta", 2, "division by zero")]
 
 
-def test_bytes_and_disk_keep_the_vectors(svd, saved):
-    vector = svd(TEXT).vector
-    assert numpy.array_equal(spacy.load(saved)(TEXT).vector, vector)
-    again = spacy.blank("en").from_config(svd.config).from_bytes(svd.to_bytes())
-    assert numpy.array_equal(again(TEXT).vector, vector)
-
-
-@pytest.mark.filterwarnings("ignore:.*W109")
-def test_docs_survive_transport(svd):
-    doc = svd(TEXT)
-    assert numpy.array_equal(pickle.loads(pickle.dumps(doc)).vector, doc.vector)
-    carried = restore(Doc(svd.vocab).from_bytes(doc.to_bytes()))
-    assert numpy.array_equal(carried.vector, doc.vector)
-    data = DocBin(docs=[doc], store_user_data=True).to_bytes()
-    (carried,) = DocBin().from_bytes(data).get_docs(svd.vocab)
-    assert numpy.array_equal(carried._.sbert_meta_vector, doc.vector)
-    assert numpy.array_equal(carried._.sbert_max_vector, doc._.sbert_max_vector)
-
-
 def test_vectors_are_computed_once(make_meta, tmp_path):
     nlp, corpus = make_meta(method="svd", size=5, fit=False), CORPUS[:30]
 
@@ -209,30 +178,6 @@ def test_vectors_are_computed_once(make_meta, tmp_path):
     (damaged.parent / "vectors.json").write_text('{"key": ', encoding="utf8")
     assert fit() == (shapes, first)
     assert fit(corpus[:20])[1] != first and len(list(tmp_path.rglob("*.f32"))) == 4  # another corpus
-
-
-def test_sif_learns_from_the_corpus_and_survives(make_nlp, tmp_path):
-    nlp = make_nlp()
-    add_vectors(nlp)
-    functions = {"sif": {"@misc": "spacy-sbert.SmoothInverseFrequency.v1", "a": 0.01}}
-    nlp.add_pipe("sbert_meta", config={"functions": functions})
-    with pytest.raises(ValueError, match="smooth inverse frequency are not known yet"):
-        nlp(TEXT)
-    corpus = CORPUS[:40]
-    nlp.initialize(lambda: [make_example(nlp, *corpus[i : i + 2]) for i in range(0, 40, 2)])
-    words = [token.lower_ for text in corpus for token in nlp.make_doc(text)]
-
-    def weighted(text):
-        tokens = [token for token in nlp.make_doc(text) if nlp.vocab.has_vector(token.orth)]
-        weights = [0.01 / (0.01 + words.count(token.lower_) / len(words)) for token in tokens]
-        return numpy.mean([w * nlp.vocab.get_vector(t.orth) for w, t in zip(weights, tokens, strict=True)], axis=0)
-
-    first = numpy.linalg.svd(numpy.stack([weighted(text) for text in corpus]))[2][0]
-    expected = weighted("the cat ran") - first * (first @ weighted("the cat ran"))
-    doc = nlp("the cat ran")
-    assert doc.vector[16:] == pytest.approx(unit(expected), abs=1e-5)
-    nlp.to_disk(tmp_path)
-    assert numpy.array_equal(spacy.load(tmp_path)("the cat ran").vector, doc.vector)
 
 
 CODE = """
@@ -256,36 +201,6 @@ def test_a_changed_function_does_not_reuse_vectors(make_nlp, tmp_path):
 
     assert fit(1, 1) == [9, 3] and fit(2, 1) == [81, 3] and fit(2, 5) == fit(2, 5) == [81, 15]
     assert len(list((tmp_path / "cache").iterdir())) == 3
-
-
-def test_one_member_alone_or_twice(make_nlp):
-    nlp = make_nlp()
-    with pytest.raises(ValueError, match=r"at least two members, given: sbert\. Add another"):
-        nlp.add_pipe("sbert_meta")
-    with pytest.raises(ValueError, match="names of their own, given: sbert, sbert"):
-        nlp.add_pipe("sbert_meta", config={"pipes": ["sbert", "sbert"]})
-    with pytest.raises(ValueError, match="'sbert' is not an 'sbert_meta' but a SentenceBert"):
-        fit_meta(nlp, "sbert", list)
-    with pytest.raises(ValueError, match="'static' of a meta-embedding is not a function but a str"):
-        nlp.add_pipe("sbert_meta", config={"functions": {"static": "mean"}})
-
-
-def test_a_member_that_is_missing(make_meta, tmp_path):
-    make_meta(pipes=["sbert", "sbert_max"]).to_disk(tmp_path)
-    with pytest.raises(ValueError, match=r"combines the pipe sbert_max, which .* does not have \(it has: sbert\)"):
-        spacy.load(tmp_path, exclude=["sbert_max"])
-    disabled = spacy.load(tmp_path, disable=["sbert_max"])
-    with pytest.raises(ValueError, match=r"'sbert_max' of a meta-embedding left no vector .* disabled"):
-        disabled(TEXT)
-
-
-def test_other_members_or_settings_than_it_was_fitted_with(make_meta, svd):
-    data = find_meta(svd).to_bytes()
-    other = make_meta(method="svd", size=6, pipes=["sbert_max", "sbert"], fit=False).get_pipe("sbert_meta")
-    with pytest.raises(ValueError, match=r"on the members \('sbert', 'sbert_max'\), .* \('sbert_max', 'sbert'\)"):
-        other.from_bytes(data)
-    with pytest.raises(ValueError, match=r"saved with .*'size': 6.* config says .*'size': 3"):
-        make_meta(method="svd", size=3, fit=False).get_pipe("sbert_meta").from_bytes(data)
 
 
 def test_a_member_with_nan(nlp):
@@ -337,12 +252,71 @@ def test_initialize_fits_on_a_corpus(make_meta, svd, tmp_path):
     assert len(list((tmp_path / "cache").rglob("*.f32"))) == 2
 
 
+@pytest.mark.filterwarnings("ignore:.*W109")
+def test_vectors_survive_transport(svd, saved):
+    doc = svd(TEXT)
+    again = spacy.blank("en").from_config(svd.config).from_bytes(svd.to_bytes())
+    data = DocBin(docs=[doc], store_user_data=True).to_bytes()
+    (carried,) = DocBin().from_bytes(data).get_docs(svd.vocab)
+    assert numpy.array_equal(carried._.sbert_max_vector, doc._.sbert_max_vector)
+    restored = restore(Doc(svd.vocab).from_bytes(doc.to_bytes()))
+    for other in (spacy.load(saved)(TEXT), again(TEXT), pickle.loads(pickle.dumps(doc)), restored):
+        assert numpy.array_equal(other.vector, doc.vector)
+    assert numpy.array_equal(carried._.sbert_meta_vector, doc.vector)
+
+
 def test_functions_are_members(make_nlp, tmp_path):
-    nlp = make_nlp()
+    nlp, corpus, text = make_nlp(), CORPUS[:40], "the cat ran"
     add_vectors(nlp)
-    nlp.add_pipe("sbert_meta", config={"functions": {"static": {"@misc": "spacy-sbert.MeanStaticVectors.v1"}}})
-    doc = nlp("a cat ran")
-    mean = numpy.mean([nlp.vocab.get_vector(word) for word in ("a", "cat", "ran")], axis=0)
-    assert doc.vector == pytest.approx(numpy.concatenate([unit(doc._.sbert_vector), unit(mean)]), abs=1e-6)
+    functions = {
+        "mean": {"@misc": "spacy-sbert.MeanStaticVectors.v1"},
+        "sif": {"@misc": "spacy-sbert.SmoothInverseFrequency.v1", "a": 0.01},
+    }
+    nlp.add_pipe("sbert_meta", config={"functions": functions})
+    with pytest.raises(ValueError, match="smooth inverse frequency are not known yet"):
+        nlp(TEXT)
+    nlp.initialize(lambda: [make_example(nlp, *corpus[i : i + 2]) for i in range(0, 40, 2)])
+    words = [token.lower_ for text in corpus for token in nlp.make_doc(text)]
+
+    def weighted(text):
+        tokens = [token for token in nlp.make_doc(text) if nlp.vocab.has_vector(token.orth)]
+        weights = [0.01 / (0.01 + words.count(token.lower_) / len(words)) for token in tokens]
+        return numpy.mean([w * nlp.vocab.get_vector(t.orth) for w, t in zip(weights, tokens, strict=True)], axis=0)
+
+    first = numpy.linalg.svd(numpy.stack([weighted(text) for text in corpus]))[2][0]
+    sif = weighted(text) - first * (first @ weighted(text))
+    mean = numpy.mean([nlp.vocab.get_vector(word) for word in text.split()], axis=0)
+    doc = nlp(text)
+    expected = numpy.concatenate([unit(doc._.sbert_vector), unit(mean)])
+    assert doc.vector[:21] == pytest.approx(expected, abs=1e-6)
+    assert doc.vector[21:] == pytest.approx(unit(sif), abs=1e-5)
     nlp.to_disk(tmp_path)
-    assert numpy.array_equal(spacy.load(tmp_path)("a cat ran").vector, doc.vector)
+    assert numpy.array_equal(spacy.load(tmp_path)(text).vector, doc.vector)
+
+
+def test_members_that_do_not_fit(make_nlp, make_meta, svd, tmp_path):
+    nlp = make_nlp()
+    for config, message in (
+        ({}, r"at least two members, given: sbert\. Add another"),
+        ({"pipes": ["sbert", "sbert"]}, "names of their own, given: sbert, sbert"),
+        ({"functions": {"static": "mean"}}, "'static' of a meta-embedding is not a function but a str"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            nlp.add_pipe("sbert_meta", config=config)
+    with pytest.raises(ValueError, match="'sbert' is not an 'sbert_meta' but a SentenceBert"):
+        fit_meta(nlp, "sbert", list)
+    make_meta(pipes=["sbert", "sbert_max"]).to_disk(tmp_path)
+    with pytest.raises(ValueError, match=r"combines the pipe sbert_max, which .* does not have \(it has: sbert\)"):
+        spacy.load(tmp_path, exclude=["sbert_max"])
+    with pytest.raises(ValueError, match=r"'sbert_max' of a meta-embedding left no vector .* disabled"):
+        spacy.load(tmp_path, disable=["sbert_max"])(TEXT)
+    for settings, message in (  # than it was fitted with
+        (
+            {"size": 6, "pipes": ["sbert_max", "sbert"]},
+            r"members \('sbert', 'sbert_max'\), .* \('sbert_max', 'sbert'\)",
+        ),
+        ({"size": 3}, r"saved with .*'size': 6.* config says .*'size': 3"),
+    ):
+        other = make_meta(method="svd", fit=False, **settings).get_pipe("sbert_meta")
+        with pytest.raises(ValueError, match=message):
+            other.from_bytes(find_meta(svd).to_bytes())

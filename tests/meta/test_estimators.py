@@ -129,9 +129,6 @@ def test_bytes_keep_everything(method):
     assert again.width == fitted.width == fitted.transform(views).shape[1]
     unfitted = estimator_from_bytes(small(method).to_bytes())
     assert unfitted.is_fitted == (method in ("conc", "avg"))
-
-
-def test_other_bytes_are_refused():
     with pytest.raises(ValueError, match="not a saved meta-embedding"):
         estimator_from_bytes(add_checksum(srsly.msgpack_dumps([1])))
 
@@ -151,14 +148,6 @@ def test_views_that_cannot_be_fitted(method):
         estimator.transform(views)
 
 
-@pytest.mark.parametrize("method", ["svd", "gcca"])
-def test_a_member_without_variance_is_an_error(method):
-    views = make_views()
-    views[2][:] = [1.0, 2.0, 3.0, 4.0]
-    with pytest.raises(ValueError, match=r"member 'c' .* the same vector for all 300 sentences"):
-        small(method).fit(views, ["a", "b", "c"])
-
-
 def test_wrong_views_are_errors():
     views = make_views()
     with pytest.raises(ValueError, match="has not been fitted"):
@@ -168,6 +157,10 @@ def test_wrong_views_are_errors():
         ours.transform([views[1], views[0], views[2]])
     with pytest.raises(ValueError, match="'b' of a meta-embedding has 299 vectors, 'a' has 300"):
         SVD(size=3).fit([views[0], views[1][1:], views[2]], ["a", "b", "c"])
+    views[2][:] = [1.0, 2.0, 3.0, 4.0]
+    for method in ("svd", "gcca"):
+        with pytest.raises(ValueError, match=r"member 'c' .* the same vector for all 300 sentences"):
+            small(method).fit(views, ["a", "b", "c"])
 
 
 @pytest.mark.parametrize(
@@ -176,12 +169,6 @@ def test_wrong_views_are_errors():
         ("mean", {}, "Unknown method 'mean' .* conc, avg, svd, gcca, ae"),
         ("svd", {"tau": 1.0}, "'svd' has no setting tau: expected some of size, normalize"),
         ("conc", {"size": 4}, "size = 4, but the width of the method 'conc'"),
-        ("svd", {"size": 0}, "Cannot use size = 0: expected greater than or equal to 1"),
-        ("gcca", {"tau": -1.0}, "Cannot use tau = -1.0: expected greater than or equal to 0"),
-        ("gcca", {"tau": float("nan")}, "Cannot use tau = nan: expected "),
-        ("ae", {"loss": "bce"}, "Cannot use loss = 'bce': expected 'mse', 'mae', 'kld' or 'cosine'"),
-        ("ae", {"hidden_layers": 3}, "Cannot use hidden_layers = 3: expected less than or equal to 2"),
-        ("ae", {"epochs": 0}, "Cannot use epochs = 0: expected greater than or equal to 1"),
     ],
 )
 def test_bad_settings(method, settings, message):

@@ -4,8 +4,8 @@ import numpy
 import pytest
 import spacy
 from gradients import relative_error
-from pipelines import CURATED, MINILM, add_curated, gradients, make_example, weights
-from spacy.tokens import Doc, Span
+from pipelines import CURATED, MINILM, add_curated, gradients, shim_of, weights
+from spacy.tokens import Doc
 from spacy.training import Example
 from thinc.api import Adam, fix_random_seed
 from thinc.types import Ragged
@@ -27,10 +27,6 @@ def pooled(states, pooling):
     return _make_pooling(pooling).predict(Ragged(states, numpy.array([len(states)], dtype="int32")))[0]
 
 
-def shim_of(nlp, pipe="transformer"):
-    return next(shim for node in nlp.get_pipe(pipe).model.walk() for shim in node.shims)
-
-
 @pytest.mark.parametrize("pooling", ["mean", "max", "cls+mean"])
 def test_a_row_is_the_wordpieces_of_its_text_pooled(make_nlp, pooling):
     nlp = make_nlp("curated", unit="doc+sent", model={"pooling": pooling})
@@ -42,27 +38,23 @@ def test_a_row_is_the_wordpieces_of_its_text_pooled(make_nlp, pooling):
     for sent in doc.sents:
         expected = pooled(pieces.dataXd[starts[sent.start] : starts[sent.end]], pooling)
         assert numpy.allclose(sent.vector, expected, atol=1e-6), "in the context of its Doc"
-
-
-def test_tokens_are_the_means_of_their_wordpieces(make_nlp):
-    doc = make_nlp("curated")(TEXT)
-    expected = [piece.mean(axis=0) for piece in numpy.split(doc._.trf_data.last_hidden_layer_state.dataXd,
-                numpy.cumsum(doc._.trf_data.last_hidden_layer_state.lengths)[:-1]) if len(piece)]  # fmt: skip
+    of_tokens = [part.mean(axis=0) for part in numpy.split(pieces.dataXd, starts[1:-1]) if len(part)]
     given = [token.vector for token in doc if token.has_vector]
-    assert numpy.allclose(given, expected, atol=1e-6) and len(given) == len(doc) - 1
+    assert numpy.allclose(given, of_tokens, atol=1e-6) and len(given) == len(doc) - 1
 
 
-def test_parity_with_an_encoder_of_its_own(minilm):
+def test_parity_with_an_encoder_of_its_own(minilm, tmp_path):
     """The same states for the same wordpieces, alone and beside a ner; unit length as the folder says."""
     texts = ["It isn't U.S.-made (e.g. 3,141.59)!", "Ångström's \n café", "?", "word " * 60]
+    nlp = spacy.blank("en")
+    add_curated(nlp, find_local(MINILM), window=128)
+    nlp.add_pipe("sbert", config={"model": {"@architectures": SHARED}})
+    nlp.to_disk(tmp_path)
     for beside in (False, True):
-        nlp = spacy.blank("en")
-        add_curated(nlp, find_local(MINILM), window=128)
-        nlp.add_pipe("sbert", config={"model": {"@architectures": SHARED}})
         if beside:
             ner = nlp.add_pipe("ner", config={"model": {"tok2vec": {**LISTENER, "width": 384}}})
             ner.add_label("FOOD")
-            ner.initialize(lambda nlp=nlp: [Example(nlp.make_doc("a"), nlp.make_doc("a"))], nlp=nlp)
+            ner.initialize(lambda: [Example(nlp.make_doc("a"), nlp.make_doc("a"))], nlp=nlp)
         for text in texts:
             doc = nlp(text)
             own = minilm(" ".join(token.text for token in doc if not token.is_space))  # cut at the same places
@@ -70,43 +62,7 @@ def test_parity_with_an_encoder_of_its_own(minilm):
             assert given.shape == states.shape and numpy.abs(given - states).max() < 1e-5
             mean = states.mean(axis=0)
             assert numpy.abs(doc.vector - mean / numpy.linalg.norm(mean)).max() < 1e-5
-
-
-# Training
-
-
-def joint(make_nlp, pipes, before=None):
-    """The gradients of a ner and of sentence vectors, as far as they are asked for, on one transformer."""
-    fix_random_seed(0)
-    nlp = make_nlp("curated")
-    pipe = nlp.add_pipe("ner", config={"model": {"tok2vec": LISTENER}}, before=before)
-    batch = [make_example(nlp, *pair) for pair in [("A man ran.", "He sat.", 0.3), ("Food.", "A cat can go.", 0.9)]]
-    batch.append(Example(nlp.make_doc(""), nlp.make_doc("")))
-    for example in batch:
-        example.reference.set_ents(
-            [Span(example.reference, i, i + 1, "X") for i in range(0, len(example.reference), 2)]
-        )
-    nlp.initialize(lambda: batch)
-    for node in pipe.model.walk():
-        if node.has_param("W") and not node.get_param("W").any():  # through zeros no gradient would come
-            node.set_param("W", numpy.random.default_rng(3).normal(size=node.get_param("W").shape).astype("float32"))
-    nlp.get_pipe("transformer").listener_map = {}
-    for name in pipes:
-        nlp.get_pipe("transformer").find_listeners(nlp.get_pipe(name))
-    with nlp.select_pipes(enable=["transformer", *pipes]):
-        nlp.update(batch, sgd=False)
-    return gradients(nlp, "transformer")
-
-
-def test_gradients_of_two_pipes_add_up(make_nlp):
-    both, sbert, alone = (joint(make_nlp, pipes) for pipes in (["sbert", "ner"], ["sbert"], ["ner"]))
-    reverse = joint(make_nlp, ["ner", "sbert"], before="sbert")
-    assert len(both) == 29
-    scale = max(numpy.abs(grad).max() for grad in both.values())
-    for key, given in both.items():
-        assert sbert[key].any() and alone[key].any(), key
-        assert numpy.abs(given - (sbert[key] + alone[key])).max() < 1e-5 * scale
-        assert numpy.abs(given - reverse[key]).max() < 1e-5 * scale
+    assert numpy.linalg.norm(spacy.load(tmp_path)("A man is eating.").vector) == pytest.approx(1.0, abs=1e-6)
 
 
 def test_examples_without_members_get_a_gradient_of_zero(make_nlp, examples):
@@ -115,11 +71,11 @@ def test_examples_without_members_get_a_gradient_of_zero(make_nlp, examples):
     plain = [Example(nlp.make_doc(text), nlp.make_doc(text)) for text in ("A cat sat.", "", "Food")]
     nlp.initialize(lambda: pairs)
     for batch in (pairs, [*plain, *pairs]):
-        shim_of(nlp)._model.zero_grad()
+        shim_of(nlp, "transformer")._model.zero_grad()
         nlp.update(batch, sgd=False)
         grads.append(gradients(nlp, "transformer"))
     assert all(relative_error(grads[1][key], given) < 1e-4 for key, given in grads[0].items() if "key" not in key)
-    shim_of(nlp)._model.zero_grad()
+    shim_of(nlp, "transformer")._model.zero_grad()
     nlp.update(plain, sgd=False)
     assert not any(grad.any() for grad in gradients(nlp, "transformer").values())
 
@@ -136,9 +92,6 @@ def test_weights_that_are_to_stay(make_nlp, examples, how):
     nlp.get_pipe("transformer").finish_update(Adam(0.01))
     assert losses["sbert"] > 0
     assert all(numpy.array_equal(before[key], value) for key, value in weights(nlp, "transformer").items())
-
-
-# Which transformer is heard
 
 
 @pytest.mark.spacy_transformers
@@ -178,9 +131,6 @@ def test_replaced_listeners(make_nlp, examples, tmp_path):
             assert all(grad.any() for key, grad in gradients(one, "sbert").items() if "position" in key)
 
 
-# Tokens of a curated transformer
-
-
 @pytest.mark.parametrize("tok2vec", [pytest.param(LISTENER, marks=pytest.mark.slow), LAYERS], ids=["last", "all"])
 def test_tokens_that_its_own_listeners_give(tiny_bert, examples, tok2vec, tmp_path):
     fix_random_seed(0)
@@ -207,74 +157,53 @@ def test_tokens_that_its_own_listeners_give(tiny_bert, examples, tok2vec, tmp_pa
     assert numpy.array_equal(spacy.load(tmp_path)(TEXT).vector, expected)
 
 
-# What is refused
-
-
-def refused(nlp, message, **model):
+def add(nlp, **model):
     nlp.add_pipe("sbert", config={"model": model})
+    return nlp
+
+
+def refused(message, use):
     with pytest.raises(ValueError, match=message):
-        nlp.initialize()
+        use()
 
 
-def test_nothing_to_hear(make_nlp):
+def test_nothing_to_hear(make_nlp, tiny_bert, examples):
     nlp = make_nlp("curated")
-    with nlp.select_pipes(disable="transformer"), pytest.raises(ValueError, match="it is disabled"):
-        nlp(TEXT)
-    doc = nlp.make_doc(TEXT)
+    sbert, doc = nlp.get_pipe("sbert"), nlp.make_doc(TEXT)
     doc._.trf_data = object()
-    with pytest.raises(
-        ValueError, match=r"(?s)left object on the Doc.*expected the output of the 'transformer' or 'cur"
-    ):
-        nlp.get_pipe("sbert")(doc)
-    with pytest.raises(ValueError, match="and a curated_transformer read them as they are"):
-        nlp.get_pipe("sbert").encode(["a"], prompt="query: ")
-    refused(spacy.blank("en"), "no 'curated_transformer'", **{"@architectures": SHARED})
-    refused(
-        spacy.blank("en"),
-        "listens to a 'curated_transformer' component .*, and none stands before it",
-        **{"@architectures": TOKENS, "tok2vec": LISTENER},
-    )
+    refused(r"(?s)left object on the Doc.*expected the output of the 'transformer' or 'cur", lambda: sbert(doc))
+    refused("and a curated_transformer read them as they are", lambda: sbert.encode(["a"], prompt="query: "))
+    with nlp.select_pipes(disable="transformer"):
+        refused("it is disabled", lambda: nlp(TEXT))
+    refused("no 'curated_transformer'", add(spacy.blank("en"), **{"@architectures": SHARED}).initialize)
+    tokens = {"@architectures": TOKENS, "tok2vec": LISTENER}
+    message = "listens to a 'curated_transformer' component .*, and none stands before it"
+    refused(message, add(spacy.blank("en"), **tokens).initialize)
+    nlp = spacy.blank("en")
+    add_curated(nlp, tiny_bert)
+    batch = examples(add(nlp, **tokens))
+    nlp.initialize(lambda: batch)
+    frozen = {"exclude": ["transformer"], "annotates": ["transformer"]}  # what listeners of its package do not hear
+    message = r"set frozen = true in its own block, \[components\.transformer\]"
+    refused(message, lambda: nlp.update(batch, sgd=False, **frozen))
 
 
 def test_widths_and_layers(tiny_bert):
-    def curated():
+    def curated(**model):
         nlp = spacy.blank("en")
         add_curated(nlp, tiny_bert)
-        return nlp
+        return add(nlp, **{"@architectures": TOKENS, **model})
 
-    wide = {"@architectures": TOKENS, "tok2vec": {**LISTENER, "width": 32}}
-    refused(curated(), "vectors of 32 numbers, and the component 'transformer' makes 16: set width = 16", **wide)
-    nlp = curated()
-    nlp.add_pipe("sbert", config={"model": wide})
-    with pytest.raises(ValueError, match=r"gave vectors of 16 numbers.*listens for 32: set the width"):
-        nlp(TEXT)
-    layers = {"@architectures": TOKENS, "tok2vec": LAYERS}
-    refused(curated(), r"set all_layer_outputs = true in \[components\.transformer\]", **layers)
-    with pytest.raises(ValueError, match=r"hears all layers.*expected spacy-sbert\.SentenceListener\.v1"):
-        curated().add_pipe("sbert", config={"model": {**layers, "@architectures": SHARED}})
+    wide = {**LISTENER, "width": 32}
+    message = "vectors of 32 numbers, and the component 'transformer' makes 16: set width = 16"
+    refused(message, curated(tok2vec=wide).initialize)
+    refused(r"gave vectors of 16 numbers.*listens for 32: set the width", lambda: curated(tok2vec=wide)(TEXT))
+    message = r"set all_layer_outputs = true in \[components\.transformer\]"
+    refused(message, curated(tok2vec=LAYERS).initialize)
+    message = r"hears all layers.*expected spacy-sbert\.SentenceListener\.v1"
+    refused(message, lambda: curated(**{"@architectures": SHARED, "tok2vec": LAYERS}))
     each = {"@architectures": f"{CURATED}TransformerLayersListener.v1", "layers": 2, "width": 16, "pooling": MEAN}
-    with pytest.raises(ValueError, match=r"gives a vector of each layer: expected .*LastTransformerLayerListener"):
-        curated().add_pipe("sbert", config={"model": {"@architectures": TOKENS, "tok2vec": each}})
-
-
-def test_a_frozen_component_is_not_heard_by_the_listeners_of_its_package(tiny_bert, examples):
-    nlp = spacy.blank("en")
-    add_curated(nlp, tiny_bert)
-    nlp.add_pipe("sbert", config={"model": {"@architectures": TOKENS, "tok2vec": LISTENER}})
-    batch = examples(nlp)
-    nlp.initialize(lambda: batch)
-    with pytest.raises(ValueError, match=r"set frozen = true in its own block, \[components\.transformer\]"):
-        nlp.update(batch, sgd=False, exclude=["transformer"], annotates=["transformer"])
-
-
-def test_a_folder_that_normalises_is_known_after_loading(make_nlp, tmp_path):
-    nlp = spacy.blank("en")
-    add_curated(nlp, find_local(MINILM))
-    nlp.add_pipe("sbert", config={"model": {"@architectures": SHARED}})
-    nlp.to_disk(tmp_path)
-    for one in (nlp, spacy.load(tmp_path)):
-        assert numpy.linalg.norm(one("A man is eating.").vector) == pytest.approx(1.0, abs=1e-6)
-    assert numpy.linalg.norm(make_nlp("curated")("A man is eating.").vector) > 2
+    refused(r"gives a vector of each layer: expected .*LastTransformerLayerListener", lambda: curated(tok2vec=each))
 
 
 def test_half_precision_is_pooled_in_single(make_nlp):

@@ -42,16 +42,13 @@ def test_gradients_of_dense(activation, bias):
         assert relative_error(layer.get_grad(name), finite_differences(of_parameter, kept)) < 1e-6
 
 
-def test_truncation_has_the_gradient_of_what_is_kept():
+def test_truncation_and_errors():
     x, upstream = RNG.normal(size=(3, 5)), RNG.normal(size=(3, 2))
     kept, backprop = truncation(2).begin_update(x)
     assert numpy.array_equal(kept, x[:, :2])
     assert numpy.array_equal(backprop(upstream), numpy.pad(upstream, ((0, 0), (0, 3))))
     with pytest.raises(ValueError, match="6 dimensions: they have 5"):
         truncation(6).predict(x)
-
-
-def test_errors():
     with pytest.raises(ValueError, match="Unknown activation 'gelu' of a dense layer: expected one of identity, tanh"):
         Dense(3, 2, activation="gelu")
     with pytest.raises(ValueError, match="nO = 0"):
@@ -96,9 +93,7 @@ def test_huge_and_tiny_rows(dtype):
         dX = backprop(upstream).astype("float64") * numpy.linalg.norm(X.astype("f8") / scale, axis=1)[:, None] * scale
         assert dX == pytest.approx(d_unit, abs=eps), scale
 
-
-@pytest.mark.filterwarnings("error")
-def test_denormal_rows_have_a_direction_and_no_gradient():
+    # Denormal rows have a direction and no gradient.
     X = numpy.full((1, 4), 1e-42, dtype="float32")
     Y, backprop = unit_length().begin_update(X)
     assert Y.tolist() == [[0.5] * 4]
@@ -134,9 +129,6 @@ def test_sigmoid_is_that_of_scipy(dtype):
     assert found.dtype == dtype
     expected, tiny = special.expit(x.astype("float64")), numpy.finfo(dtype).tiny
     assert numpy.allclose(found, expected, rtol=4 * numpy.finfo(dtype).eps, atol=tiny)
-
-
-def test_ordinary_values_are_those_of_the_plain_formula():
     x = numpy.random.default_rng(1).normal(size=(500, 8)).astype("float32") * 20
     assert numpy.array_equal(sigmoid(x), 1 / (1 + numpy.exp(-x)))
     assert numpy.array_equal(ACTIVATIONS["sigmoid"][0](x), sigmoid(x))

@@ -28,10 +28,9 @@ def layer():
     return weight, bias, states, torch.stack([states.amin(0), states.amax(0)])
 
 
-@pytest.mark.parametrize("smooth", [False, True])
-def test_rounding_by_the_formula(layer, smooth):
+@pytest.mark.parametrize("factors", [None, torch.linspace(0.5, 3, 16)], ids=["plain", "smooth"])
+def test_rounding_by_the_formula(layer, factors):
     _, _, states, ranges = layer
-    factors = torch.linspace(0.5, 3, 16) if smooth else None
     f = torch.ones(16, dtype=torch.float64) if factors is None else factors.double()
     rounding = _Quantizer(ranges, factors)
     low, high = (ranges.double() / f)[0].min(), (ranges.double() / f)[1].max()
@@ -43,13 +42,10 @@ def test_rounding_by_the_formula(layer, smooth):
     assert (rounded - exact).abs().max() <= 0.5 + 1e-3 and rounded.min() == 0 and rounded.max() == 255
 
 
-def test_beyond_the_range_is_its_end(layer):
+def test_beyond_the_range_is_its_end_and_zero_is_exact(layer):
     rounding = _Quantizer(layer[3])
     far = torch.tensor([[-1e6, 1e6, 0.0] + [0.0] * 13])
     assert rounding(far)[0, :3].tolist() == [0, 255, rounding.zero]
-
-
-def test_zero_is_exact_where_all_are_greater():
     rounding = _Quantizer(torch.tensor([[2.0, 3.0], [4.0, 5.0]]))
     assert rounding.zero == 0 and rounding(torch.zeros(1, 2)).tolist() == [[0, 0]]
     assert _Quantizer(torch.zeros(2, 2))(torch.zeros(1, 2)).tolist() == [[0, 0]]
@@ -96,14 +92,11 @@ def test_what_is_written_in_8_bits_for_the_next(layer, activation):
     weight, bias, states, ranges = layer
     plain = _Int8Linear(weight, bias, ranges, activation, dtype=torch.float32)
     given = plain(states)
-    then = _Quantizer(then_ranges(given))
+    ranges_of_given = torch.stack([given.amin(0), given.amax(0)])
+    then = _Quantizer(ranges_of_given)
     rounded = _Int8Linear(weight, bias, ranges, activation, dtype=torch.float32, then=then)(states)
     assert rounded.dtype == torch.uint8
     difference = (rounded.int() - then(given).int()).abs()
     assert difference.max() <= 1 and (difference > 0).float().mean() < 0.02
-    narrow = _Int8Linear(weight.T.contiguous(), bias[:16], then_ranges(given), dtype=torch.float32)
+    narrow = _Int8Linear(weight.T.contiguous(), bias[:16], ranges_of_given, dtype=torch.float32)
     assert torch.equal(narrow(then(given)), narrow(given))
-
-
-def then_ranges(given):
-    return torch.stack([given.amin(0), given.amax(0)])

@@ -39,9 +39,6 @@ def score(folder):
     return nlp.add_pipe("sbert_reranker", config={"model": {"name": str(folder)}}).score_pairs([(TEXT, TEXT)])
 
 
-# Weights
-
-
 LACKING = [
     (encode, {"num_hidden_layers": 3}, r"weights in .*bert lack .*layer\.2\.attention"),
     (score, {"num_hidden_layers": 1}, r"weights in .*bert hold .*layer\.1\.attention"),
@@ -51,7 +48,7 @@ LACKING = [
     (
         score,
         {"architectures": ["BertForSequenceClassification"], "num_labels": 1},
-        r"lack classifier\.bias, classifier\.we",
+        r"lack classifier\.bias, classifier",
     ),
 ]
 
@@ -102,9 +99,6 @@ def test_a_shared_pooler_without_weights_is_taken_off(without_pooler):
     assert "pooler_output" not in again(TEXT)._.trf_data.model_output
 
 
-# Values
-
-
 WRONG = [
     ("modules.json", [{"type": 1, "path": ""}], "a list of objects"),
     ("sentence_bert_config.json", {"do_lower_case": "no"}, "true or false"),
@@ -149,21 +143,18 @@ def test_a_cut_file_is_named(folder, name):
             encode(folder)
 
 
-# Settings
+UNKNOWN = [
+    ("transformer_config", "hidden_dropuot_prob", "hidden_dropout_prob"),
+    ("transformer_config", "trust_remote_code", "leave it out"),
+    ("tokenizer_config", "do_lowercase", "do_lower_case"),
+    ("tokenizer_config", "max_length", "model_max_length"),
+]
 
 
-@pytest.mark.parametrize(
-    ("setting", "given", "near"),
-    [
-        ("transformer_config", {"hidden_dropuot_prob": 0.2}, "hidden_dropout_prob"),
-        ("transformer_config", {"trust_remote_code": True}, "leave it out"),
-        ("tokenizer_config", {"do_lowercase": False}, "do_lower_case"),
-        ("tokenizer_config", {"max_length": 12}, "model_max_length"),
-    ],
-)
-def test_an_unknown_key_is_named(folder, setting, given, near):
-    with pytest.raises(ValueError, match=f"Unknown key '{next(iter(given))}' in {setting}.*{near}"):
-        encode(folder, **{setting: given})
+def test_an_unknown_key_is_named(folder):
+    for setting, key, near in UNKNOWN:
+        with pytest.raises(ValueError, match=f"Unknown key '{key}' in {setting}.*{near}"):
+            encode(folder, **{setting: {key: True}})
 
 
 def test_settings_that_change_no_vector(folder):
@@ -175,7 +166,7 @@ def test_settings_that_change_no_vector(folder):
     assert numpy.allclose(encode(folder, tokenizer_config=given, transformer_config=network), expected, atol=1e-6)
     slow = {"use_fast": False, "additional_special_tokens": []}
     assert numpy.allclose(encode(folder, tokenizer_config=slow), expected, atol=1e-6)
-    with pytest.raises(ValueError, match="do_lower_case = 'no', expected true or false"):
+    with pytest.raises(ValueError, match="with this tokenizer_config"):
         encode(folder, tokenizer_config={"do_lower_case": "no"})
 
 

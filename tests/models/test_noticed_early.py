@@ -47,13 +47,10 @@ def test_each_pipe_tells(tmp_path, factory):
         add(factory, tmp_path / "model.bin")
 
 
-def test_a_name_near_a_known_one():
+def test_names_that_may_be_found(tiny_bert, monkeypatch):
     near = "HF_HUB_OFFLINE is set. Did you mean 'sentence-transformers/all-MiniLM-L6-v2'"
     with pytest.warns(UserWarning, match=near):
         add("sbert", "all-MiniLM-L6-v3")
-
-
-def test_names_that_may_be_found(tiny_bert, monkeypatch):
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", False)
     with warnings.catch_warnings():
         warnings.simplefilter("error")

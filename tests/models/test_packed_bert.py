@@ -17,19 +17,16 @@ from spacy_sbert.models.engine.packing import lay_out
 WITHOUT_TYPES = (MPNetModel, DistilBertModel)
 
 
+@torch.no_grad()
 def alone(model, rows):
     """The same by Hugging Face, each window padded by itself."""
-    found = []
+    found, nothing = [], [0] * 4
     for window, types in (window for row in rows for window in row):
-        room, padding = 4, model.config.pad_token_id
-        inputs = {
-            "input_ids": [*window, *[padding] * room],
-            "attention_mask": [*[1] * len(window), *[0] * room],
-        }
+        mask = [*[1] * len(window), *nothing]
+        inputs = {"input_ids": [*window, *[model.config.pad_token_id] * 4], "attention_mask": mask}
         if not isinstance(model, WITHOUT_TYPES):
-            inputs["token_type_ids"] = [*types, *[0] * room]
-        with torch.no_grad():
-            output = model(**{key: torch.tensor([value]) for key, value in inputs.items()})
+            inputs["token_type_ids"] = [*types, *nothing]
+        output = model(**{key: torch.tensor([value]) for key, value in inputs.items()})
         found.append(output.last_hidden_state[0, : len(window)])
     return found
 
@@ -106,10 +103,7 @@ class Changed(BertModel):
 
 
 class Adapted(torch.nn.Linear):
-    """As an adapter does: the weight is not all."""
-
-    def forward(self, x):
-        return 2 * super().forward(x)
+    """As that of an adapter: the weight is not all."""
 
 
 def with_adapter():
@@ -154,6 +148,15 @@ OTHERS = {
 @pytest.mark.parametrize("make", OTHERS.values(), ids=OTHERS)
 def test_others_are_not_packable(make):
     assert not is_packable(make())
+
+
+def test_blocks_of_rows_give_the_same_bits(monkeypatch):
+    """Attention in bfloat16 is made for a few rows at a time: here one, and two."""
+    encoder, rows = PackedBert(make_model("bert"), torch.bfloat16), make_rows()
+    whole = by_window(encoder, rows)
+    for block in (1, 2 * 20 * 20 * 2):
+        monkeypatch.setattr(families, "_BLOCK", block)
+        assert all(map(torch.equal, by_window(encoder, rows), whole))
 
 
 @pytest.mark.parametrize(("length", "places"), [(9, 16), (17, 32), (33, 48)])

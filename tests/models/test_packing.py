@@ -60,29 +60,26 @@ def test_sentences_leave_little_empty():
         assert lengths.sum() / packing.widths.sum() > 0.95
 
 
-@pytest.mark.parametrize(
-    ("length", "n", "expected"),
-    [
-        (25, 1000, [128] * 200),  # 5 of them leave 3 places, 2 in a row of 64 leave 14
-        (25, 2, [64]),  # but these need no more
-        (32, 1000, [64] * 500),  # both widths are filled: the narrow one attends to less
-        (21, 6, [64] * 2),
-        (40, 3, [128]),
-    ],
-)
-def test_the_cheaper_width(length, n, expected):
-    assert pack(numpy.full(n, length)).widths.tolist() == expected
+WIDTHS = [
+    (25, 1000, [128] * 200),  # 5 of them leave 3 places, 2 in a row of 64 leave 14
+    (25, 2, [64]),  # but these need no more
+    (32, 1000, [64] * 500),  # both widths are filled: the narrow one attends to less
+    (21, 6, [64] * 2),
+    (40, 3, [128]),
+]
 
 
-@pytest.mark.parametrize(
-    ("n_threads", "expected"),
-    [(1, [26, 26, 24, 24]), (2, [26, 26, 24, 24]), (3, [18, 18, 16, 16, 16, 16]), (8, [26, 26, 24, 24])],
-)
-def test_threads_get_passes_of_one_size(n_threads, expected):
-    lengths = numpy.full(100, 64)
-    passes = packed_batches(lengths, numpy.arange(100), 2048, at_a_time=n_threads)
-    assert [one.shape for one in passes] == [(n_rows, 64) for n_rows in expected]
-    assert sorted(numpy.concatenate([one.windows for one in passes]).tolist()) == list(range(100))
+def test_the_cheaper_width():
+    for length, n, expected in WIDTHS:
+        assert pack(numpy.full(n, length)).widths.tolist() == expected
+
+
+def test_threads_get_passes_of_one_size():
+    rows = {1: [26, 26, 24, 24], 2: [26, 26, 24, 24], 3: [18, 18, 16, 16, 16, 16], 8: [26, 26, 24, 24]}
+    for n_threads, expected in rows.items():
+        passes = packed_batches(numpy.full(100, 64), numpy.arange(100), 2048, at_a_time=n_threads)
+        assert [one.shape for one in passes] == [(n_rows, 64) for n_rows in expected]
+        assert sorted(numpy.concatenate([one.windows for one in passes]).tolist()) == list(range(100))
 
 
 def test_passes_of_many_batches_are_of_few_shapes():

@@ -6,7 +6,6 @@ import torch
 from pipelines import HOLDER, TRANSFORMERS, gradients
 from sentence_transformers import SentenceTransformer
 from sentence_transformers.sentence_transformer.modules import Pooling, Transformer
-from transformers import BertTokenizerFast, DistilBertConfig, DistilBertModel
 
 WORDS = ["a", "man", "is", "eating", "food", "the", "cat", "sat", "on", "the", "mat", "and", "he", "ran", "fast"]
 
@@ -53,22 +52,6 @@ def test_prompts(make_nlp, theirs):
     assert numpy.array_equal(given, theirs.encode(texts, prompt="the cat: "))
 
 
-@pytest.mark.spacy_transformers
-@pytest.mark.parametrize("precision", ["reference", "float32"])
-def test_a_shared_encoder_that_is_no_bert(make_nlp, tiny_bert, tmp_path, precision):
-    folder = tmp_path / "distilbert"
-    names = ["input_ids", "attention_mask"]  # it knows no token types
-    tokenizer = BertTokenizerFast(str(tiny_bert / "vocab.txt"), model_max_length=24, model_input_names=names)
-    tokenizer.save_pretrained(folder)
-    sizes = {"dim": 16, "hidden_dim": 24, "n_heads": 2, "n_layers": 1}
-    DistilBertModel(DistilBertConfig(vocab_size=len(tokenizer), **sizes)).save_pretrained(folder)
-    vectors = [
-        make_pipeline(make_nlp, encoder, name=str(folder), precision=precision)("a man is eating").vector
-        for encoder in ("own", "shared")
-    ]
-    assert numpy.allclose(*vectors, atol=1e-6) and vectors[0].any()
-
-
 @pytest.mark.parametrize("encoder", ["own", pytest.param("shared", marks=pytest.mark.slow)])
 def test_training_is_that_of_float32(make_nlp, examples, encoder):
     found = []
@@ -88,9 +71,3 @@ def test_no_budget_beside_it(make_nlp):
     with pytest.raises(ValueError, match='max_batch_items = 64 and precision = "reference"'):
         encoder.budget(64, [])
     assert encoder.budget(0, []) > 0
-
-
-def test_not_for_pairs(make_nlp, tiny_bert):
-    nlp = make_nlp()
-    with pytest.raises(ValueError, match=r"precision.*'reference'.*'float32'"):
-        nlp.add_pipe("sbert_reranker", config={"model": {"name": str(tiny_bert), "precision": "reference"}})

@@ -56,16 +56,19 @@ def coded(tiny_bert, tmp_path, marker):
     return make
 
 
-def own(folder, trust):
+def pipe_of(factory, folder, trust, **model):
     nlp = spacy.blank("en")
-    nlp.add_pipe("sbert", config={"model": {"name": str(folder), "trust_remote_code": trust}})
+    nlp.add_pipe(factory, config={"model": {"name": str(folder), "trust_remote_code": trust, **model}})
+    return nlp
+
+
+def own(folder, trust):
+    nlp = pipe_of("sbert", folder, trust)
     return lambda: nlp(TEXT)
 
 
 def shared(folder, trust):
-    nlp = spacy.blank("en")
-    model = {"@architectures": "spacy-sbert.TransformerModel.v1", "name": str(folder), "trust_remote_code": trust}
-    nlp.add_pipe("transformer", config={"model": model})
+    nlp = pipe_of("transformer", folder, trust, **{"@architectures": "spacy-sbert.TransformerModel.v1"})
     return lambda: nlp(TEXT)
 
 
@@ -74,27 +77,22 @@ def tok2vec(folder, trust):
 
 
 def reranker(folder, trust):
-    nlp = spacy.blank("en")
-    pipe = nlp.add_pipe("sbert_reranker", config={"model": {"name": str(folder), "trust_remote_code": trust}})
-    return lambda: pipe.score_pairs([(TEXT, TEXT)])
+    nlp = pipe_of("sbert_reranker", folder, trust)
+    return lambda: nlp.get_pipe("sbert_reranker").score_pairs([(TEXT, TEXT)])
 
 
-NEEDS, SLOW = pytest.mark.spacy_transformers, pytest.mark.slow
+NEEDS, OWN_TYPE = pytest.mark.spacy_transformers, {"model_type": "own_bert"}
+LOADS = [
+    (own, True, "config.json", {}),
+    (own, False, "tokenizer_config.json", {}),
+    (own, False, "config.json", OWN_TYPE),
+    pytest.param(shared, True, "config.json", {}, marks=NEEDS),
+    pytest.param(tok2vec, False, "tokenizer_config.json", {}, marks=NEEDS),
+    (reranker, True, "tokenizer_config.json", OWN_TYPE),
+]
 
 
-@pytest.mark.parametrize(
-    ("load", "trust", "file", "changes"),
-    [
-        (own, True, "config.json", {}),
-        (own, False, "tokenizer_config.json", {}),
-        pytest.param(own, True, "tokenizer_config.json", {"model_type": "own_bert"}, marks=SLOW),
-        (own, False, "config.json", {"model_type": "own_bert"}),
-        pytest.param(shared, True, "config.json", {}, marks=NEEDS),
-        pytest.param(tok2vec, False, "tokenizer_config.json", {}, marks=NEEDS),
-        (reranker, True, "tokenizer_config.json", {"model_type": "own_bert"}),
-        pytest.param(reranker, False, "config.json", {}, marks=SLOW),
-    ],
-)
+@pytest.mark.parametrize(("load", "trust", "file", "changes"), LOADS)
 def test_code_of_a_folder_is_not_run(coded, marker, load, trust, file, changes):
     with pytest.raises(ValueError, match=f"{file} name it.*SPACY_SBERT_TRUST_REMOTE_CODE=1"):
         load(coded(file, **changes), trust)()
@@ -119,8 +117,7 @@ def test_who_loads_says_so(coded, marker, monkeypatch, tiny_bert, file):
 
 def test_a_saved_pipeline_brings_no_consent(coded, marker, monkeypatch, tmp_path):
     monkeypatch.setenv(TRUST, "1")
-    nlp = spacy.blank("en")
-    nlp.add_pipe("sbert", config={"model": {"name": str(coded()), "trust_remote_code": True}})
+    nlp = pipe_of("sbert", coded(), True)
     vector = nlp(TEXT).vector
     nlp.to_disk(tmp_path / "saved")
     data = nlp.to_bytes()
@@ -139,11 +136,9 @@ def test_a_saved_pipeline_brings_no_consent(coded, marker, monkeypatch, tmp_path
 
 
 def test_a_kernel_to_be_fetched_is_code(tiny_bert, marker):
-    nlp = spacy.blank("en")
     settings = {"attn_implementation": "somebody/kernels:evil"}
-    nlp.add_pipe("sbert", config={"model": {"name": str(tiny_bert), "transformer_config": settings}})
     with pytest.raises(ValueError, match="SPACY_SBERT_TRUST_REMOTE_CODE"):
-        nlp(TEXT)
+        pipe_of("sbert", tiny_bert, False, transformer_config=settings)(TEXT)
 
 
 def test_pickled_weights_run_nothing(tiny_bert, marker, tmp_path):

@@ -4,7 +4,7 @@ import numpy
 import pytest
 import spacy
 from gradients import finite_differences, relative_error
-from pipelines import TOKENS, make_example
+from pipelines import CURATED, HOLDER, TOKENS, gradients, make_example
 from spacy.tokens import Doc
 from thinc.api import Model, fix_random_seed
 from thinc.types import Ragged
@@ -63,17 +63,6 @@ def test_a_sentence_of_a_listener_is_read_in_context(make_nlp):
     first, second = doc.sents
     assert numpy.allclose(second.vector, doc.tensor[second.start : second.end].mean(axis=0), atol=1e-6)
     assert not numpy.allclose(first.vector, nlp("He ran.").vector, atol=1e-3), "it saw what follows"
-
-
-@pytest.mark.parametrize("encoder", TOKENS)
-def test_texts_without_docs(make_nlp, encoder):
-    nlp = make_nlp(encoder)
-    texts = ["A man is eating.", "", "  ", "He can't go.", "\n", "Food"]
-    given = nlp.get_pipe("sbert").encode(texts, window=2)
-    assert given.dtype == numpy.float32
-    assert numpy.allclose(given, [doc.vector for doc in nlp.pipe(texts)], atol=1e-6)
-    assert not given[[1, 2, 4]].any() and nlp.get_pipe("sbert").encode([]).shape == (0, 16)
-    assert nlp.get_pipe("sbert").encode(texts[:1], truncate_dim=3).shape == (1, 3)
 
 
 class Hearing(Model):
@@ -136,13 +125,16 @@ def test_gradient(pooling, listens, unit):
     assert relative_error(given, numpy.stack(wanted)) < 1e-6
 
 
-def joint(make_nlp, pipes):
-    """A tagger and sentence vectors on one tok2vec, as far as they are asked for, after one step without an update."""
+REDUCE = {"@layers": "reduce_mean.v1"}
+CURATED_LISTENER = {"@architectures": f"{CURATED}LastTransformerLayerListener.v1", "width": 16, "pooling": REDUCE}
+
+
+def joint(make_nlp, encoder, pipes, before=None):
+    """The gradients of a tagger and of sentence vectors on one encoder, as far as they are asked for."""
     fix_random_seed(0)
-    nlp = make_nlp("listening")
-    tagger = nlp.add_pipe("tagger", config={"model": {"tok2vec": LISTENER}}, before="sbert")
-    for label in ("X", "Y"):
-        tagger.add_label(label)
+    nlp = make_nlp(encoder)
+    listener = LISTENER if encoder == "listening" else CURATED_LISTENER
+    tagger = nlp.add_pipe("tagger", config={"model": {"tok2vec": listener}}, before=before)
     batch = [make_example(nlp, *pair) for pair in [("A man ran.", "He sat.", 0.3), ("Food.", "A cat can go.", 0.9)]]
     for example in batch:
         for token in example.reference:
@@ -152,21 +144,28 @@ def joint(make_nlp, pipes):
     for node in tagger.model.walk():
         if node.name == "softmax":  # of zeros, through which no gradient would come
             node.set_param("W", numpy.random.default_rng(3).normal(size=(2, 16)).astype("float32"))
-    with nlp.select_pipes(enable=["tok2vec", *pipes]):
-        nlp.get_pipe("tok2vec").listener_map = {}
-        for name in pipes:
-            nlp.get_pipe("tok2vec").find_listeners(nlp.get_pipe(name))
+    holder = nlp.get_pipe(HOLDER[encoder])
+    holder.listener_map = {}
+    for name in pipes:
+        holder.find_listeners(nlp.get_pipe(name))
+    with nlp.select_pipes(enable=[HOLDER[encoder], *pipes]):
         nlp.update(batch, sgd=False)
-    model = nlp.get_pipe("tok2vec").model
-    return [node.get_grad(name) for node in model.walk() for name in node.param_names if node.has_grad(name)]
+    if encoder == "curated":
+        return gradients(nlp, HOLDER[encoder])
+    nodes = enumerate(holder.model.walk())
+    return {(i, name): node.get_grad(name) for i, node in nodes for name in node.param_names if node.has_grad(name)}
 
 
-def test_gradients_of_two_pipes_add_up_on_one_tok2vec(make_nlp):
-    both, sbert, tagger = (joint(make_nlp, pipes) for pipes in (["tagger", "sbert"], ["sbert"], ["tagger"]))
-    assert len(both) == len(sbert) == len(tagger) > 3
-    for given, first, second in zip(both, sbert, tagger, strict=True):
-        assert first.any() and second.any()
-        assert relative_error(given, first + second) < 1e-5
+@pytest.mark.parametrize("encoder", ["listening", "curated"])
+def test_gradients_of_two_pipes_add_up(make_nlp, encoder):
+    both, sbert, tagger = (joint(make_nlp, encoder, pipes) for pipes in (["sbert", "tagger"], ["sbert"], ["tagger"]))
+    reverse = joint(make_nlp, encoder, ["tagger", "sbert"], before="sbert")
+    assert both.keys() == sbert.keys() == tagger.keys() and len(both) > 3
+    scale = max(numpy.abs(gradient).max() for gradient in both.values())
+    for key, given in both.items():
+        assert sbert[key].any() and tagger[key].any(), key
+        assert numpy.abs(given - (sbert[key] + tagger[key])).max() < 1e-5 * scale
+        assert numpy.abs(given - reverse[key]).max() < 1e-5 * scale
 
 
 def test_nothing_to_hear(make_nlp):
@@ -183,9 +182,6 @@ def test_nothing_to_hear(make_nlp):
             nlp.get_pipe("sbert").encode(["a"], **settings)
         with pytest.raises(ValueError, match=r"Cannot put the prompt 'query.*token-to-vector"):
             nlp("a", component_cfg={"sbert": settings})
-
-
-def test_no_tok2vec_before_the_pipe():
     nlp = spacy.blank("en")
     nlp.add_pipe("sbert", config={"model": {"@architectures": ARCHITECTURE, "tok2vec": LISTENER}})
     with pytest.raises(ValueError, match=r"none stands before it; the pipeline is \['sbert'\]\. Add one before it"):

@@ -3,12 +3,12 @@
 import json
 import shutil
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 
 import numpy
 import pytest
 import spacy
 import srsly
-from spacy.tokens import Doc
 from transformers import BertTokenizer
 
 from spacy_sbert.models.sbert_config import TransformerConfig
@@ -27,14 +27,12 @@ def pipeline(folder, architecture, get_spans, **settings):
     return nlp
 
 
+SPANS = [{"@span_getters": "spacy-transformers.sent_spans.v1"}]
+SPANS += [{"@span_getters": "spacy-transformers.strided_spans.v1", "window": 4, "stride": 3}]
+
+
 @pytest.mark.spacy_transformers
-@pytest.mark.parametrize(
-    "get_spans",
-    [
-        {"@span_getters": "spacy-transformers.sent_spans.v1"},
-        {"@span_getters": "spacy-transformers.strided_spans.v1", "window": 4, "stride": 3},
-    ],
-)
+@pytest.mark.parametrize("get_spans", SPANS)
 def test_same_output_as_spacy_transformers(tiny_bert, get_spans):
     from spacy_transformers.data_classes import TransformerData
 
@@ -71,14 +69,6 @@ def test_a_doc_may_be_in_a_batch_twice(make_nlp):
 
 
 @pytest.mark.spacy_transformers
-def test_doc_data_travels_as_spacy_transformers_does(make_nlp):
-    doc = make_nlp("shared")(TEXTS[0])
-    doc.user_hooks.clear(), doc.user_span_hooks.clear(), doc.user_token_hooks.clear()
-    given, expected = (one._.trf_data.model_output for one in (Doc(doc.vocab).from_bytes(doc.to_bytes()), doc))
-    assert numpy.array_equal(given.last_hidden_state, expected.last_hidden_state)
-
-
-@pytest.mark.spacy_transformers
 def test_settings_can_be_overridden_when_loading(make_nlp, tmp_path):
     make_nlp("shared").to_disk(tmp_path)
     override = {"components.transformer.model.overflow": "windows", "components.sbert.model.normalize": True}
@@ -100,26 +90,23 @@ def new_shim(folder, **settings):
 
 
 def test_slow_tokenizer_survives(tiny_bert):
-    shim = new_shim(tiny_bert, tokenizer_config={"use_fast": False})
-    data = shim.to_bytes()
-    again = new_shim("gone", tokenizer_config={"use_fast": False}).from_bytes(data)
+    slow = {"tokenizer_config": {"use_fast": False}}
+    shim = new_shim(tiny_bert, **slow)
+    again = new_shim("gone", **slow).from_bytes(shim.to_bytes())
     assert isinstance(again._hfmodel.tokenizer, BertTokenizer)
     assert again._hfmodel.tokenizer.tokenize("he cannot") == shim._hfmodel.tokenizer.tokenize("he cannot")
     assert again.from_bytes(again.to_bytes()).settings == shim.settings, "the second generation, too"
 
 
-def test_saved_state_names_no_place_of_this_machine(tiny_bert):
+def test_saved_state(tiny_bert):
+    """It names no place of this machine; no file leaves its folder, and the settings are there."""
     shim = new_shim(tiny_bert)
     shim.load()
-    shim.settings = type(shim.settings)(**{**vars(shim.settings), "name": "org/name"})
+    shim.settings = replace(shim.settings, name="org/name")
     shim._hfmodel.transformer.config._name_or_path = "org/name"
     data = shim.to_bytes()
     assert b"/tmp/" not in data and str(tiny_bert).encode() not in data
-
-
-def test_damaged_state(tiny_bert):
-    """No file leaves its folder, and the settings are there."""
-    whole = srsly.msgpack_loads(new_shim(tiny_bert).to_bytes())["files"]
+    whole = srsly.msgpack_loads(data)["files"]
     for name in ("../evil.txt", "/etc/evil", "sub/file"):
         with pytest.raises(ValueError, match="damaged: it names the file"):
             new_shim("x").from_bytes(srsly.msgpack_dumps({"files": {**whole, name: b"evil"}}))

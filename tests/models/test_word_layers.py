@@ -43,8 +43,6 @@ def check_table(model, layer, docs, table, step):
     return gradient
 
 
-# Static vectors
-
 WORDS = ["cat", "dog", "sat", "."]
 TABLE = numpy.random.default_rng(0).normal(size=(4, 3)).astype("float32")
 
@@ -73,13 +71,6 @@ def test_rows_of_the_table_and_zeros_for_unknown_words(trainable):
     assert model.get_dim("nO") == 3
 
 
-def test_gradient_of_the_table():
-    nlp = with_vectors()
-    model = of_vocab(nlp, trainable=True)
-    given = check_table(model, model, [nlp("cat cat unknown sat"), nlp("cat")], TABLE.astype("float64"), 1e-4)
-    assert not given[1].any() and not given[3].any(), "words that do not occur learn nothing"
-
-
 def test_a_table_that_learned_is_loaded_and_leaves_the_vocab_alone():
     nlp = with_vectors(TABLE.copy())
     model, fixed, other = of_vocab(nlp, trainable=True), of_vocab(nlp), word_vectors(trainable=True)
@@ -92,6 +83,8 @@ def test_a_table_that_learned_is_loaded_and_leaves_the_vocab_alone():
     other.from_bytes(model.to_bytes())
     other.initialize(X=[nlp("cat")])
     assert numpy.array_equal(other.get_param("E"), model.get_param("E"))
+    given = check_table(model, model, [nlp("cat cat unknown sat"), nlp("cat")], TABLE.astype("float64"), 1e-4)
+    assert not given[1].any() and not given[3].any(), "words that do not occur learn nothing"
 
 
 def test_floret_vectors():
@@ -115,8 +108,6 @@ def test_errors_of_static_vectors():
     with pytest.raises(ValueError, match="has static vectors of 2 numbers"):
         model.predict([with_vectors(TABLE[:, :2])("cat")])
 
-
-# Hashed n-grams
 
 SETTINGS = [{}, {"words": False}, {"ngram_size": 0}]
 
@@ -148,13 +139,9 @@ def test_states_are_sums_by_hand(settings):
         expected = expected + model.layers[-1].predict(_ngram_keys("cats", 3)).mean(axis=0)
     assert numpy.allclose(last[0], expected, atol=1e-6)
     assert len(model.layers) == (1 if settings else 2)
-
-
-@pytest.mark.parametrize("settings", SETTINGS)
-def test_gradients_of_ngrams(settings):
-    model, docs = embedding(**settings), [NLP("the cats sat"), NLP(""), NLP("cats")]
     for layer in model.layers:
-        check_table(model, layer, docs, RNG.normal(size=(50, 4)).astype("float32"), 0.25)
+        table = RNG.normal(size=(50, 4)).astype("float32")
+        check_table(model, layer, [NLP("the cats sat"), NLP(""), NLP("cats")], table, 0.25)
 
 
 def test_nothing_to_embed():
@@ -168,28 +155,17 @@ def test_nothing_to_embed():
         ngram_hash_embed(words=False, ngram_size=0)
 
 
-# BiLSTM
-
-
-def lstm_in_float64(depth):
-    torch.manual_seed(0)
-    model = bilstm_encoder(4, depth)
-    return model, model.shims[0]._model.double()
-
-
-def token_rows():
-    return [RNG.normal(size=(length, 4)) for length in (3, 0, 7, 1)]
-
-
 @pytest.mark.parametrize("depth", [1, pytest.param(2, marks=pytest.mark.slow)])
 def test_bilstm(depth):
     """States are those of PyTorch's LSTM over each Doc alone; gradients by finite differences."""
-    model, lstm = lstm_in_float64(depth)
+    torch.manual_seed(0)
+    model = bilstm_encoder(4, depth)
+    lstm = model.shims[0]._model.double()
     states, backprop = model.begin_update([numpy.zeros((0, 4))] * 2)
     assert [len(rows) for rows in [*states, *backprop(states)]] == [0] * 4
     plain = torch.nn.LSTM(4, 2, depth, bidirectional=True).double()
     plain.load_state_dict(lstm.state_dict())
-    given, upstream = token_rows(), token_rows()
+    given, upstream = ([RNG.normal(size=(length, 4)) for length in (3, 0, 7, 1)] for _ in range(2))
     states, backprop = model.begin_update(given)
     for found, own in zip(states, given, strict=True):
         expected = plain(torch.tensor(own))[0].detach().numpy() if len(own) else own
@@ -204,24 +180,6 @@ def test_bilstm(depth):
         assert relative_error(parameter.grad.numpy(), expected) < 1e-6, name
     with pytest.raises(ValueError, match=r"width = 5.*an even number"):
         bilstm_encoder(5, depth)
-
-
-def test_a_vector_does_not_depend_on_the_batch(make_nlp):
-    """Which is why the layer is there: spacy.TorchBiLSTMEncoder.v1 reads the padding of a batch."""
-    embed = {"@architectures": "spacy.MultiHashEmbed.v2", "width": 16, "attrs": ["NORM"], "rows": [50]}
-    texts = ["A man eats.", "A much longer sentence, that goes on and on for a while."]
-    differences = {}
-    for name, rest in (("spacy-sbert.BiLSTMEncoder.v1", {}), ("spacy.TorchBiLSTMEncoder.v1", {"dropout": 0.0})):
-        encode = {"@architectures": name, "width": 16, "depth": 1, **rest}
-        tok2vec = {"@architectures": "spacy.Tok2Vec.v2", "embed": {**embed, "include_static_vectors": False}}
-        nlp = make_nlp("tokens", model={"tok2vec": {**tok2vec, "encode": encode}, "pooling": "max"})
-        together = next(nlp.pipe(texts)).vector
-        differences[name] = abs(nlp(texts[0]).vector - together).max()
-    assert differences["spacy-sbert.BiLSTMEncoder.v1"] < 1e-6
-    assert differences["spacy.TorchBiLSTMEncoder.v1"] > 1e-3, "mended in Thinc?"
-
-
-# Smooth inverse frequency
 
 
 @pytest.fixture
@@ -245,9 +203,7 @@ def test_weights_by_hand(counts):
     assert numpy.allclose(given, states * weights[:, None], atol=1e-6)
     assert model.get_dim("nO") == 4 and model.predict([NLP("")])[0].shape == (0, 4)
     other = smooth_inverse_frequency(ngram_hash_embed(width=4, rows=50), counts.with_name("gone.txt"))
-    assert numpy.array_equal(other.from_bytes(model.to_bytes()).predict([doc])[0], given), (
-        "the file is not needed again"
-    )
+    assert numpy.array_equal(other.from_bytes(model.to_bytes()).predict([doc])[0], given), "the file is not read again"
     layer = model.layers[0].layers[0]
     check_table(model, layer, [NLP("the cat sat"), NLP(""), NLP("hid")], layer.get_param("E"), 0.25)
 

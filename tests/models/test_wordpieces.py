@@ -4,6 +4,7 @@ import warnings
 
 import numpy
 import pytest
+import spacy
 import torch
 from pipelines import MAX_LENGTH, MINILM, TRANSFORMERS, make_example
 from tokenizers import Tokenizer, models, pre_tokenizers
@@ -17,38 +18,34 @@ from spacy_sbert.models.spans import _get_sentence_spans
 from spacy_sbert.models.tokenization import BatchTokenizer, TokenizedBatch
 
 if is_installed():
-    from spacy_sbert.models.shared_transformer import _SharedBatch
+    from spacy_sbert.models.shared_transformer import _SharedBatch, _SharedOutput
 
+NLP = spacy.blank("en")
 LONG = "the cat sat on a mat he is eating food " * 6  # 60 wordpieces
 
 
-def in_source(encoder, **settings):
-    return {"model": settings} if encoder == "own" else {"transformer": settings}
-
-
-def rows(nlp, tokenizer, texts, overflow="truncate", max_length=MAX_LENGTH):
-    docs = [nlp.make_doc(text) for text in texts]
+def rows(tokenizer, texts, overflow="truncate", lowercase=False):
+    """The padded output of a shared transformer before its states."""
+    docs = [NLP.make_doc(text) for text in texts]
     spans = _get_sentence_spans(docs, unit="doc", spans_key="sbert")
-    own = BatchTokenizer(tokenizer, SentenceTransformersConfig("x", max_length), overflow)
-    shared = _SharedBatch(own, spans)
-    return shared.nested(spans), *shared.padded
-
-
-@pytest.fixture(params=["fast", "slow"])
-def tokenizer(request, tiny_bert):
-    return AutoTokenizer.from_pretrained(tiny_bert, use_fast=request.param == "fast")
+    settings = SentenceTransformersConfig("x", MAX_LENGTH, lowercase=lowercase)
+    return _SharedOutput(_SharedBatch(BatchTokenizer(tokenizer, settings, overflow), spans), spans)
 
 
 @pytest.mark.spacy_transformers
-def test_cut_rows_and_windows(make_nlp, tokenizer):
+@pytest.mark.parametrize("kind", [AutoTokenizer, BertTokenizer], ids=["fast", "slow"])
+def test_cut_rows_and_windows(tiny_bert, kind):
     """A cut row keeps its final [SEP]; windows hold every wordpiece once."""
-    spans, batch, _ = rows(make_nlp(), tokenizer, [LONG, "dog"])
+    tokenizer = kind.from_pretrained(tiny_bert)
+    given = rows(tokenizer, [LONG, "dog"])
+    batch = given.wordpieces
     assert batch.input_ids.shape == (2, MAX_LENGTH) and batch.lengths == [24, 3]
     assert batch.strings[0][0] == "[CLS]" and batch.strings[0][-1] == "[SEP]"
     assert batch.rows.window_weights.tolist() == [22, 1] and batch.rows.n_cut.tolist() == [60 - 22, 0]
-    assert [len(doc_spans) for doc_spans in spans] == [1, 1]
-    spans, batch, _ = rows(make_nlp(), tokenizer, ["dog", LONG], "windows")
-    assert [len(doc_spans) for doc_spans in spans] == [1, 3]
+    assert [len(doc_spans) for doc_spans in given.spans] == [1, 1]
+    given = rows(tokenizer, ["dog", LONG], "windows")
+    batch = given.wordpieces
+    assert [len(doc_spans) for doc_spans in given.spans] == [1, 3]
     assert batch.rows.window_weights.tolist() == [1, 22, 22, 16] and not batch.rows.n_cut.any()
     assert batch.rows.row_of.tolist() == [0, 1, 1, 1]
     pieces = [p for row in batch.strings[1:] for p in row if p not in ("[CLS]", "[SEP]", "[PAD]")]
@@ -57,24 +54,16 @@ def test_cut_rows_and_windows(make_nlp, tokenizer):
 
 
 @pytest.mark.spacy_transformers
-def test_very_long_texts_are_aligned_in_linear_time(make_nlp, tiny_bert):
-    nlp = make_nlp()
+def test_very_long_texts_and_lower_case(tiny_bert):
+    """Alignment takes linear time, and characters stay in place that get longer: İ."""
     tokenizer = AutoTokenizer.from_pretrained(tiny_bert)
-    spans, batch, align = rows(nlp, tokenizer, ["a man ran " * 5_000], "windows")
-    assert len(spans[0]) == len(batch) == -(-15_000 // 22)
-    assert (align.lengths == 1).all() and len(align.lengths) == 15_000
-
-
-@pytest.mark.spacy_transformers
-def test_lower_case_keeps_characters_in_place(make_nlp, tiny_bert):
-    docs = [make_nlp().make_doc(text) for text in ("İİİİ a MAN", "the dog")]
-    settings = SentenceTransformersConfig("x", MAX_LENGTH, lowercase=True)
-    spans = _get_sentence_spans(docs, unit="doc", spans_key="sbert")
-    tokenizer = BatchTokenizer(AutoTokenizer.from_pretrained(tiny_bert), settings, "truncate")
-    batch, align = _SharedBatch(tokenizer, spans).padded
-    pieces = [piece for row in batch.strings for piece in row]
-    starts = numpy.cumsum(align.lengths) - align.lengths
-    assert [pieces[align.dataXd[starts[i]]] for i in (1, 2, 3, 4)] == ["a", "man", "the", "dog"]
+    given = rows(tokenizer, ["a man ran " * 5_000], "windows")
+    assert len(given.spans[0]) == len(given.wordpieces) == -(-15_000 // 22)
+    assert (given.align.lengths == 1).all() and len(given.align.lengths) == 15_000
+    given = rows(tokenizer, ["İİİİ a MAN", "the dog"], lowercase=True)
+    pieces = [piece for row in given.wordpieces.strings for piece in row]
+    starts = numpy.cumsum(given.align.lengths) - given.align.lengths
+    assert [pieces[given.align.dataXd[starts[i]]] for i in (1, 2, 3, 4)] == ["a", "man", "the", "dog"]
 
 
 def by_hand(folder, pieces):
@@ -94,7 +83,7 @@ def test_truncate_and_windows_by_hand(make_nlp, tiny_bert, encoder):
     assert not cut[-3:].has_vector and not cut[-3:].vector.any(), "what was cut has no vector"
     assert cut[:3].has_vector
 
-    nlp = make_nlp(encoder, **in_source(encoder, overflow="windows"))
+    nlp = make_nlp(encoder, **{"model" if encoder == "own" else "transformer": {"overflow": "windows"}})
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         whole = nlp(LONG)
@@ -173,24 +162,17 @@ def minilm_tokenizer():
 
 def own_call(tokenizer, overflow):
     """The windows as the tokenizer cuts them when it is called itself."""
-    return tokenizer(
-        AWKWARD,
-        truncation=True,
-        max_length=256,
-        return_overflowing_tokens=overflow == "windows",
-        return_special_tokens_mask=True,
-        return_offsets_mapping=True,
-        return_token_type_ids=True,
-    )
+    wanted = ("special_tokens_mask", "offsets_mapping", "token_type_ids")
+    given = {f"return_{name}": True for name in wanted} | {"return_overflowing_tokens": overflow == "windows"}
+    return tokenizer(AWKWARD, truncation=True, max_length=256, **given)
 
 
 def flat(windows):
     return [value for window in windows for value in window]
 
 
-def of_minilm(tokenizer, overflow, **settings) -> TokenizedBatch:
-    ours = BatchTokenizer(tokenizer, SentenceTransformersConfig("x", 256, **settings), overflow)
-    return ours(AWKWARD, offsets=True)
+def of_minilm(tokenizer, overflow) -> TokenizedBatch:
+    return BatchTokenizer(tokenizer, SentenceTransformersConfig("x", 256), overflow)(AWKWARD, offsets=True)
 
 
 @pytest.mark.parametrize("overflow", ["truncate", "windows"])
@@ -241,16 +223,16 @@ def test_the_tokenizer_and_its_copy_do_not_disturb_each_other(minilm_tokenizer):
 
 
 @pytest.mark.spacy_transformers
-def test_fast_and_slow_tokenizers_agree(make_nlp, tiny_bert):
+def test_fast_and_slow_tokenizers_agree(tiny_bert):
     for overflow in ("truncate", "windows"):
-        (_, fast, fast_align), (_, slow, slow_align) = (
-            rows(make_nlp(), cls.from_pretrained(tiny_bert), [LONG, "He can't ran, dog"], overflow)
-            for cls in (AutoTokenizer, BertTokenizer)
+        fast, slow = (
+            rows(kind.from_pretrained(tiny_bert), [LONG, "He can't ran, dog"], overflow)
+            for kind in (AutoTokenizer, BertTokenizer)
         )
-        assert numpy.array_equal(fast.input_ids, slow.input_ids)
-        assert numpy.array_equal(fast.rows.window_weights, slow.rows.window_weights)
-        assert numpy.array_equal(fast_align.lengths, slow_align.lengths)
-        assert numpy.array_equal(fast_align.dataXd, slow_align.dataXd)
+        assert numpy.array_equal(fast.wordpieces.input_ids, slow.wordpieces.input_ids)
+        assert numpy.array_equal(fast.wordpieces.rows.window_weights, slow.wordpieces.rows.window_weights)
+        assert numpy.array_equal(fast.align.lengths, slow.align.lengths)
+        assert numpy.array_equal(fast.align.dataXd, slow.align.dataXd)
 
 
 def test_windows_without_any_wordpiece():

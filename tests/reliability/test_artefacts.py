@@ -9,13 +9,14 @@ from typing import Any
 import numpy
 import pytest
 import spacy
+import writers
 from counted_cases import damages, judge, parts
 from made_data import HashedSource, write_benchmark
 from made_stored import Stored
 from made_views import make_views
+from writers import TEXTS
 
 from spacy_sbert.bulk import encode_file
-from spacy_sbert.bulk.file_encoding import _PartialRun
 from spacy_sbert.evaluation import Settings, evaluate_suites
 from spacy_sbert.evaluation.results import read_results
 from spacy_sbert.evaluation.suite import write_json
@@ -29,7 +30,6 @@ from spacy_sbert.search import BinaryVectors, Int8Vectors, VectorIndex, build_iv
 
 PROMISE = "what we saved and was damaged since is refused by name, or gives the same; nothing in it is executed"
 N_ROUNDS, N_SHARES, N_CASES = 20, 4, 2  # rounds through all files, each in so many parts; cases of each file in a round
-TEXTS = ["A man is eating food.", "The cat sat on the mat.", "", "He cannot go.", "The dog ran fast.", "A meal."]
 MEMBERS = ["a", "b", "c"]
 
 
@@ -46,9 +46,9 @@ def is_same(found: Any, expected: Any) -> bool:
 # Each writes to a folder and returns what reads it from there, as arrays and plain values
 
 
-def make_index(folder, sbert, kind):
+def make_index(folder, nlp, kind):
     vectors = numpy.random.default_rng(0).normal(size=(300, 16)).astype("float32")
-    encoder, texts = identify(sbert), [f"text {i}" for i in range(300)]
+    encoder, texts = identify(nlp.get_pipe("sbert")), [f"text {i}" for i in range(300)]
     VectorIndex.build(vectors, kind=kind, encoder=encoder, texts=texts).save(folder)
 
     def read():
@@ -58,7 +58,7 @@ def make_index(folder, sbert, kind):
     return read
 
 
-def make_index_of_stored(folder, sbert):
+def make_index_of_stored(folder, nlp):
     vectors = Stored(numpy.random.default_rng(0).normal(size=(10_000, 4)).astype("float32"))
     encoder = build_ivfpq(vectors, folder, n_lists=4).encoder
 
@@ -72,14 +72,14 @@ def make_index_of_stored(folder, sbert):
     return read
 
 
-def make_quantized(folder, sbert, kind):
+def make_quantized(folder, nlp, kind):
     vectors = numpy.random.default_rng(0).normal(size=(50, 16))
     made = Int8Vectors.fit(vectors).apply(vectors) if kind is Int8Vectors else BinaryVectors.of(vectors)
     made.save(folder / "vectors.npz")
     return lambda: kind.load(folder / "vectors.npz").search(vectors[:5], k=3)
 
 
-def make_meta(folder, sbert, method, **options):
+def make_meta(folder, nlp, method, **options):
     views = make_views(100)
 
     def pipe():
@@ -91,7 +91,7 @@ def make_meta(folder, sbert, method, **options):
     return lambda: pipe().from_disk(folder).estimator.transform(views)
 
 
-def make_member_vectors(folder, sbert):
+def make_member_vectors(folder, nlp):
     blocks = [[numpy.float32(view[:40]), numpy.float32(view[40:])] for view in make_views(80)]
     cache = _VectorCache(folder, "a" * 64, MEMBERS)
     expected = [numpy.array(view) for view in cache.write(zip(*blocks, strict=True))]
@@ -103,7 +103,7 @@ def make_member_vectors(folder, sbert):
     return read
 
 
-def make_kept_evaluation(folder, sbert):
+def make_kept_evaluation(folder, nlp):
     data, settings = folder.with_name("data"), Settings(any_count=True, bootstrap=0)
     write_benchmark(data)
 
@@ -117,7 +117,7 @@ def make_kept_evaluation(folder, sbert):
     return read
 
 
-def make_results(folder, sbert):
+def make_results(folder, nlp):
     data = folder.with_name("results-data")
     write_benchmark(data)
     found = evaluate_suites(HashedSource(), data, ["sts"], settings=Settings(any_count=True), progress_bar=False)
@@ -125,32 +125,22 @@ def make_results(folder, sbert):
     return lambda: read_results(folder / "results.json")
 
 
-def make_run(folder, sbert, suffix):
+def make_run(folder, nlp, suffix):
     """Broken off before its end, with all that a run keeps."""
-    given, output = folder.with_name(f"in{suffix}.txt"), folder / f"out{suffix}"
-    given.write_text("\n".join(TEXTS * 4) + "\n")
-
-    def write(self, number, window, whole=_PartialRun.write):
-        if number == 4:
-            raise KeyboardInterrupt
-        return whole(self, number, window)
-
-    with pytest.MonkeyPatch.context() as patch, pytest.raises(KeyboardInterrupt):
-        patch.setattr(_PartialRun, "write", write)
-        encode_file(sbert, given, output, window=4)
+    writer = writers.resume(nlp, folder, suffix)
 
     def read():
-        report = encode_file(sbert, given, output, window=4)
-        return [output.read_bytes(), report.rows, report.zero, report.cut]
+        report = writer.work()
+        return [writer.result(), report.rows, report.zero, report.cut]
 
     return read
 
 
-def make_parquet(folder, sbert):
+def make_parquet(folder, nlp):
     pytest.importorskip("pyarrow")
     given = folder.with_name("in.txt")
-    given.write_text("\n".join(TEXTS) + "\n")
-    encode_file(sbert, given, folder / "out.parquet", window=4, with_text=True)
+    given.write_text("\n".join(TEXTS[:6]) + "\n")
+    encode_file(nlp.get_pipe("sbert"), given, folder / "out.parquet", window=4, with_text=True)
     return lambda: list(read_table(folder / "out.parquet", ["row", "text", "vector"]))
 
 
@@ -183,7 +173,7 @@ def test_damaged_artefacts(counted, nlp, tmp_path, part):
         for name, make in list(ARTEFACTS.items())[part % N_SHARES :: N_SHARES]:
             folder, kept = tmp_path / name / "made", tmp_path / name / "kept"
             folder.mkdir(parents=True)
-            read = make(folder, nlp.get_pipe("sbert"))
+            read = make(folder, nlp)
             shutil.copytree(folder, kept)
             check = partial(is_same, expected=read())
             files = sorted(path.relative_to(kept) for path in kept.rglob("*") if path.is_file())

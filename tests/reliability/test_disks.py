@@ -176,9 +176,8 @@ def of_evaluate(cases, nlp, folder, change):
     def predictions(cache=folder / "cache"):
         return {name: task["predictions"] for name, task in run_suite(folder / "data", cache)["tasks"].items()}
 
-    found = predictions()
     path.write_text(path.read_text().replace("first 0", "a cat"))
-    predictions()
+    found = predictions()
     change(path)
     again = predictions()
     cases.check(again == predictions(None) and again != found, "evaluate")

@@ -70,7 +70,7 @@ def test_other_types(counted, nlp):
         "search": doc._.sbert_most_similar,
         "compare": doc.similarity,
         "no vector of": lambda given: sbert.classify(doc, given),
-        "number 0": lambda given: list(collect_spans([given])),
+        "Cannot take Spans": lambda given: list(collect_spans([given])),
     }
     for_several = {
         "several texts": sbert.encode,

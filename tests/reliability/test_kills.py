@@ -111,13 +111,8 @@ def make_train(pipeline, folder):
     return Job(work, found, partial(run, work))
 
 
-JOBS = {
-    "encode": make_encode,
-    "fit-meta": make_fit_meta,
-    "benchmark": make_benchmark,
-    "index": make_index,
-    "train": make_train,
-}
+JOBS = {"encode": make_encode, "fit-meta": make_fit_meta, "benchmark": make_benchmark, "index": make_index}
+JOBS["train"] = make_train
 
 
 @pytest.fixture(scope="module")

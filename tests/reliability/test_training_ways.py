@@ -1,6 +1,6 @@
 """Every way to train: a loop of one's own, `nlp.update(sgd=optimizer)`, takes the steps of `spacy train`."""
 
-import threading
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 
 import numpy
@@ -30,13 +30,7 @@ def config_of(nlp, name):
 
 
 def add_tagger(nlp, *, tok2vec=LISTENER, **kwargs):
-    config = {"model": {"@architectures": "spacy.Tagger.v2", "tok2vec": tok2vec}}
-    tagger = nlp.add_pipe("tagger", config=config, **kwargs)
-    for label in ("X", "Y"):
-        tagger.add_label(label)
-
-
-# Batches
+    nlp.add_pipe("tagger", config={"model": {"@architectures": "spacy.Tagger.v2", "tok2vec": tok2vec}}, **kwargs)
 
 
 def pairs(nlp):
@@ -60,9 +54,6 @@ def pairs_and_tags(nlp):
     docs = [nlp.make_doc(text) for text in ("The dog ran fast.", "A man, a cat.", "")]
     tags = [{"tags": ["X" if token.is_punct else "Y" for token in doc]} for doc in docs]
     return [*pairs(nlp), *map(Example.from_dict, docs, tags)]
-
-
-# Pipelines
 
 
 def both(make_nlp, transformer=None, **kwargs):
@@ -114,6 +105,13 @@ def meta(make_nlp):
     return nlp
 
 
+def reranker(make_nlp):
+    nlp = spacy.blank("en")
+    name = make_nlp().get_pipe_config("sbert")["model"]["name"]
+    nlp.add_pipe("sbert_reranker", config={"model": {"name": name}})
+    return nlp
+
+
 def own(loss=None, **model):
     return lambda make: make(**({"loss": loss} if loss else {}), model=model)
 
@@ -147,16 +145,8 @@ WAYS = {  # how the pipeline is made, and its batch
     "replaced listeners": (replaced, pairs_and_tags),
     "two transformers": (two_transformers, pairs_and_tags),
     "meta": (meta, pairs),
+    "reranker": (reranker, pairs),
 }
-QUICK = ("own", "own, cut and frozen", "shared", "shared, cached ranking", "shared, a tagger behind")
-QUICK += ("replaced listeners", "two transformers")
-MARKED_WAYS = [
-    pytest.param(way, marks=[SLOW] * (way not in QUICK) + [WITH_SPACY] * (batch is pairs_and_tags or way == "meta"))
-    for way, (_, batch) in WAYS.items()
-]  # a case that begins with "shared" is known to need spacy-transformers
-
-
-# Loops
 
 
 def like_spacy_train(nlp, parts, optimizer, **kwargs):
@@ -176,6 +166,49 @@ def in_a_loop(nlp, parts, optimizer, given=True, **kwargs):
 
 
 LOOPS = {"sgd given": in_a_loop, "sgd not given": partial(in_a_loop, given=False)}
+
+
+def directly(nlp, parts, optimizer):
+    """Transformer.update takes an optimizer of its own, and makes its update when the last listener calls back."""
+    for _, pipe in nlp.pipeline:
+        pipe.update(parts[0], sgd=optimizer)
+
+
+HALVES, CHECKPOINTS = {**DROPOUT, "mini_batch_size": 2}, {**DROPOUT, "gradient_checkpointing": True}
+ANNOTATES = {"annotates": ["transformer"]}
+OTHERWISE = {  # how a pipeline with a tagger is made, and what else the judge is told
+    "averages": (both, {"make_optimizer": partial(Adam, 0.01)}),
+    "RAdam": (both, {"make_optimizer": partial(RAdam, 0.01)}),
+    "decay": (both, {"make_optimizer": partial(Adam, 0.01, L2=0.1, use_averages=False)}),
+    "descent": (both, {"make_optimizer": partial(SGD, 0.1)}),
+    "Transformer.update": (both, {"loops": {"directly": directly}, "make_optimizer": partial(Adam, 0.01)}),
+}
+# The transformer encodes the batch for use while its gradient is awaited, or in place of training.
+OTHERWISE |= {
+    f"annotating, {name}, without {exclude}": (partial(both, transformer=given), {**ANNOTATES, "exclude": exclude})
+    for name, given in {"plain": {}, "dropout": DROPOUT, "in mini-batches": HALVES}.items()
+    for exclude in ([], ["transformer"], ["sbert"])
+}
+# What is computed again for the gradient drops out the same, though the encoder was used in between.
+OTHERWISE |= {
+    f"the same gradient, {name}": (
+        partial(both, transformer=given),
+        {"reference": in_a_loop, "loops": {"annotating": partial(in_a_loop, **ANNOTATES)}},
+    )
+    for name, given in {"in mini-batches": HALVES, "checkpoints": CHECKPOINTS}.items()
+}
+QUICK = {"own", "own, cut and frozen", "shared", "shared, cached ranking", "shared, a tagger behind", "reranker"}
+QUICK |= {"replaced listeners", "two transformers", "decay", "Transformer.update", "the same gradient, checkpoints"}
+QUICK |= {"annotating, in mini-batches, without []"}
+CASES = {(way, n): (*made, {"n_parts": n}) for way, made in WAYS.items() for n in (1, 2)}
+CASES |= {(way, 1): (make, pairs_and_tags, settings) for way, (make, settings) in OTHERWISE.items()}
+MARKED = [
+    pytest.param(
+        *case,
+        marks=[SLOW] * (case[0] not in QUICK or case[1] > 1) + [WITH_SPACY] * (batch is pairs_and_tags or make is meta),
+    )
+    for case, (make, batch, _) in CASES.items()
+]  # a case that begins with "shared" is known to need spacy-transformers
 
 
 def all_weights(nlp):
@@ -247,53 +280,11 @@ def judge(counted, request):
     return judged
 
 
-@pytest.mark.filterwarnings("ignore:.*(batch without pairs|saw but a part of|add up|W0)")
-@pytest.mark.parametrize("n_parts", [1, pytest.param(2, marks=SLOW)])
-@pytest.mark.parametrize("way", MARKED_WAYS)
+@pytest.mark.filterwarnings("ignore:.*(batch without pairs|saw but a part of|add up|W0|has a new head)")
+@pytest.mark.parametrize(("way", "n_parts"), MARKED)
 def test_pipelines(judge, make_nlp, way, n_parts):
-    make, batch = WAYS[way]
-    judge(make(make_nlp), batch, n_parts=n_parts)
-
-
-OPTIMIZERS = [
-    pytest.param(lambda: Adam(0.01), id="averages", marks=SLOW),
-    pytest.param(lambda: RAdam(0.01), id="RAdam", marks=SLOW),
-    pytest.param(lambda: Adam(0.01, L2=0.1, use_averages=False), id="decay"),
-    pytest.param(lambda: SGD(0.1), id="descent", marks=SLOW),
-]
-
-
-@WITH_SPACY
-@pytest.mark.parametrize("make_optimizer", OPTIMIZERS)
-def test_optimizers(judge, make_nlp, make_optimizer):
-    judge(both(make_nlp), make_optimizer=make_optimizer)
-
-
-@WITH_SPACY
-@pytest.mark.parametrize(
-    "transformer", [*(pytest.param(s, marks=SLOW) for s in ({}, DROPOUT)), {**DROPOUT, "mini_batch_size": 2}]
-)
-@pytest.mark.parametrize("exclude", [(), *(pytest.param((name,), marks=SLOW) for name in ("transformer", "sbert"))])
-def test_annotating_between_forward_and_backward(judge, make_nlp, transformer, exclude):
-    """The transformer encodes the batch for use while its gradient is awaited, or in place of training."""
-    judge(both(make_nlp, transformer), annotates=["transformer"], exclude=exclude)
-
-
-@pytest.mark.filterwarnings("ignore:.*has a new head")
-def test_reranker(judge, tiny_bert):
-    nlp = spacy.blank("en")
-    nlp.add_pipe("sbert_reranker", config={"model": {"name": str(tiny_bert)}})
-    judge(nlp, pairs)
-
-
-@WITH_SPACY
-@pytest.mark.parametrize(
-    "setting", [pytest.param({"mini_batch_size": 2}, marks=SLOW), {"gradient_checkpointing": True}]
-)
-def test_annotating_does_not_change_the_gradient(judge, make_nlp, setting):
-    """What is computed again for the gradient drops out the same, though the encoder was used in between."""
-    annotating = partial(in_a_loop, annotates=["transformer"])
-    judge(both(make_nlp, {**DROPOUT, **setting}), reference=in_a_loop, loops={"annotating": annotating})
+    make, batch, settings = CASES[way, n_parts]
+    judge(make(make_nlp), batch, **settings)
 
 
 def average(nlp, shim):
@@ -358,46 +349,27 @@ def test_error_between_forward_and_backward(counted, make_nlp, monkeypatch):
         cases.check(not nlp.get_pipe("transformer").model.shim._deferred, "an update is left over")
 
 
-@WITH_SPACY
-def test_transformer_update_called_directly(judge, make_nlp):
-    """Transformer.update takes an optimizer of its own, and makes its update when the last listener calls back."""
-
-    def directly(nlp, parts, optimizer):
-        for _, pipe in nlp.pipeline:
-            pipe.update(parts[0], sgd=optimizer)
-
-    judge(both(make_nlp), loops={"Transformer.update": directly}, make_optimizer=lambda: Adam(0.01))
-
-
 def test_other_weights_for_a_while_and_training_elsewhere(counted, make_nlp):
     """While one thread uses averages, another cannot train: its steps would be lost. Nor while a step is begun."""
     nlp, batch, before = initialized(make_nlp(), pairs)
     shim = next(shim for node in nlp.get_pipe("sbert").model.walk() for shim in node.shims)
-    averaged, updated, raised = partial(average, nlp, shim), lambda: nlp.update(batch, sgd=Adam(0.01)), []
+    averaged, updated = partial(average, nlp, shim), lambda: nlp.update(batch, sgd=Adam(0.01))
 
     def elsewhere(function):
-        def run():
-            try:
-                function()
-            except RuntimeError as error:
-                raised.append(str(error))
-
-        thread = threading.Thread(target=run)
-        thread.start()
-        thread.join(timeout=60)
-        assert not thread.is_alive()
+        """The error that it raises in another thread, as text."""
+        with ThreadPoolExecutor(1) as pool:
+            return str(pool.submit(function).exception(timeout=60) or "")
 
     with counted("weights are not exchanged while another thread trains, nor the other way round") as cases:
         with nlp.use_params({(shim.id, "none"): numpy.zeros(1)}):
-            elsewhere(updated)
-        cases.check(len(raised) == 1 and "MainThread" in raised[0] and same(all_weights(nlp), before), str(raised))
+            said = elsewhere(updated)
+        cases.check("MainThread" in said and same(all_weights(nlp), before), said)
         _, backprop = nlp.get_pipe("sbert").model.begin_update([example.predicted for example in batch])
-        for i, function in enumerate((averaged, updated), start=2):
-            elsewhere(function)
-            cases.check(len(raised) == i and "MainThread" in raised[-1], str(raised))
-        elsewhere(nlp.to_bytes)
-        cases.check(len(raised) == 3, "saving elsewhere")
+        for function in (averaged, updated):
+            said = elsewhere(function)
+            cases.check("MainThread" in said, said)
+        said = elsewhere(nlp.to_bytes)
+        cases.check(not said, f"saving elsewhere: {said}")
         del backprop
-        elsewhere(averaged)
-        elsewhere(updated)
-        cases.check(len(raised) == 3 and not same(all_weights(nlp), before), "once nobody awaits the gradient")
+        said = elsewhere(averaged) + elsewhere(updated)
+        cases.check(not said and not same(all_weights(nlp), before), f"{said} once nobody awaits the gradient")

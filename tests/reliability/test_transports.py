@@ -1,7 +1,4 @@
-"""Every way that a Doc can take through spaCy: its vectors are those that it had, or it says that they are not.
-
-Loud is an error by name, or, where a Doc without hooks is compared, a warning that names `restore`.
-"""
+"""Every way that a Doc can take through spaCy: its vectors are those that it had, or it says that they are not."""
 
 import json
 import pickle
@@ -35,10 +32,7 @@ pytestmark = pytest.mark.filterwarnings("ignore:.*W10[129]")
 
 @pytest.fixture
 def pipeline(request, make_nlp):
-    """The name of a pipeline, the pipeline, and a source of chance.
-
-    It has sentence borders, and maybe what spaCy answers from where hooks are gone.
-    """
+    """A pipeline with sentence borders, its name before it and a source of chance behind it."""
     way = encoder, unit, pooling, beside = WAYS[request.param]
     nlp = make_nlp(encoder, unit=unit, model={"pooling": pooling})
     if "sentencizer" not in nlp.pipe_names:
@@ -90,9 +84,6 @@ def warned():
         warnings.simplefilter("always")
         yield ours
     ours += [str(one.message) for one in caught if "spacy_sbert.restore" in str(one.message)]
-
-
-# Docs that stay whole
 
 
 def through_docbin(doc, *, store_user_data=True):
@@ -193,9 +184,6 @@ def check_retokenized(cases, what, doc, *, merge):
             check(cases, f"{what}, {doc.text!r}", span, *answered)
 
 
-# Docs that were cut and joined
-
-
 class Part(NamedTuple):
     """A Doc to join; source: the Doc that it was cut out of, None if it carries no vectors."""
 
@@ -282,9 +270,6 @@ def judge(cases, what, given, right, *, must):
             cases.check_message(error, what, "joined from others")
     else:
         cases.check(right is not None and numpy.allclose(vector, right, atol=2e-6), f"{what}: another vector")
-
-
-# Pipelines
 
 
 def sourced(nlp):

@@ -58,3 +58,10 @@ def make_reranker(tiny_classifier: Path) -> Callable[..., Language]:
         return nlp
 
     return make
+
+
+@pytest.fixture(scope="session")
+def nli_classifier(make_classifier: Callable[..., Path]) -> Path:
+    """One of three labels, which are not in the order of the alphabet."""
+    names = ["entailment", "neutral", "contradiction"]
+    return make_classifier(3, id2label=dict(enumerate(names)), label2id={name: i for i, name in enumerate(names)})

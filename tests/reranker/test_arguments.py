@@ -50,7 +50,7 @@ def test_the_results_of_rank(both, given, capsys):
     assert "5/5" in capsys.readouterr().err
 
 
-def test_rank_is_best_first(reranker):
+def test_rank_is_best_first_and_returns_what_it_was_given(reranker):
     texts = ["the cat sat", "a man is eating", "the cat sat", "dog"]
     scores = reranker.score_pairs([("a man", text) for text in texts], device="cpu")
     ranked = reranker.rank("a man", texts)
@@ -58,9 +58,6 @@ def test_rank_is_best_first(reranker):
     assert ranked[0] == Ranked(texts[ranked[0].index], float(scores.max()), ranked[0].index)
     assert reranker.rank("a man", iter(texts), k=2, device="cpu") == ranked[:2]
     assert reranker.rank("a", []) == []
-
-
-def test_rank_returns_the_spans_that_it_was_given(reranker):
     doc = spacy.blank("en").make_doc("the cat sat . a man is eating . dog")
     spans = [doc[:4], doc[4:9], doc[9:]]
     ranked = reranker.rank(doc[4:6], spans)
@@ -88,23 +85,6 @@ def test_an_activation_is_only_that_of_its_call(reranker):
             reranker.score_pairs(PAIRS, activation_fn=wrong)
 
 
-WRONG = {"device": "cuda", "activation_fn": "sigmoid", "batch_size": 0, "show_progress_bar": "no", "progress": 1}
-SCORING = {"convert_to_numpy": False, "convert_to_tensor": "yes", "apply_softmax": 1}
-RANKING = {"return_documents": False, "top_k": 0, "k": True}
-
-
-def test_wrong_values(reranker):
-    for use, wrong in (
-        (lambda **given: reranker.score_pairs(PAIRS, **given), WRONG | SCORING),
-        (lambda **given: reranker.rank("a", TEXTS, **given), WRONG | RANKING),
-    ):
-        for name, value in wrong.items():
-            with pytest.raises(ValueError, match=f"Cannot use {name} = "):
-                use(**{name: value})
-        with pytest.raises(TypeError, match="got an unexpected keyword argument"):
-            use(chunk_size=10)
-
-
 @pytest.mark.parametrize(
     ("use", "error", "message"),
     [
@@ -123,6 +103,8 @@ def test_wrong_values(reranker):
         (lambda one: one.rank("a", "ab"), TypeError, "expected several texts"),
         (lambda one: one.rank("a", spacy.blank("en")("ab")), TypeError, "expected several texts"),
         (lambda one: one.score_pairs(PAIRS, apply_softmax=True), ValueError, "Softmax of a single output is always 1"),
+        (lambda one: one.score_pairs(PAIRS, convert_to_numpy=False), ValueError, "Cannot use convert_to_numpy = "),
+        (lambda one: one.rank("a", TEXTS, device="cuda"), ValueError, "Cannot use device = "),
     ],
 )
 def test_refused(reranker, use, error, message):

@@ -21,13 +21,10 @@ def test_sigmoid():
     assert extreme.dtype == "float32" and numpy.allclose(extreme, [0, 1, math.exp(-100)])
 
 
-def test_binary_cross_entropy_by_hand():
+def test_losses_by_hand():
     loss, d_logits = _binary_cross_entropy(numpy.array([[0.0], [math.log(3)]]), numpy.array([1.0, 0.0]))
     assert loss == pytest.approx((math.log(2) + math.log(4)) / 2)
     assert numpy.allclose(d_logits, [[-0.25], [0.375]])
-
-
-def test_mean_squared_error_by_hand():
     logits, gold = numpy.array([[0.0], [2.0]]), numpy.array([1.0, 0.5])
     loss, d_logits = _mean_squared_error(logits, gold)
     assert loss == (1 + 2.25) / 2 and numpy.array_equal(d_logits, [[-1.0], [1.5]])

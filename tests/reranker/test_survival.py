@@ -31,9 +31,6 @@ def trained(make_reranker, tiny_bert):
     return nlp
 
 
-# Docs
-
-
 def test_pairs_among_docs_get_scores(make_reranker):
     nlp = make_reranker()
     scores = nlp.get_pipe(PIPE).score_pairs(TEXTS)
@@ -45,33 +42,13 @@ def test_pairs_among_docs_get_scores(make_reranker):
     assert nlp(pair_docs(nlp)[0])._.sbert_reranker_score == pytest.approx(float(scores[0]), abs=1e-6)
 
 
-def test_labels_of_docs(make_reranker, make_classifier):
+def test_labels_of_docs(make_reranker, nli_classifier):
     names = ["entailment", "neutral", "contradiction"]
-    folder = make_classifier(3, id2label=dict(enumerate(names)), label2id={name: i for i, name in enumerate(names)})
-    nlp = make_reranker(folder, objective="classification")
+    nlp = make_reranker(nli_classifier, objective="classification")
     scores = nlp.get_pipe(PIPE).score_pairs(TEXTS)
     for doc, of_pair in zip(nlp.pipe(pair_docs(nlp)), scores, strict=True):
         assert numpy.allclose(doc._.sbert_reranker_score, of_pair, atol=1e-6)
         assert doc.spans["sbert"].attrs["sbert_reranker_label"] == names[of_pair.argmax()]
-
-
-@pytest.mark.parametrize("store_user_data", [True, False])
-def test_scores_survive_transport(make_reranker, store_user_data):
-    nlp = make_reranker()
-    docs = list(nlp.pipe(pair_docs(nlp)))
-    expected = [doc._.sbert_reranker_score for doc in docs]
-    transported = DocBin().from_bytes(DocBin(docs=docs, store_user_data=store_user_data).to_bytes())
-    assert [doc._.sbert_reranker_score for doc in transported.get_docs(nlp.vocab)] == expected
-    assert [doc.copy()._.sbert_reranker_score for doc in docs] == expected
-    restored = spacy.tokens.Doc(nlp.vocab).from_bytes(docs[0].to_bytes())
-    assert restored._.sbert_reranker_score == expected[0]
-
-
-def test_several_processes(make_reranker):
-    nlp = make_reranker()
-    expected = [doc._.sbert_reranker_score for doc in nlp.pipe(pair_docs(nlp))]
-    given = [doc._.sbert_reranker_score for doc in nlp.pipe(pair_docs(nlp), n_process=2, batch_size=2)]
-    assert numpy.allclose(given, expected, atol=1e-6)
 
 
 def test_two_rerankers_of_other_names_and_keys(make_reranker, make_classifier):
@@ -85,8 +62,7 @@ def test_two_rerankers_of_other_names_and_keys(make_reranker, make_classifier):
     assert doc._.second_score == pytest.approx(float(second[0]), abs=1e-6) != doc._.sbert_reranker_score
 
 
-def test_scores_beside_an_sbert_pipe_are_its_own(make_nlp, tiny_classifier, tmp_path):
-    """`doc.vector` answers with the other pipe's vectors: so do the scores without a prefix."""
+def test_scores_beside_an_sbert_pipe_are_its_own(make_nlp, tiny_classifier):
     nlp = make_nlp()
     nlp.add_pipe("sbert_reranker", config={"model": {"name": str(tiny_classifier)}})
     examples = [spacy.training.Example(doc.copy(), doc) for doc in pair_docs(nlp)]
@@ -95,25 +71,6 @@ def test_scores_beside_an_sbert_pipe_are_its_own(make_nlp, tiny_classifier, tmp_
         alone = nlp.evaluate([spacy.training.Example(doc.copy(), doc) for doc in pair_docs(nlp)])
     assert scores["sbert_reranker_sts_pearson"] == pytest.approx(alone["sts_pearson"], abs=1e-6)
     assert scores["sts_pearson"] != pytest.approx(alone["sts_pearson"], abs=1e-3)
-
-
-# Saved and loaded
-
-
-@pytest.mark.parametrize("way", ["disk", "bytes"])
-def test_saved_and_loaded_bit_by_bit(trained, tmp_path, way):
-    nlp = trained
-    expected = nlp.get_pipe(PIPE).score_pairs(TEXTS)
-    if way == "disk":
-        nlp.to_disk(tmp_path / "nlp")
-        loaded = spacy.load(tmp_path / "nlp")
-    else:
-        loaded = spacy.blank("en").from_config(nlp.config).from_bytes(nlp.to_bytes())
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        assert numpy.array_equal(loaded.get_pipe(PIPE).score_pairs(TEXTS), expected)
-    before, after = weights(nlp, PIPE), weights(loaded, PIPE)
-    assert before.keys() == after.keys() and all(numpy.array_equal(before[key], after[key]) for key in before)
 
 
 def test_what_is_saved_needs_no_folder(make_reranker, make_classifier, tmp_path):
@@ -129,7 +86,6 @@ def test_what_is_saved_needs_no_folder(make_reranker, make_classifier, tmp_path)
 
 
 def test_the_state_is_a_folder_of_sentence_transformers(trained, tmp_path):
-    """Weights as safetensors, no pickle, and what serves cross-encoders reads them."""
     nlp = trained
     files = srsly.msgpack_loads(nlp.get_pipe(PIPE).model.shim.to_bytes())["files"]
     assert "model.safetensors" in files and not [name for name in files if name.endswith((".bin", ".pt", ".pkl"))]
@@ -140,20 +96,30 @@ def test_the_state_is_a_folder_of_sentence_transformers(trained, tmp_path):
     assert numpy.allclose(CrossEncoder(str(tmp_path), device="cpu").predict(TEXTS), expected, atol=1e-5)
 
 
-def test_labels_are_saved(make_reranker, tiny_bert):
-    nlp = make_reranker(tiny_bert, objective="classification")
-    labels = {"labels": ["yes", "no", "maybe"]}
-    nlp.config["initialize"]["components"][PIPE] = labels
-    nlp.initialize()
-    loaded = make_reranker("not there", objective="classification").from_bytes(nlp.to_bytes())
-    assert loaded.get_pipe(PIPE).labels == ("yes", "no", "maybe")
+def test_scores_survive_transport_and_processes(make_reranker):
+    nlp = make_reranker()
+    docs = list(nlp.pipe(pair_docs(nlp)))
+    expected = [doc._.sbert_reranker_score for doc in docs]
+    for store_user_data in (True, False):
+        sent = DocBin().from_bytes(DocBin(docs=docs, store_user_data=store_user_data).to_bytes())
+        assert [doc._.sbert_reranker_score for doc in sent.get_docs(nlp.vocab)] == expected
+    assert [doc.copy()._.sbert_reranker_score for doc in docs] == expected
+    assert spacy.tokens.Doc(nlp.vocab).from_bytes(docs[0].to_bytes())._.sbert_reranker_score == expected[0]
+    given = [doc._.sbert_reranker_score for doc in nlp.pipe(pair_docs(nlp), n_process=2, batch_size=2)]
+    assert numpy.allclose(given, expected, atol=1e-6)
 
 
-def test_a_copy_has_weights_of_its_own(trained):
-    nlp = trained
-    reranker = nlp.get_pipe(PIPE)
+def test_saved_loaded_and_copied(trained, tmp_path):
+    nlp, reranker = trained, trained.get_pipe(PIPE)
+    expected, before = reranker.score_pairs(TEXTS), weights(nlp, PIPE)
+    nlp.to_disk(tmp_path / "nlp")
+    for loaded in (spacy.load(tmp_path / "nlp"), spacy.blank("en").from_config(nlp.config).from_bytes(nlp.to_bytes())):
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            assert numpy.array_equal(loaded.get_pipe(PIPE).score_pairs(TEXTS), expected)
+        after = weights(loaded, PIPE)
+        assert before.keys() == after.keys() and all(numpy.array_equal(before[key], after[key]) for key in before)
     copied = reranker.model.copy()
-    before = weights(nlp, PIPE)
     copied.shim._model.classifier.weight.data.zero_()
     assert copied.shim.id != reranker.model.shim.id
     assert all(numpy.array_equal(before[key], value) for key, value in weights(nlp, PIPE).items())

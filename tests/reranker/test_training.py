@@ -45,8 +45,7 @@ def gradients_of(model):
     [("regression", "auto"), ("squared_error", "auto"), ("squared_error", "identity"), ("classification", "auto")],
 )
 def test_gradient_is_that_of_autograd(make_reranker, make_classifier, objective, activation):
-    """Of every parameter, encoder and head, also where a batch is read in several passes. The square of the error is
-    that of the score, after the activation; the cross-entropies have one of their own."""
+    """Of every parameter; the squared error is of the score after the activation."""
     folder = make_classifier(3 if objective == "classification" else 1)
     nlp = make_reranker(folder, objective=objective, model={"activation": activation})
     examples = (labelled if objective == "classification" else graded)(nlp)
@@ -77,7 +76,6 @@ def test_gradient_is_that_of_autograd(make_reranker, make_classifier, objective,
 
 
 def test_parts_of_a_batch_add_up(make_reranker, monkeypatch):
-    """As training.accumulate_gradient shows them; the batcher notes the size of the whole. So do several passes."""
     nlp = make_reranker()
     examples = graded(nlp)
     whole = nlp.update(examples, sgd=False)
@@ -116,37 +114,6 @@ def test_three_pairs_are_learned_by_heart(make_reranker, tiny_bert, objective):
         assert len(nlp.get_pipe(PIPE).score_pairs([("a", "b")])) == 1
 
 
-# Heads
-
-
-def test_labels_are_those_of_the_examples(make_reranker, tiny_bert):
-    nlp = make_reranker(tiny_bert, objective="classification")
-    reranker = nlp.get_pipe(PIPE)
-    assert reranker.labels == () and not reranker.model.shim.is_loaded
-    nlp.initialize(lambda: labelled(nlp))
-    assert reranker.labels == ("contradiction", "entailment", "neutral") == tuple(reranker.label_data)
-    assert reranker.score_pairs([("a", "b")]).shape == (1, 3)
-
-
-def test_a_trained_head_of_the_same_labels_stays(make_reranker, make_classifier):
-    """In the order of the folder, which is not that of the alphabet."""
-    names = ["entailment", "neutral", "contradiction"]
-    folder = make_classifier(3, id2label=dict(enumerate(names)), label2id={name: i for i, name in enumerate(names)})
-    nlp = make_reranker(folder, objective="classification")
-    before = nlp.get_pipe(PIPE).score_pairs([("a", "b")])
-    nlp.initialize(lambda: labelled(nlp))
-    assert nlp.get_pipe(PIPE).labels == tuple(names)
-    assert numpy.array_equal(nlp.get_pipe(PIPE).score_pairs([("a", "b")]), before)
-
-
-def test_a_head_of_other_labels_goes(make_reranker, make_classifier):
-    nlp = make_reranker(make_classifier(3), objective="classification")
-    reranker = nlp.get_pipe(PIPE)
-    before = reranker.score_pairs([("a", "b")])
-    nlp.initialize(lambda: labelled(nlp))
-    assert reranker.model.shim.has_new_head and not numpy.allclose(reranker.score_pairs([("a", "b")]), before)
-
-
 def test_a_new_head_is_of_the_seed_of_the_pipeline(make_reranker, tiny_bert):
     found = []
     for seed in (1, 1, 2):
@@ -162,9 +129,6 @@ def test_a_new_head_is_of_the_seed_of_the_pipeline(make_reranker, tiny_bert):
     assert different == {"classifier.weight"}
 
 
-# From the network of another training
-
-
 @pytest.fixture(scope="module")
 def of_labels(make_reranker, tiny_bert, tmp_path_factory):
     """The folder of a pipeline whose reranker learned labels."""
@@ -178,8 +142,7 @@ def of_labels(make_reranker, tiny_bert, tmp_path_factory):
 
 
 def test_the_network_of_a_checkpoint_learns_another_objective(make_reranker, of_labels, tmp_path):
-    """The network is kept and the head is new; the name of the encoder, which nobody has, is not looked for; and a
-    saved pipeline needs its checkpoint no more."""
+    """The name of the encoder is not looked for, and a saved pipeline needs its checkpoint no more."""
     first = Path(shutil.copytree(of_labels, tmp_path / "first"))
     nlp = make_reranker("nobody/has-it", objective="squared_error", model={"activation": "identity"})
     nlp.config["initialize"]["components"][PIPE] = {"checkpoint": str(first)}
@@ -196,16 +159,6 @@ def test_the_network_of_a_checkpoint_learns_another_objective(make_reranker, of_
     nlp.to_disk(tmp_path / "second")
     first.rename(tmp_path / "elsewhere")
     assert numpy.array_equal(spacy.load(tmp_path / "second").get_pipe(PIPE).score_pairs([("a man", "the cat")]), scores)
-
-
-def test_the_head_of_a_checkpoint_of_the_same_objective_stays(make_reranker, of_labels):
-    nlp = make_reranker("nobody/has-it", objective="classification")
-    nlp.get_pipe(PIPE).initialize(lambda: labelled(nlp), nlp=nlp, checkpoint=of_labels)
-    before, now = weights(spacy.load(of_labels), PIPE), weights(nlp, PIPE)
-    assert all(numpy.array_equal(before[key], now[key]) for key in before)
-
-
-# What examples do
 
 
 def test_examples_that_are_no_pairs_are_left_out(make_reranker):
@@ -265,9 +218,6 @@ def test_a_loss_that_is_not_finite(make_reranker):
         nlp.update(graded(nlp), sgd=Adam(0.1))
 
 
-# The training loop
-
-
 @pytest.fixture
 def fit(tiny_bert, tmp_path, monkeypatch):
     """Train a config on the random tiny BERT for two steps."""
@@ -284,7 +234,6 @@ def fit(tiny_bert, tmp_path, monkeypatch):
 
 
 def test_the_shipped_config_trains(fit):
-    """And the seed gives the weights, whatever ran before; `evaluate` reports what training reported."""
     first, second = (fit(f"out{i}") for i in range(2))
     performance = first.meta["performance"]
     assert performance["sbert_reranker_loss"] > 0
@@ -296,7 +245,6 @@ def test_the_shipped_config_trains(fit):
 
 
 def test_the_two_steps_of_the_shipped_configs(fit, tmp_path):
-    """Labels of NLI pairs first; then scores, from the same network under a new head."""
     nlp = fit("nli", "reranker_nli")
     assert 0 < nlp.meta["performance"]["nli_acc"] <= 1
     second = fit("second", "reranker_two_step", **{"paths.checkpoint": str(tmp_path / "nli" / "model-last")})
@@ -307,7 +255,35 @@ def test_the_two_steps_of_the_shipped_configs(fit, tmp_path):
     assert 0 < max(moved) < 1e-3, "two steps of at most 5e-5"
 
 
-def test_a_checkpoint_without_a_reranker(make_reranker, tmp_path):
+def test_heads_and_labels(make_reranker, make_classifier, nli_classifier, tiny_bert):
+    """Those of the examples; a trained head of the same labels stays, in the order of its folder."""
+    nlp = make_reranker(tiny_bert, objective="classification")
+    reranker = nlp.get_pipe(PIPE)
+    assert reranker.labels == () and not reranker.model.shim.is_loaded
+    nlp.initialize(lambda: labelled(nlp))
+    assert reranker.labels == ("contradiction", "entailment", "neutral") == tuple(reranker.label_data)
+    assert reranker.score_pairs([("a", "b")]).shape == (1, 3)
+    nlp.config["initialize"]["components"][PIPE] = {"labels": ["yes", "no", "maybe"]}
+    nlp.initialize()
+    loaded = make_reranker("not there", objective="classification").from_bytes(nlp.to_bytes())
+    assert loaded.get_pipe(PIPE).labels == ("yes", "no", "maybe")
+    for folder, stays in ((nli_classifier, True), (make_classifier(3), False)):
+        nlp = make_reranker(folder, objective="classification")
+        reranker = nlp.get_pipe(PIPE)
+        before = reranker.score_pairs([("a", "b")])
+        nlp.initialize(lambda nlp=nlp: labelled(nlp))
+        assert reranker.model.shim.has_new_head != stays
+        assert numpy.array_equal(reranker.score_pairs([("a", "b")]), before) == stays
+        assert reranker.labels == (
+            ("entailment", "neutral", "contradiction") if stays else ("contradiction", "entailment", "neutral")
+        )
+
+
+def test_checkpoints_with_and_without_a_head(make_reranker, of_labels, tmp_path):
+    nlp = make_reranker("nobody/has-it", objective="classification")
+    nlp.get_pipe(PIPE).initialize(lambda: labelled(nlp), nlp=nlp, checkpoint=of_labels)
+    before, now = weights(spacy.load(of_labels), PIPE), weights(nlp, PIPE)
+    assert all(numpy.array_equal(before[key], now[key]) for key in before)
     nlp = make_reranker()
     reranker = nlp.get_pipe(PIPE)
     with pytest.raises(OSError, match="Can't find model 'nowhere'"):

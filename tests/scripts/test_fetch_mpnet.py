@@ -40,17 +40,9 @@ def test_parts_are_one_archive(script, tmp_path):
     assert (tmp_path / "folder" / "1_Pooling" / "config.json").read_text(encoding="utf8") == names[1]
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        "all-mpnet-base-v2/../outside",
-        "/outside",
-        "other/config.json",
-        "all-mpnet-base-v2/a\\..\\..\\outside",
-        "all-mpnet-base-v2/C:outside",
-    ],
-)
+@pytest.mark.parametrize("name", ["m/../outside", "/outside", "other/config.json", "m/a\\..\\outside", "m/C:outside"])
 def test_nothing_is_written_elsewhere(script, tmp_path, name):
+    name = name.replace("m/", "all-mpnet-base-v2/")
     archive, folder = make_archive(tmp_path / "a.zip", [name]), tmp_path / "made" / "folder"
     with pytest.raises(ValueError, match="expected files below all-mpnet-base-v2/"):
         script.unpack(archive, folder)

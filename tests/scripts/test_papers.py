@@ -36,11 +36,6 @@ def test_a_page_for_each_section(page):
     assert sum(text.count("<table") for text in pages.values()) > 20
 
 
-def test_a_figure_may_have_a_sign(page):
-    cells = {"+1.86": True, "-0.25": True, "+1.41 to +2.31": True, "-": True, "NLI, less STS": False, "+": False}
-    assert {cell: page._is_figure(cell) for cell in cells} == cells
-
-
 def test_a_changed_figure_is_noticed(page, monkeypatch, tmp_path):
     (tmp_path / "some.md").write_text("| | score |\n|---|---|\n| a\\|b | 1.25 ± 0.5 |\n| c | - |\n", encoding="utf8")
     monkeypatch.setattr(page, "RESULTS", tmp_path)

@@ -14,7 +14,6 @@ from made_data import write_benchmark, write_year
 from made_views import SENTENCES
 from transformers import BertConfig, BertModel
 
-from spacy_sbert.meta import MetaEmbedding
 from spacy_sbert.similarity import spearman
 
 ROOT = Path(__file__).parents[2]
@@ -68,23 +67,12 @@ def test_an_ensemble_of_every_kind_of_member(make_nlp, tiny_bert, narrow_bert, c
     export_folder(make_nlp("static"), tmp_path / "table")
     pipeline = make_nlp(kind)
     pipeline.to_disk(tmp_path / "pipeline")
-    encoders = [
-        f"wide={tiny_bert}",
-        f"narrow={narrow_bert}",
-        f"table={tmp_path / 'table'}",
-        f"own={tmp_path / 'pipeline'}",
-    ]
+    encoders = [f"wide={tiny_bert}", f"narrow={narrow_bert}", f"table={tmp_path}/table", f"own={tmp_path}/pipeline"]
     given = ["--encoder", *encoders, "--function", "lengths=made_lengths.v2", "--code", code]
     call("ensemble", *given, "--output", tmp_path / "ensemble")
     nlp = spacy.load(tmp_path / "ensemble")
     doc = nlp("A man is eating.")
-    assert [member.name for member in nlp.get_pipe("sbert_meta").members] == [
-        "wide",
-        "narrow",
-        "table",
-        "own",
-        "lengths",
-    ]
+    assert [one.name for one in nlp.get_pipe("sbert_meta").members] == ["wide", "narrow", "table", "own", "lengths"]
     assert doc.vector.shape == (16 + 8 + 16 + 16 + 2,)
     assert doc._.own_vector == pytest.approx(pipeline("A man is eating.").vector, abs=1e-5)
     assert doc._.table_vector == pytest.approx(make_nlp("static")("A man is eating.").vector, abs=1e-6)
@@ -101,17 +89,14 @@ def test_poolings_share_a_transformer_beside_another_one(tiny_bert, narrow_bert,
     assert nlp("A man.").vector.shape == (40,)
 
 
-@pytest.mark.parametrize(
-    ("given", "message"),
-    [
+def test_ensembles_that_cannot_be(capsys):
+    for given, message in (
         (("--encoder", "a=x", "--trained", "a=y"), "a name of its own, given twice: a"),
         (("--counts", "words.txt"), "take the first --encoder"),
-    ],
-)
-def test_ensembles_that_cannot_be(capsys, given, message):
-    with pytest.raises(SystemExit):
-        call("ensemble", *given, "--output", "nowhere")
-    assert message in capsys.readouterr().err
+    ):
+        with pytest.raises(SystemExit):
+            call("ensemble", *given, "--output", "nowhere")
+        assert message in capsys.readouterr().err
 
 
 def put_sentences(file, number):
@@ -153,19 +138,6 @@ def tables(finished, code, tmp_path):
     """Run the script in a copy of a finished run."""
     shutil.copytree(finished, tmp_path, dirs_exist_ok=True)
     return lambda n=120, *options: make_tables(tmp_path, code, n, *options)
-
-
-@pytest.fixture
-def fits(monkeypatch):
-    """The methods that are fitted from now on."""
-    found, fit = [], MetaEmbedding.fit
-
-    def counted(self, *args, **settings):
-        found.append(self.method)
-        return fit(self, *args, **settings)
-
-    monkeypatch.setattr(MetaEmbedding, "fit", counted)
-    return found
 
 
 METHODS = ["conc (paper)", "avg (paper)", "svd (paper)", "gcca, raw (paper)", "gcca, unit length"]
@@ -240,47 +212,6 @@ def test_a_table_goes_on_where_it_was_stopped(tables, tmp_path, monkeypatch):
     assert tables(*methods) == found
     assert {json.loads(key)["method"] for key in found["table1"]} == {"svd", "gcca"}, "those that were asked for"
     assert list(found["table2"])[-3:] == ["svd (paper)", "gcca, raw (paper)", "gcca, unit length"]
-
-
-@pytest.mark.slow
-def test_what_is_there_is_not_fitted_or_encoded_again(tables, fits, tmp_path, monkeypatch):
-    found = tables()
-    vectors = {file: file.stat().st_mtime_ns for file in (tmp_path / "out" / "vectors").rglob("*.f32")}
-    fits.clear()
-    assert tables() == found
-    assert fits == ["conc"]  # the pipe of the ensemble, which learns nothing
-    assert {file: file.stat().st_mtime_ns for file in (tmp_path / "out" / "vectors").rglob("*.f32")} == vectors
-    fits.clear()
-    assert tables(100)["sentences"] == 100  # another corpus
-    assert fits.count("gcca") >= 10 and fits.count("ae") >= 24
-
-
-@pytest.mark.slow
-def test_other_data_are_scored_anew(tables, tmp_path):
-    found = tables()
-    file = tmp_path / "data" / "STS12-en-test" / "STS.gs.MSRpar.txt"
-    lines = file.read_text(encoding="utf8").splitlines()
-    file.write_text("\n".join([*lines[1:], lines[0]]) + "\n", encoding="utf8")
-    again = tables(120, "--methods", "gcca")
-    for name in ("wide", "gcca, raw (paper)"):
-        assert again["table2"][name]["tasks"]["STS12"] != found["table2"][name]["tasks"]["STS12"]
-        assert again["table2"][name]["tasks"]["STS14"] == found["table2"][name]["tasks"]["STS14"]
-
-
-@pytest.mark.slow
-def test_what_cannot_be_fitted_is_recorded_and_the_rest_goes_on(tables, fits, tmp_path):
-    found = tables(120, "--sizes", 16, 27)
-    failed = {key: one["error"] for key, one in found["table1"].items() if "error" in one}
-    assert {json.loads(key)["size"] for key in failed} == {27} and len(failed) == 11  # of 26 numbers
-    assert all("at most" in one or "only" in one for one in failed.values())
-    assert all(found["table1"][key]["dev"] is None for key in failed)
-    assert list(found["table2"])[-7:] == METHODS
-    text = (tmp_path / "out" / "table1.md").read_text(encoding="utf8")
-    assert text.count('"size": 27') == text.count("| - | - |") == 11
-    fits.clear()
-    assert tables(120, "--sizes", 16, 27) == found and fits == ["conc"]
-    left_out = found["table3"]["wide"]["svd (paper)"]  # 8 + 2 numbers are left
-    assert "only 10 directions" in left_out["error"] and left_out["mean"] == {"pearson": None, "spearman": None}
 
 
 def test_resamples_are_those_of_each_subset():

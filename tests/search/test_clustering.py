@@ -69,13 +69,6 @@ def test_similar_groups_are_those_of_single_linkage(least, block_bytes, n):
     assert found == sorted((group for group in expected if len(group) > 1), key=lambda group: (-len(group), group[0]))
 
 
-def test_more_pairs_than_can_be_kept(monkeypatch):
-    """pairs_above refuses them."""
-    monkeypatch.setattr("spacy_sbert.search.exact.MAX_PAIRS", 1000)
-    (group,) = similar_groups(numpy.ones((60, 2)), 0.9)
-    assert group.tolist() == list(range(60))
-
-
 OF_GROUPS = numpy.random.default_rng(0)
 CENTRES = OF_GROUPS.standard_normal((30, 16))
 NEAR = (CENTRES[OF_GROUPS.integers(30, size=500)] + 0.6 * OF_GROUPS.standard_normal((500, 16))).astype("f4")
@@ -100,26 +93,20 @@ def test_parity_with_sentence_transformers(threshold, min_size):
     expected = reference(NEAR, threshold, min_size)
     if Version(sentence_transformers.__version__).major >= 6:  # before, groups could lack their centres
         assert expected == community_detection(NEAR, threshold=threshold, min_community_size=min_size)
-    found = communities(NEAR, threshold=threshold, min_size=min_size)
-    assert [group.tolist() for group in found] == expected and len(found) > 1
+    for block_bytes in (4 * 61**2, 2**23):
+        found = communities(NEAR, threshold=threshold, min_size=min_size, block_bytes=block_bytes)
+        assert [group.tolist() for group in found] == expected and len(found) > 1
     assert all(group.dtype == "int64" for group in found)
-
-
-@pytest.mark.parametrize(("block_bytes", "n"), [(4, 40), (4 * 7**2, 100), (4 * 301, 100)])
-def test_communities_in_blocks(block_bytes, n):
-    whole = communities(NEAR[:n], threshold=0.6, min_size=2)
-    parts = communities(NEAR[:n], threshold=0.6, min_size=2, block_bytes=block_bytes)
-    assert len(whole) > 1
-    assert [group.tolist() for group in whole] == [group.tolist() for group in parts]
 
 
 def test_communities_by_hand():
     angles = numpy.radians([0, 20, 40, 60, 200, 210])  # neighbours are up to 25 degrees apart
     vectors = numpy.stack([numpy.cos(angles), numpy.sin(angles)], axis=1) * [[1], [2], [3], [4], [5], [6]]
-    found = communities(vectors, threshold=float(numpy.cos(numpy.radians(25))), min_size=2)
-    assert [group.tolist() for group in found] == [[1, 0, 2], [4, 5]]  # 3 is near to 2 alone, which is taken
-    found = communities(vectors, threshold=float(numpy.cos(numpy.radians(25))), min_size=1)
-    assert [group.tolist() for group in found] == [[1, 0, 2], [4, 5], [3]]
+    threshold = float(numpy.cos(numpy.radians(25)))
+    for min_size, expected in ((2, [[1, 0, 2], [4, 5]]), (1, [[1, 0, 2], [4, 5], [3]])):  # 3 is near to 2, taken
+        for block_bytes in (4, 2**23):
+            found = communities(vectors, threshold=threshold, min_size=min_size, block_bytes=block_bytes)
+            assert [group.tolist() for group in found] == expected
     vectors = numpy.repeat(RNG.standard_normal((2, 384)), 20, axis=0)  # equal ones, at the threshold
     found = communities(vectors, threshold=1 - 1e-6, min_size=20)
     assert [group.tolist() for group in found] == [list(range(20)), list(range(20, 40))]

@@ -19,9 +19,10 @@ def identity(nlp):
 @pytest.mark.parametrize("encoder", ["own", pytest.param("shared", marks=pytest.mark.slow)])
 def test_use_saving_and_copies_change_nothing(make_nlp, encoder, tiny_bert, tmp_path):
     nlp = make_nlp(encoder)
-    first = identity(nlp)
+    first, digest = identity(nlp), pipeline_digest(nlp)
     assert (first.name, first.width, len(first.digest)) == (str(tiny_bert), 16, 64)
     nlp("A man is eating food, and the cat sat on the mat, and the dog ran, ran, ran, ran, ran, ran and ran.")
+    assert pipeline_digest(nlp) == digest == pipeline_digest(make_nlp(encoder))
     nlp.to_disk(tmp_path / "nlp")
     assert identity(nlp) == identity(spacy.load(tmp_path / "nlp")) == identity(make_nlp()) == first
 
@@ -75,6 +76,6 @@ def test_precision_training_and_another_vocabulary(make_nlp, examples):
     assert identity(nlp) == before
     nlp.update(examples(nlp), sgd=nlp.create_optimizer())
     trained = identity(nlp)
-    assert trained.digest != before.digest and trained.width == before.width
+    assert trained.digest != before.digest and trained.width == before.width and pipeline_digest(nlp) != digest
     find_transformer("sbert", nlp.get_pipe("sbert").model).shim.tokenizer.add_tokens(["newword"])
     assert identity(nlp).digest != trained.digest

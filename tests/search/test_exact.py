@@ -5,7 +5,7 @@ import tracemalloc
 import numpy
 import pytest
 
-from spacy_sbert.search import communities, exact, most_similar_pairs, nearest, pairs_above, recall
+from spacy_sbert.search import communities, exact, most_similar_pairs, nearest, pairs_above, recall, similar_groups
 from spacy_sbert.similarity import cosine
 
 RNG = numpy.random.default_rng(0)
@@ -57,6 +57,9 @@ def test_by_hand():
     scores, indices = nearest([[2.0, 0.0], [0.0, 0.0]], [[-1.0, 0.0], [3.0, 3.0], [5.0, 0.0]], k=3)
     assert indices.tolist() == [[2, 1, 0], [0, 1, 2]]
     assert numpy.allclose(scores, [[1.0, 2**-0.5, -1.0], [0.0, 0.0, 0.0]])
+    scores, pairs = most_similar_pairs([[1.0, 0.0], [0.0, 0.0], [0.0, 2.0], [3.0, 3.0]], k=6)
+    assert pairs.tolist() == [[0, 3], [2, 3], [0, 1], [0, 2], [1, 2], [1, 3]]
+    assert numpy.allclose(scores, [2**-0.5, 2**-0.5, 0.0, 0.0, 0.0, 0.0])
 
 
 def peak_memory(work):
@@ -106,12 +109,6 @@ def test_pairs_equal_a_full_sort(name, block_bytes, n):
         assert_equal(most_similar_pairs(vectors, k=k, block_bytes=block_bytes), sorted_pairs(vectors, k))
 
 
-def test_pairs_by_hand():
-    scores, pairs = most_similar_pairs([[1.0, 0.0], [0.0, 0.0], [0.0, 2.0], [3.0, 3.0]], k=6)
-    assert pairs.tolist() == [[0, 3], [2, 3], [0, 1], [0, 2], [1, 2], [1, 3]]
-    assert numpy.allclose(scores, [2**-0.5, 2**-0.5, 0.0, 0.0, 0.0, 0.0])
-
-
 @BLOCKS
 @pytest.mark.parametrize("name", COLLECTIONS)
 def test_all_above_a_score_against_brute_force(name, block_bytes, n):
@@ -124,9 +121,11 @@ def test_all_above_a_score_against_brute_force(name, block_bytes, n):
 
 
 def test_too_many_above_a_score_are_refused(monkeypatch):
-    """Before they are all kept: what memory holds is bounded."""
+    """Before they are all kept; groups keep none."""
     monkeypatch.setattr(exact, "MAX_PAIRS", ALL - 1)
     with pytest.raises(ValueError, match=r"More than 1769 pairs .* -1 or more"):
         pairs_above(PAIRED, -1.0, block_bytes=4 * 7**2)
+    (group,) = similar_groups(numpy.ones((60, 2)), 0.9)
+    assert group.tolist() == list(range(60))
     monkeypatch.setattr(exact, "MAX_PAIRS", ALL)
     assert len(pairs_above(PAIRED, -1.0)[0]) == ALL

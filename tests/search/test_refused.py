@@ -17,7 +17,6 @@ from spacy_sbert.search import (
     nearest,
     pairs_above,
     recall,
-    similar_groups,
 )
 
 VECTORS = numpy.random.default_rng(0).standard_normal((30, 8), dtype="float32")
@@ -52,15 +51,11 @@ WRONG = [
     (lambda: nearest(NAN, VECTORS, k=1), "Row 9 of the queries"),
     (lambda: nearest(QUERIES, VECTORS, k=1, block_bytes=3), "block_bytes = 3"),
     (lambda: most_similar_pairs(VECTORS, k=0), "Cannot find 0 most similar pairs of 30 vectors"),
-    (lambda: most_similar_pairs(VECTORS, k=436), "Cannot find 436 most similar pairs"),
-    (lambda: most_similar_pairs(VECTORS, block_bytes=0), "block_bytes = 0"),
     (lambda: pairs_above(VECTORS, 1.5), "min_score"),
     (lambda: pairs_above(VECTORS, float("nan")), "min_score"),
-    (lambda: similar_groups(VECTORS, 2), "min_score = 2"),
     (lambda: hierarchical_clusters(VECTORS), "n_clusters = None and threshold = None"),
     (lambda: hierarchical_clusters(VECTORS, n_clusters=2, threshold=0.5), "expected exactly one"),
     (lambda: hierarchical_clusters(VECTORS, n_clusters=31), "Cannot find 31 clusters of 30 vectors"),
-    (lambda: hierarchical_clusters(VECTORS, threshold=float("nan")), "threshold = nan"),
     (lambda: hierarchical_clusters(VECTORS, threshold=-0.1), "threshold = -0.1"),
     (lambda: hierarchical_clusters(VECTORS, n_clusters=2, linkage="ward"), "linkage = 'ward'"),
     (lambda: kmeans_clusters(VECTORS, n_clusters=0), "Cannot find 0 clusters of 30 vectors"),
@@ -74,15 +69,12 @@ WRONG = [
     (lambda: VectorIndex.build(VECTORS, texts=["a"]), "Given 1 texts or ids for 30 vectors"),
     (lambda: VectorIndex.build(VECTORS[:, :3], encoder=ENCODER), "unequal width: 3 and 8"),
     (lambda: VectorIndex.build(VECTORS).search(QUERIES, k=31), "Cannot find 31 nearest of 30"),
-    (lambda: VectorIndex.build(VECTORS).search(NAN, k=1), "Row 9 of the queries"),
     (lambda: Int8Vectors.fit([[1.0, 2.0], [0.0, 0.0]]), "Cannot quantise row 1 of the sample: it is zero"),
     (lambda: INT8.apply(VECTORS * [[0]]), "Cannot quantise row 0 of the vectors: it is zero"),
     (lambda: INT8.apply(VECTORS[:, :3]), "unequal width: 3 and 8"),
-    (lambda: INT8.search(QUERIES, k=31), "Cannot find 31 nearest of 30 vectors"),
     (lambda: BINARY.search(QUERIES, k=1, rescore=-1), "rescore = -1"),
     (lambda: BINARY.search(QUERIES, k=1, vectors=VECTORS[1:]), r"of shape \(29, 8\): expected \(30, 8\)"),
     (lambda: recall(QUERIES, QUERIES[:1]), "expected both of one shape"),
-    (lambda: recall(QUERIES, QUERIES[0]), "expected both of one shape"),
     (lambda: recall(QUERIES[:0], QUERIES[:0]), "expected both"),
 ]
 
@@ -93,14 +85,8 @@ def test_refused(use, message):
         use()
 
 
-@pytest.mark.parametrize(
-    ("package", "use"),
-    [
-        ("faiss", lambda: VectorIndex.build(VECTORS)),
-        ("sklearn.cluster", lambda: kmeans_clusters(VECTORS, n_clusters=2)),
-    ],
-)
-def test_packages_that_are_not_installed(monkeypatch, package, use):
-    monkeypatch.setitem(sys.modules, package, None)
-    with pytest.raises(ImportError, match=r"pip install 'spacy-sbert\[search\]"):
-        use()
+def test_packages_that_are_not_installed(monkeypatch):
+    for package, use in (("faiss", VectorIndex.build), ("sklearn.cluster", USES["kmeans_clusters"])):
+        monkeypatch.setitem(sys.modules, package, None)
+        with pytest.raises(ImportError, match=r"pip install 'spacy-sbert\[search\]"):
+            use(VECTORS)

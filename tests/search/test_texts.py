@@ -1,7 +1,6 @@
 """What the commands do with files of texts: parity with search among vectors, saved indexes, and bad input."""
 
 import csv
-import gzip
 import json
 
 import numpy
@@ -18,7 +17,7 @@ from spacy_sbert.search import (
     nearest,
 )
 from spacy_sbert.search import corpus_search as module
-from spacy_sbert.search.corpus_search import Corpus, cluster_texts, mine_texts, read_corpus, search_texts
+from spacy_sbert.search.corpus_search import cluster_texts, mine_texts, search_texts
 
 TEXTS = ["A man is eating food.", "The cat sat on the mat.", "He cannot go.", "The dog ran fast.", "the dog ran", "he"]
 
@@ -64,14 +63,6 @@ def test_an_index_of_other_texts_or_another_encoder(pipe, corpus, make_nlp, tmp_
     corpus.write_text("\n".join(TEXTS[1:]), encoding="utf8")
     with pytest.raises(ValueError, match=r"was built of other texts than those of .*corpus\.txt"):
         search_texts(pipe, corpus, ["dog"], index=tmp_path / "index")
-
-
-def test_columns(tmp_path):
-    with gzip.open(tmp_path / "a.tsv.gz", "wt", encoding="utf8") as file:
-        file.write("".join(f"x\t{text}\n" for text in TEXTS))
-    (tmp_path / "a.csv").write_text("id,body\n" + "".join(f'1,"{text}"\n' for text in TEXTS), encoding="utf8")
-    expected = Corpus(TEXTS, list(range(6)))
-    assert read_corpus(tmp_path / "a.csv", "body") == read_corpus(tmp_path / "a.tsv.gz", "1", header=False) == expected
 
 
 def test_rows_are_those_of_the_file(pipe, corpus, tmp_path):

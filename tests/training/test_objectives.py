@@ -7,18 +7,7 @@ import warnings
 import numpy
 import pytest
 import spacy
-from objectives import (
-    LABELS,
-    MULTI,
-    OBJECTIVES,
-    SCORES,
-    heads,
-    layer,
-    make,
-    make_examples,
-    several,
-    step,
-)
+from objectives import LABELS, MULTI, OBJECTIVES, SCORES, heads, layer, make, make_examples, several, step
 from pipelines import ENCODERS, HOLDER, INSTALLED, TRAINED, gradients, weights
 from thinc.api import Adam, fix_random_seed
 
@@ -36,8 +25,7 @@ def test_every_parameter_moves_and_the_loss_falls(make_nlp, encoder, name):
     first = step(nlp, batch, rate=0.001)["sbert"]
     assert first > 0 and numpy.isfinite(first)
     after, after_heads = weights(nlp, HOLDER[encoder]), heads(nlp)
-    still = [key for key in before if numpy.array_equal(before[key], after[key]) and "pooler" not in key]
-    assert still == []
+    assert [key for key in before if numpy.array_equal(before[key], after[key]) and "pooler" not in key] == []
     assert [key for key in before_heads if numpy.array_equal(before_heads[key], after_heads[key])] == []
     for _ in range(7):
         last = step(nlp, batch, rate=0.001)["sbert"]
@@ -57,6 +45,11 @@ def test_frozen_encoder_or_pipe(make_nlp, is_frozen):
     assert all(numpy.array_equal(value, before_heads[key]) != is_frozen for key, value in heads(nlp).items())
 
 
+def check_near(given, expected):
+    scale = max(abs(gradient).max() for gradient in expected.values())
+    assert all(numpy.allclose(given[key], expected[key], atol=1e-5 * scale) for key in expected)
+
+
 @pytest.mark.spacy_transformers
 @pytest.mark.parametrize("name", ["CosineSimilarityLoss", "MatryoshkaLoss", "DistillationLoss of translations"])
 def test_accumulated_gradients_equal_the_whole_batch(make_nlp, name):
@@ -72,9 +65,7 @@ def test_accumulated_gradients_equal_the_whole_batch(make_nlp, name):
     for part in (noted[:2], noted[2:4], noted[4:6], noted[6:]):
         nlp.update(part, sgd=False, losses=losses)
     assert losses["sbert"] == pytest.approx(whole, rel=1e-5)
-    given = gradients(nlp, "transformer")
-    scale = max(abs(gradient).max() for gradient in expected.values())
-    assert all(numpy.allclose(given[key], expected[key], atol=1e-5 * scale) for key in expected)
+    check_near(gradients(nlp, "transformer"), expected)
 
 
 def warned(of, update, *batches):
@@ -162,12 +153,7 @@ def test_cached_loss_encodes_in_mini_batches(make_nlp):
         cached = nlp.update(batch, sgd=False)["sbert"], gradients(nlp, HOLDER[encoder])
         nlp, batch = make(make_nlp, encoder, "MultipleNegativesRankingLoss")
         assert nlp.update(batch, sgd=False)["sbert"] == pytest.approx(cached[0], rel=1e-5)
-        expected = gradients(nlp, HOLDER[encoder])
-        scale = max(abs(gradient).max() for gradient in expected.values())
-        assert all(numpy.allclose(cached[1][key], expected[key], atol=1e-5 * scale) for key in expected)
-
-
-# Several objectives in one run
+        check_near(cached[1], gradients(nlp, HOLDER[encoder]))
 
 
 def test_each_objective_gets_its_own_examples(make_nlp):
@@ -219,9 +205,6 @@ def test_labels_of_two_pipes(make_nlp):
     plain = {"model": {"name": nlp.config["components"]["sbert"]["model"]["name"]}}
     nlp.add_pipe("sbert", name="second", config=plain)
     assert nlp.evaluate(batch)["sbert_nli_acc"] == alone and nlp.evaluate(batch)["nli_acc"] is None
-
-
-# Labels
 
 
 def trained(make_nlp, encoder=TRAINED, loss=None, n=30):
@@ -292,9 +275,7 @@ def test_wrong_examples(make_nlp, loss, n_members, gold, message):
 
 
 def test_wrong_calls(make_nlp):
-    nlp = make_nlp(loss=layer("MultipleNegativesRankingLoss"))
-    with pytest.raises(ValueError, match=r"training\.batcher"):
-        nlp.update(make_examples(nlp, 2, 1), sgd=False)
+    nlp = make_nlp()
     with pytest.raises(ValueError, match="has 0 trained classification heads"):
         nlp.get_pipe("sbert").classify(nlp("a man"), nlp("a dog"))
     nlp = make_nlp(loss=MULTI)

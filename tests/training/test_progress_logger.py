@@ -1,6 +1,7 @@
 import csv
 import io
 import json
+from types import SimpleNamespace
 
 import pytest
 from objectives import MULTI, several
@@ -54,17 +55,10 @@ def test_log_of_losses_and_speed(make_nlp, tmp_path):
     assert lines[0]["scores"] == {"sts_spearman": 50.0} and lines[0]["examples_per_second"] > 0
 
 
-class Clock:
-    now = 0.0
-
-    def __call__(self):
-        return self.now
-
-
 def test_log_line_every_half_minute(make_nlp, monkeypatch):
     """Of the step, the mean loss since the last line or row, the speed and the time left; whole lines, no bar."""
-    clock, stderr = Clock(), io.StringIO()
-    monkeypatch.setattr("spacy_sbert.training.training_log.perf_counter", clock)
+    clock, stderr = SimpleNamespace(now=0.0), io.StringIO()
+    monkeypatch.setattr("spacy_sbert.training.training_log.perf_counter", lambda: clock.now)
     nlp, stdout, log, close = make(make_nlp, stderr)
     nlp.config["training"]["max_steps"] = 1000
     log.__self__.total = 1000

@@ -56,6 +56,9 @@ def test_numbers_are_the_cosines(docs):
     assert [one["class"] for one in attributes] == [f"v{_step(value, low, high) + STEPS}" for value in cosines]
     assert [one["tabindex"] for one in attributes] == ["0"] + ["-1"] * 15
     assert attributes[1]["aria-label"] == f"{exact[1]:.4f}, texts 1 and 2"
+    packed = list(DocBin(docs=docs, store_user_data=True).get_docs(spacy.blank("en").vocab))
+    assert not packed[0].user_hooks and cells(visual.render(packed)) == cells(visual.render(docs))
+    assert data_of(visual.render(packed)) == data_of(visual.render(docs))
 
 
 def test_two_collections():
@@ -114,13 +117,6 @@ def test_tokens_without_vectors(make_nlp, docs):
     assert "left out" not in visual.render([docs[1], docs[1]], "tokens")
 
 
-def test_stored_vectors_without_hooks(docs):
-    packed = list(DocBin(docs=docs, store_user_data=True).get_docs(spacy.blank("en").vocab))
-    assert not packed[0].user_hooks
-    assert cells(visual.render(packed)) == cells(visual.render(docs))
-    assert data_of(visual.render(packed)) == data_of(visual.render(docs))
-
-
 def test_range_of_colours():
     """The similarity of a text to itself is 1 and does not count; the numbers are the cosines whatever the range."""
     page = visual.render(on_a_circle(0.0, 0.2, 0.5), options={"order": "given"})
@@ -136,15 +132,9 @@ def test_range_of_colours():
     assert 'aria-label="Colours from 0.6 to 1"' in page and "<span>0.8</span>" in page
     for angles in ((0.0, 0.8), (0.5, 0.5, 0.5), (0.0, 0.001, 0.002)):
         assert 'aria-label="Colours from -1 to 1"' in visual.render(on_a_circle(*angles))
-
-
-def test_steps():
     assert [_step(value, -1, 1) for value in (-1, -0.5, 0, 0.24, 1)] == [-20, -10, 0, 5, 20]
     assert [_step(value, -0.2, 0.8) for value in (-0.2, 0, 0.4, 0.8, 1)] == [-5, 0, 10, 20, 20]
     assert [_step(value, 0.6, 1) for value in (-1, 0.6, 0.8, 1)] == [0, 0, 10, 20]
-
-
-# Order
 
 
 def test_groups_stand_together():
@@ -202,9 +192,6 @@ def test_order_is_among_the_best_of_the_dendrogram():
         assert sorted(_similarity_order(equal)) == [0, 1, 2, 3]
 
 
-# Tokens of two texts
-
-
 def with_vectors(words, vectors):
     """A Doc whose words have these vectors of the vocab."""
     vocab = spacy.blank("en").vocab
@@ -221,17 +208,11 @@ def test_tokens_of_two_texts(docs):
     assert (heads(page, "col"), heads(page, "row")) == ([*range(len(docs[1]))], [*range(len(docs[0]))])
     assert attributes[1]["aria-label"] == f"{exact[1]:.4f}, tokens A and is"
     assert f"that of the texts is {docs[0].similarity(docs[1]):.4f}" in page
-
-
-def test_the_best_of_each_row_is_framed():
     first = with_vectors(["up", "aside"], [[0, 1], [1, 0]])
     second = with_vectors(["high", "down", "east"], [[0.1, 1], [0, -1], [2, 0]])
     _, exact, attributes = cells(visual.render([first, second], "tokens"))
     assert exact == [0.995, -1.0, 0.0, 0.0995, 0.0, 1.0]
     assert ["best" in one["class"].split() for one in attributes] == [True, False, False, False, False, True]
-
-
-# Refused
 
 
 def many(count):
@@ -243,39 +224,27 @@ def words(count):
 
 
 @pytest.mark.parametrize(
-    ("docs", "options", "message"),
+    ("style", "docs", "options", "message"),
     [
-        (many(1), {}, "Cannot draw 1 texts: expected at least 2. Give more; for the sentences of one Doc give the Doc"),
-        (many(2), {"columns": []}, "Cannot draw 0 texts: expected at least 1"),
-        (many(65), {}, "Cannot draw 65 texts: expected at most 64"),
-        ([made("a " * 4000, [1.0, 0.0])] * 20, {}, 'have 1600000 similarities.*"tokens": False'),
-        ([doc_of(["One"]), doc_of(["Two"])], {}, r"Number 0 \(from 0\) of the texts to draw, 'One ', has no vector"),
-        ([made("One.", [1, 0]), made("Two.", [1, 0, 0])], {}, "unequal width: 2 and 3"),
-        ([made("One.", [1, 0]), made("Two.", [numpy.nan, 0])], {}, "Row 1 of the vectors is not finite"),
-        (NLP("One. Two."), {}, "Cannot draw the sentences of 'One. Two.': the Doc has no sentence boundaries"),
-        (many(2), {"low": 0.5, "high": 0.5}, "similarities from 0.5 to 0.5"),
-        (many(2), {"order": "size"}, "Cannot use order = 'size': expected 'similarity' or 'given'"),
-        (many(2), {"high": float("nan")}, "Cannot use high = nan: expected a finite number"),
-        (many(2), {"labels": ["a", "b"]}, "The style 'heatmap' has no option 'labels': expected some of columns, tok"),
+        ("heatmap", many(1), {}, "1 texts: expected at least 2. Give more; for the sentences of one Doc give the Doc"),
+        ("heatmap", many(2), {"columns": []}, "Cannot draw 0 texts: expected at least 1"),
+        ("heatmap", many(65), {}, "Cannot draw 65 texts: expected at most 64"),
+        ("heatmap", [made("a " * 4000, [1.0, 0.0])] * 20, {}, 'have 1600000 similarities.*"tokens": False'),
+        ("heatmap", [doc_of(["One"]), doc_of(["Two"])], {}, r"Number 0 \(from 0\) .*, 'One ', has no vector"),
+        ("heatmap", [made("One.", [1, 0]), made("Two.", [1, 0, 0])], {}, "unequal width: 2 and 3"),
+        ("heatmap", [made("One.", [1, 0]), made("Two.", [numpy.nan, 0])], {}, "Row 1 of the vectors is not finite"),
+        ("heatmap", NLP("One. Two."), {}, "sentences of 'One. Two.': the Doc has no sentence boundaries"),
+        ("heatmap", many(2), {"low": 0.5, "high": 0.5}, "similarities from 0.5 to 0.5"),
+        ("heatmap", many(2), {"labels": ["a", "b"]}, "'heatmap' has no option 'labels': expected some of columns, tok"),
+        ("tokens", [words(2)], {}, "Cannot draw the tokens of 1 texts: expected two Docs or Spans"),
+        ("tokens", [words(2)] * 5, {}, "Cannot draw the tokens of 3 or more texts.*--limit 2"),
+        ("tokens", [words(2), made("One.", [1, 0])], {}, r"Number 1 \(from 0\).*'One.', has no vectors of tokens"),
+        ("tokens", [words(2), words(_MAX_TOKENS + 1)], {}, f"1 .* has {_MAX_TOKENS + 1} tokens: expected at most"),
+        ("tokens", [words(2), with_vectors(["one"], [[1, 2, 3]])], {}, "unequal width: 2 and 3"),
+        ("tokens", [words(2), with_vectors(["one"], [[1, numpy.nan]])], {}, "not finite"),
+        ("tokens", [words(2), words(2)], {"low": -1.0, "high": 0.0}, "similarities from -1.0 to 0.0"),
     ],
 )
-def test_refused(docs, options, message):
+def test_refused(style, docs, options, message):
     with pytest.raises((ValueError, TypeError), match=message):
-        visual.render(docs, options=options)
-
-
-@pytest.mark.parametrize(
-    ("docs", "options", "message"),
-    [
-        ([words(2)], {}, "Cannot draw the tokens of 1 texts: expected two Docs or Spans"),
-        ([words(2)] * 5, {}, "Cannot draw the tokens of 3 or more texts.*--limit 2"),
-        ([words(2), made("One.", [1, 0])], {}, r"Number 1 \(from 0\).*'One.', has no vectors of tokens"),
-        ([words(2), words(_MAX_TOKENS + 1)], {}, f"Number 1 .* has {_MAX_TOKENS + 1} tokens: expected at most"),
-        ([words(2), with_vectors(["one"], [[1, 2, 3]])], {}, "unequal width: 2 and 3"),
-        ([words(2), with_vectors(["one"], [[1, numpy.nan]])], {}, "not finite"),
-        ([words(2), words(2)], {"low": -1.0, "high": 0.0}, "similarities from -1.0 to 0.0"),
-    ],
-)
-def test_refused_tokens(docs, options, message):
-    with pytest.raises(ValueError, match=message):
-        visual.render(docs, "tokens", options=options)
+        visual.render(docs, style, options=options)

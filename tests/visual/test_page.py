@@ -37,23 +37,6 @@ def test_texts_are_never_markup(style, page):
 
 
 @pytest.mark.parametrize("style", STYLES)
-def test_data_survive_escaping(style):
-    page = draw(style)
-    found = "".join(data_of(page)["rows"][0]["tokens"]) if style == "heatmap" else data_of(page)["texts"][0]
-    assert found.replace("\u2028", " ").split() == EVIL.replace("\u202e", " ").replace("\u2028", " ").split()
-    raw = re.search(r'<script type="application/json">(.*?)</script>', page, re.DOTALL)[1]
-    assert not set("<>&\u2028") & set(raw)
-
-
-@pytest.mark.parametrize("style", STYLES)
-def test_nothing_is_fetched(style):
-    page = draw(style, "A plain text.", page=True)
-    assert not re.search(r"https?:|//[a-z]|src=|@import|url\(|<link|<iframe|<object|fetch\(|import\(", page)
-    tags = {tag for tag, _ in read(page).elements}
-    assert not tags & {"link", "img", "iframe", "object", "embed", "audio", "video", "base", "form", "a"}
-
-
-@pytest.mark.parametrize("style", STYLES)
 def test_ids_are_unique(style):
     pages = [draw(style) for _ in range(2)]
     ids = [[values["id"] for _, values in read(page).elements if "id" in values] for page in pages]
@@ -77,9 +60,6 @@ def test_shown_in_a_notebook(monkeypatch):
     assert visual.render(docs(), jupyter=False).startswith("<figure ") and len(shown) == 2
 
 
-# Colours
-
-
 def _contrast(*colours):
     """Contrast ratio of WCAG 2.2, from 1 to 21."""
     luminances = []
@@ -90,25 +70,31 @@ def _contrast(*colours):
     return (max(luminances) + 0.05) / (min(luminances) + 0.05)
 
 
-@pytest.mark.parametrize("stops", [LIGHT, DARK])
-def test_scale_moves_away_from_zero(stops):
+@pytest.mark.parametrize("style", STYLES)
+def test_data_survive_escaping_and_nothing_is_fetched(style):
+    page = draw(style)
+    found = "".join(data_of(page)["rows"][0]["tokens"]) if style == "heatmap" else data_of(page)["texts"][0]
+    assert found.replace("\u2028", " ").split() == EVIL.replace("\u202e", " ").replace("\u2028", " ").split()
+    raw = re.search(r'<script type="application/json">(.*?)</script>', page, re.DOTALL)[1]
+    assert not set("<>&\u2028") & set(raw)
+    page = draw(style, "A plain text.", page=True)
+    assert not re.search(r"https?:|//[a-z]|src=|@import|url\(|<link|<iframe|<object|fetch\(|import\(", page)
+    tags = {tag for tag, _ in read(page).elements}
+    assert not tags & {"link", "img", "iframe", "object", "embed", "audio", "video", "base", "form", "a"}
+
+
+@pytest.mark.parametrize(
+    ("stops", "labels", "page"), [(LIGHT, LIGHT_LABELS, "#ffffff"), (DARK, DARK_LABELS, "#14171d")]
+)
+def test_colours_can_be_told_apart(stops, labels, page):
     colours = _scale(stops)
-    assert len(colours) == 2 * STEPS + 1
-    assert colours[:: STEPS // 2] == list(stops)
+    assert len(colours) == 2 * STEPS + 1 and colours[:: STEPS // 2] == list(stops)
     middle = [_contrast(colour, colours[STEPS]) for colour in colours]
     assert middle[STEPS:] == sorted(middle[STEPS:]) and middle[: STEPS + 1] == sorted(middle[: STEPS + 1], reverse=True)
+    red, blue = slice(1, 3), slice(5, 7)
     for negative, positive in ((colours[0], colours[-1]), (colours[STEPS // 2], colours[-1 - STEPS // 2])):
-        red, blue = slice(1, 3), slice(5, 7)
         assert int(negative[red], 16) > int(negative[blue], 16) and int(positive[red], 16) < int(positive[blue], 16)
-
-
-@pytest.mark.parametrize("stops", [LIGHT, DARK])
-def test_numbers_can_be_read(stops):
-    for colour in _scale(stops):
+    for colour in colours:
         assert _contrast(colour, {"#000": "#000000", "#fff": "#ffffff"}[_ink(colour)]) >= 4.58
-
-
-@pytest.mark.parametrize(("labels", "page"), [(LIGHT_LABELS, "#ffffff"), (DARK_LABELS, "#14171d")])
-def test_points_stand_out(labels, page):
     assert min(_contrast(colour, page) for colour in labels) >= 3  # WCAG 1.4.11, of graphics
     assert len(set(labels)) == len(labels) == 8

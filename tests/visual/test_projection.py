@@ -21,24 +21,6 @@ def test_pca_as_scikit_learn(shape):
     numpy.testing.assert_allclose(shares, model.explained_variance_ratio_, atol=1e-12)
 
 
-def test_pca_does_not_depend_on_length_or_order():
-    vectors = RNG.normal(size=(20, 6))
-    points, shares = pca(vectors)
-    order = RNG.permutation(20)
-    again, same = pca((vectors * RNG.uniform(0.1, 9, size=(20, 1)))[order])
-    numpy.testing.assert_allclose(again, points[order], atol=1e-12)
-    numpy.testing.assert_allclose(same, shares, atol=1e-12)
-
-
-def test_sign_of_an_axis():
-    """Its number of the largest absolute value is positive: what lies there has a positive coordinate."""
-    points, shares = pca([[0, 0, 1], [0.1, 0, 1], [0, 0.6, -1.0]])
-    assert shares.sum() == pytest.approx(1)
-    assert points[0, 0] > 0 > points[2, 0]
-    turned, _ = pca([[0, 0, -1], [-0.1, 0, -1], [0, -0.6, 1.0]])
-    numpy.testing.assert_allclose(numpy.abs(turned), numpy.abs(points), atol=1e-12)
-
-
 @pytest.mark.parametrize(
     ("vectors", "message"),
     [
@@ -53,16 +35,12 @@ def test_refused(vectors, message):
         pca(vectors)
 
 
-@pytest.mark.parametrize("n", [2, 5])
-def test_tsne_of_few(n):
-    pytest.importorskip("sklearn")
-    points = tsne(RNG.normal(size=(n, 4)))
-    assert points.shape == (n, 2) and numpy.isfinite(points).all()
-
-
-def test_tsne_of_many_projects_a_sample(monkeypatch):
+def test_tsne_of_few_and_of_many(monkeypatch):
     """The others are placed among their neighbours, and none of them changes what the sample looks like."""
     pytest.importorskip("sklearn")
+    for n in (2, 5):
+        points = tsne(RNG.normal(size=(n, 4)))
+        assert points.shape == (n, 2) and numpy.isfinite(points).all()
     monkeypatch.setattr(projection, "MAX_TSNE", 40)
     group = numpy.arange(60) % 2
     vectors = numpy.eye(4)[group] + RNG.normal(scale=0.05, size=(60, 4))
@@ -72,3 +50,16 @@ def test_tsne_of_many_projects_a_sample(monkeypatch):
     middles = numpy.stack([points[chosen][group[chosen] == one].mean(axis=0) for one in (0, 1)])
     nearest = numpy.linalg.norm(points[:, None] - middles, axis=2).argmin(axis=1)
     numpy.testing.assert_array_equal(nearest, group)
+
+
+def test_pca_does_not_depend_on_length_order_or_direction():
+    vectors = RNG.normal(size=(20, 6))
+    points, shares = pca(vectors)
+    order = RNG.permutation(20)
+    again, same = pca((vectors * RNG.uniform(0.1, 9, size=(20, 1)))[order])
+    numpy.testing.assert_allclose(again, points[order], atol=1e-12)
+    numpy.testing.assert_allclose(same, shares, atol=1e-12)
+    points, shares = pca([[0, 0, 1], [0.1, 0, 1], [0, 0.6, -1.0]])
+    assert shares.sum() == pytest.approx(1) and points[0, 0] > 0 > points[2, 0]
+    turned, _ = pca([[0, 0, -1], [-0.1, 0, -1], [0, -0.6, 1.0]])
+    numpy.testing.assert_allclose(numpy.abs(turned), numpy.abs(points), atol=1e-12)

@@ -31,8 +31,7 @@ _ASPECT_NOTE = (
 class _FacetTask(PairsTask):
     """AFS: pairs of arguments of three debates, graded from 0 (different topic) to 5 (completely equivalent)."""
 
-    name = "AFS"
-    suite = "arguments"
+    name, suite = "AFS", "arguments"
 
     def find(self, root: Path) -> list[Path]:
         folders = (root / prefix / name for name in _AFS_PLACE.names for prefix in PREFIXES)
@@ -139,14 +138,15 @@ def fit_support_vectors(train: Part, seed: int) -> Predict:
     y = (gold - middle) / spread
     distances = pairwise.euclidean_distances(x, squared=True) / x.shape[1]  # once for all settings and folds
 
+    def kernel(setting: tuple[float, float], rows: numpy.ndarray, at: numpy.ndarray) -> numpy.ndarray:
+        return numpy.exp(-setting[1] * distances[numpy.ix_(rows, at)])
+
     def fit(setting: tuple[float, float], at: numpy.ndarray) -> Predict:
         """Return the prediction from the kernel of other examples with those at `at`."""
-        kernel = numpy.exp(-setting[1] * distances[numpy.ix_(at, at)])
-        return svm.SVR(kernel="precomputed", C=setting[0]).fit(kernel, y[at]).predict
+        return svm.SVR(kernel="precomputed", C=setting[0]).fit(kernel(setting, at, at), y[at]).predict
 
     def error(setting: tuple[float, float], at: numpy.ndarray, held: numpy.ndarray) -> float:
-        kernel = numpy.exp(-setting[1] * distances[numpy.ix_(held, at)])
-        return float(((fit(setting, at)(kernel) - y[held]) ** 2).mean())
+        return float(((fit(setting, at)(kernel(setting, held, at)) - y[held]) ** 2).mean())
 
     folds = list(selection.KFold(3, shuffle=True, random_state=seed).split(x))
     grid = list(product(_PENALTIES, _WIDTHS))
@@ -186,8 +186,7 @@ class _HeldOutArguments(Task):
         pairs, notes = self.corpus.pairs(run)
         members = list(zip(pairs.first, pairs.second, strict=True))
         splits = split_folds(members) if self.held == "folds" else split_topics(members, pairs.subset)
-        result = _score_held_out(pairs, splits, run)
-        what, kept_out = _HELD_OUT[self.held]
+        result, (what, kept_out) = _score_held_out(pairs, splits, run), _HELD_OUT[self.held]
         tested = f"{what}, one left out at a time"
         note = f"Learned from pairs of arguments, {tested}: not zero-shot. {kept_out}"
         return {**result, "splits": {"test": tested}, "notes": [*result["notes"], *notes, note]}

@@ -153,27 +153,24 @@ def _predicted(
     examples: Examples, folds: Sequence[_Fold], trained: Iterable[_Trained]
 ) -> tuple[dict[str, list[numpy.ndarray]], numpy.ndarray]:
     """Return the labels that each classifier predicts with each seed of what is tested, and the gold ones."""
-    labels: dict[tuple[str, int], numpy.ndarray] = {}
+    labels: dict[str, dict[int, numpy.ndarray]] = {}
     for one in trained:
-        of_all = labels.setdefault((one.classifier, one.seed), numpy.empty_like(examples.labels))
+        of_all = labels.setdefault(one.classifier, {}).setdefault(one.seed, numpy.empty_like(examples.labels))
         of_all[folds[one.fold].test] = one.labels
     tested = numpy.sort(numpy.concatenate([fold.test for fold in folds]))
-    found: dict[str, list[numpy.ndarray]] = {}
-    for (classifier, _), of_all in labels.items():
-        found.setdefault(classifier, []).append(of_all[tested])
+    found = {name: [of_all[tested] for of_all in by_seed.values()] for name, by_seed in labels.items()}
     return found, examples.labels[tested]
 
 
 def _summary(examples: Examples, folds: Sequence[_Fold], trained: Iterable[_Trained]) -> Json:
     """Return scores by classifier, means over seeds, with their deviation if seeds are several."""
     predicted, gold = _predicted(examples, folds, trained)
-    pairs = {
-        name: over_seeds([_scores(labels, gold, examples.positive) for labels in each])
-        for name, each in predicted.items()
-    }
-    entry = {"scores": {name: means for name, (means, _) in pairs.items()}}
-    if any(len(each) > 1 for each in predicted.values()):
-        entry["deviation"] = {name: deviations for name, (_, deviations) in pairs.items()}
+    entry: Json = {"scores": {}, "deviation": {}}
+    for name, each in predicted.items():
+        scores = [_scores(labels, gold, examples.positive) for labels in each]
+        entry["scores"][name], entry["deviation"][name] = over_seeds(scores)
+    if all(len(each) == 1 for each in predicted.values()):
+        del entry["deviation"]
     return entry
 
 

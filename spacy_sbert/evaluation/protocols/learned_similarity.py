@@ -57,10 +57,7 @@ class _LearnedTask(Task):
         }
 
 
-TASKS: tuple[Task, ...] = (
-    _LearnedTask("STSb-learned", BENCHMARK),
-    _LearnedTask("SICK-R-learned", SICK),
-)
+TASKS: tuple[Task, ...] = (_LearnedTask("STSb-learned", BENCHMARK), _LearnedTask("SICK-R-learned", SICK))
 
 
 def _score_learned(
@@ -155,10 +152,8 @@ def _ridge(train: Part, strengths: numpy.ndarray) -> list[Predict]:
     scaler = preprocessing.StandardScaler().fit(x)
     model = linear_model.Ridge(alpha=strengths).fit(scaler.transform(x), numpy.tile(gold[:, None], len(strengths)))
 
-    def linear(weights: numpy.ndarray, bias: float) -> Predict:
-        return lambda x: scaler.transform(x) @ weights + bias
-
-    return list(map(linear, numpy.atleast_2d(model.coef_), numpy.atleast_1d(model.intercept_)))
+    each = zip(numpy.atleast_2d(model.coef_), numpy.atleast_1d(model.intercept_), strict=True)
+    return [lambda x, w=weights, b=bias: scaler.transform(x) @ w + b for weights, bias in each]
 
 
 _BATCH = 64

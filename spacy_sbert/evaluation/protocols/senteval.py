@@ -84,15 +84,14 @@ class _TransferTask(Task):
 
     def run(self, run: Run) -> Json:
         rows: dict[str, list[Row]] = {}
-        paths: dict[str, list[Path]] = {}
+        where: dict[str, Path] = {}
         for split, place, read in self.files:
-            paths.setdefault(split, []).append(place.find(run.root))
-            rows.setdefault(split, []).extend(read(paths[split][-1]))
+            path = place.find(run.root)
+            where[split] = path.parent if split in where else path
+            rows.setdefault(split, []).extend(read(path))
         notes: list[str] = []
         for split, official in self.official.items():
-            path, *others = paths[split]
-            where = path.parent if others else path
-            notes += check_count(len(rows[split]), where, official, any_count=run.settings.any_count)
+            notes += check_count(len(rows[split]), where[split], official, any_count=run.settings.any_count)
         examples = [(split, row) for split, each in rows.items() for row in each if all(row.members)]
         if blank := sum(map(len, rows.values())) - len(examples):
             notes.append(f"{blank} blank lines are left out; the official number of sentences includes them.")

@@ -22,9 +22,7 @@ from .sts import BENCHMARK
 
 _BATCH_SIZE = 32  # sentence-transformers' default, and of the batches of precision = "reference"
 _NAIVE, _SMART, _OWN = "naive", "smart", "own"
-_WAYS = (
-    "naive: padded batches in the order of the files, float32; smart: the same, sorted by length; own: as it encodes."
-)
+_WAYS = "naive: padded batches in the order of the files, float32; smart: sorted by length, too; own: as it encodes."
 
 
 @dataclass(frozen=True)
@@ -75,13 +73,10 @@ class _SpeedTask(Task):
         notes += [_WAYS] if is_padded else []
         notes += ["What it learns of the corpus is learned of these sentences, in the time."] if source.learns else []
         notes += [] if encoders else ["Wordpieces cannot be counted: no pipe has an encoder of spacy-sbert with them."]
-        scores = {
-            way: {
-                f"{what}_per_second": counts[what] / median(times) if what in counts else None
-                for what in ("sentences", "wordpieces")
-            }
-            for way, times in seconds.items()
-        }
+        scores: Json = {way: {} for way in orders}
+        for way, times in seconds.items():
+            for what in ("sentences", "wordpieces"):
+                scores[way][f"{what}_per_second"] = counts[what] / median(times) if what in counts else None
         return {
             "counts": counts,
             "primary": f"{_OWN}.sentences_per_second",

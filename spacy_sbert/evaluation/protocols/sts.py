@@ -87,9 +87,8 @@ class GradedPairs:
                 each = {subset: correlate(predicted[at], self.gold[at]) for subset, at in self.places.items()}
                 values, sizes = list(each.values()), list(map(len, self.places.values()))
                 found["subsets"] = each
-                defined = [value for value in values if value is not None]
-                for key, weights in (("mean", [1] * len(sizes)), ("weighted_mean", sizes)):
-                    found[key] = float(numpy.average(defined, weights=weights)) if defined == values else None
+                for key, weights in (("mean", None), ("weighted_mean", sizes)):
+                    found[key] = None if None in values else float(numpy.average(values, weights=weights))
         return scores
 
     def intervals(self, predicted: numpy.ndarray, settings: Settings, similarity: str) -> dict[str, list[float] | None]:
@@ -369,9 +368,8 @@ class _LabelTask(Task):
 
 def _nli_task(name: str, corpus: str, split: str, official: int) -> _LabelTask:
     source = {"snli": "https://nlp.stanford.edu/projects/snli/", "multinli": "https://cims.nyu.edu/~sbowman/multinli/"}
-    file = f"{corpus}_1.0_{split}.jsonl"
-    place = DataFile((f"{corpus}_1.0/{file}", file, f"{corpus}_{split}.jsonl"), source[corpus])
-    return _LabelTask(name, place, "nli", official)
+    names = (f"{corpus}_1.0/{corpus}_1.0_{split}.jsonl", f"{corpus}_1.0_{split}.jsonl", f"{corpus}_{split}.jsonl")
+    return _LabelTask(name, DataFile(names, source[corpus]), "nli", official)
 
 
 TASKS: tuple[Task, ...] = (

@@ -124,10 +124,9 @@ def _equal_windows(wordpieces: TokenizedBatch) -> dict[int, list[int]]:
 
 
 class BackendCache:
-    """What was made of a model's weights for encoding, for as long as they stay the same.
+    """What was made of a model's weights for encoding, for as long as they stay the same; a copy has the calibration.
 
-    Updates and loading drop it; changes of the weights in place are noticed where PyTorch counts them. A copy has the
-    calibration only.
+    Updates and loading drop it; changes of the weights in place are noticed where PyTorch counts them.
     """
 
     def __init__(self, calibration: "Calibration | None" = None) -> None:
@@ -140,10 +139,9 @@ class BackendCache:
         return BackendCache, (self._calibrated[1],)
 
     def engine_of(self, model: Network, precision: str, wordpieces: TokenizedBatch | None = None) -> Backend:
-        """Return what encodes in a precision, such as "bfloat16".
+        """Return what encodes in a precision.
 
-        wordpieces (TokenizedBatch): the first windows, on which "int8" is calibrated, if it is not, and they
-            are ENOUGH; until then, and for a model that is not packable, it is "auto".
+        wordpieces (TokenizedBatch): to calibrate "int8" on, if they are ENOUGH; until then it is "auto".
         """
         calibration = None
         if precision == INT8 and is_packable(model) and model.device.type == "cpu":

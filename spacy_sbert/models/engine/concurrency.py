@@ -33,11 +33,7 @@ class _TrainingStep:
 
 
 class EncoderUse:
-    """The threads that use an encoder. While one trains it, others get a TrainedElsewhereError.
-
-    A pass of training waits until other threads have finished encoding. A copy, a pickle and a forked process begin
-    without users.
-    """
+    """The threads that use an encoder. While one trains it, others get a TrainedElsewhereError; a copy has no users."""
 
     def __init__(self) -> None:
         self._encoding: list[threading.Thread] = []
@@ -130,10 +126,7 @@ def _others(threads: list[threading.Thread]) -> list[threading.Thread]:
 
 @cache
 def prepare_forks() -> None:
-    """Let processes that are forked from now on encode: on one thread, as PyTorch's pool does not survive a fork.
-
-    A fork waits until no other thread loads an encoder or changes weights. Called when an encoder is made.
-    """
+    """Let processes that are forked from now on encode: on one thread, as PyTorch's pool does not survive a fork."""
     if hasattr(os, "register_at_fork"):
         os.register_at_fork(before=_before_fork, after_in_parent=_release_in_parent, after_in_child=_release_in_child)
 

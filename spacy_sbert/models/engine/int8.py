@@ -42,10 +42,7 @@ class Calibration:
 
 
 def read_calibration(path: Path, model: Network) -> Calibration:
-    """Read a file with what Calibration.to_bytes returned for a model.
-
-    RAISES (ValueError): if the file is damaged, or of another model.
-    """
+    """Read what Calibration.to_bytes wrote. RAISES (ValueError): if the file is damaged, or of another model."""
     try:
         found = load_file(path)
     except SafetensorError as error:
@@ -107,9 +104,6 @@ def _round_weight(weight: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
 
 class _Int8Linear:
     """x W' + b, and the activation of it, from 8 bits of x and W.
-
-    Weights are rounded by output, inputs by the range that was found on some texts, so that a vector does not depend on
-    what is encoded beside it.
 
     weight: (out, in); bias: (out,); ranges: see _Quantizer; activation: see ACTIVATIONS, None for none.
     smooth (bool): see _smoothed; what is rounded by the layer before has no factors.
@@ -173,14 +167,11 @@ _Measure = Callable[[_Place, torch.Tensor, torch.Tensor], torch.Tensor]  # of th
 
 @torch.no_grad()
 def calibrate(model: Network, wordpieces: TokenizedBatch, *, enough: int = 0) -> Calibration:
-    """Find ranges, and the products that bear 8 bits.
+    """Find ranges, and the products that bear 8 bits: the noisiest are left out until windows stay near what they were.
 
     Where few channels are far greater than all others, as in the last product of some layers of MPNet, these are all
-    that 8 bits tell apart, and the noise of the product is as large as what it says. So the noisiest are left out,
-    until the windows stay near to what they were.
+    that 8 bits tell apart.
 
-    model: of Hugging Face, see is_packable.
-    wordpieces (TokenizedBatch): of n windows.
     enough (int): the first windows that have so many wordpieces are taken; 0 for all.
     SOURCE: Dettmers et al. 2022, LLM.int8(): 8-bit Matrix Multiplication for Transformers at Scale, section 4.
     """
@@ -231,10 +222,7 @@ def _state_sums(
     products: Mapping[_Place, Linear],
     measure: _Measure | None = None,
 ) -> tuple[torch.Tensor, dict[_Place, torch.Tensor]]:
-    """Return the sum of each window's states, float32 (n, hidden), as an engine encodes with whatever products.
-
-    measure: of what each product of each pass takes and gives, without padding; these are returned, too.
-    """
+    """Return the sum of each window's states, float32 (n, hidden), and what `measure` gives for products of passes."""
     measured = defaultdict(list)
 
     def observed(place: _Place, of_text: torch.Tensor, states: torch.Tensor) -> torch.Tensor:
@@ -255,10 +243,7 @@ def _state_sums(
 
 
 def int8_bert(model: Network, calibration: Calibration, dtype: torch.dtype) -> PackedBert:
-    """Return a PackedBert whose products are those of _Int8Linear, as far as they bear it; dtype: of the others.
-
-    model: of Hugging Face, see is_packable; on a CPU, see has_int8_product. calibration (Calibration): of its weights.
-    """
+    """Return a PackedBert whose products are those of _Int8Linear, as far as they bear it; dtype: of the others."""
     products = []
     for i, parts in enumerate(layers_of(model)):
         weights = weights_of(parts)

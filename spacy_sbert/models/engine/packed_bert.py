@@ -86,10 +86,7 @@ def activation_of(model: Network) -> str:
 
 
 def position_ids(padding: int | None, ids: torch.Tensor, columns: torch.Tensor, windows: torch.Tensor) -> torch.Tensor:
-    """Return positions: columns, or those of RoBERTa and MPNet, from padding + 1 on, which leave out spelled padding.
-
-    padding: `padding_idx` of the embeddings, or None. ids, columns, windows: int64 (rows, width), see PackedBert.
-    """
+    """Return positions: columns, or for RoBERTa and MPNet those from padding + 1 on, spelled padding left out."""
     if padding is None:
         return columns
     spelled = ((ids == padding) & (windows >= 0)).long()  # whether there are any, a GPU would have to be asked
@@ -262,8 +259,7 @@ _BLOCK = 2**19  # scores at a time, which stay in the cache of a core
 def _attention(heads: torch.Tensor, added_scores: torch.Tensor) -> torch.Tensor:
     """softmax(Q K' / sqrt(size) + added) V for each head.
 
-    In bfloat16 on a CPU without AMX as products of their own for a few rows at a time: PyTorch's fused kernel takes a
-    quarter more time there. Scores are then rounded to bfloat16 before the softmax.
+    In bfloat16 on a CPU without AMX as products of their own: PyTorch's fused kernel takes a quarter more time there.
 
     heads: (places, 3, heads, size), queries, keys and values, row after row, maybe without the last or with more.
     added_scores: (rows, 1 or heads, width, width), of the same dtype: -inf where a place does not attend to another.

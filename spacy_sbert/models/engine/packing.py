@@ -31,8 +31,7 @@ class _Packing(NamedTuple):
 def pack(lengths: numpy.ndarray, *, one_width: bool = False) -> _Packing:
     """Put windows into few rows: the longest first, each into the fullest row it fits in.
 
-    A window that fits nowhere opens a row of 64 or of 128, whichever costs less in all; one that is longer has a row of
-    its own, since attention costs more the wider a row is.
+    A window that fits nowhere opens a row of 64 or of 128, whichever costs less in all, or a longer one of its own.
 
     lengths (int64 (n,)): the wordpieces in each window. one_width (bool): whether rows are as wide as the longest.
     SOURCE: Johnson 1973, Near-Optimal Bin Packing Algorithms (best fit decreasing); packing of sequences with a

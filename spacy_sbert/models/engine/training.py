@@ -36,10 +36,7 @@ CPU_ROWS = 8  # a CPU is busy with as many; rows of other lengths would be paddi
 
 
 def autocast(device: torch.device, precision: str) -> AbstractContextManager:
-    """Compute in half precision where PyTorch deems it safe; in float32 nothing changes.
-
-    RAISES (ValueError): for float16 on a CPU.
-    """
+    """Compute in half precision where PyTorch deems it safe; in float32 nothing changes."""
     if precision == "float32":
         return nullcontext()
     if precision == "float16" and device.type == "cpu":
@@ -115,11 +112,10 @@ def _values_of(model: Network, wordpieces: TokenizedBatch, windows: numpy.ndarra
 
 
 def _backward(model: Network, states: list[torch.Tensor], d_states: list[torch.Tensor]) -> None:
-    if not states[0].requires_grad:  # every parameter is frozen
-        return
-    if _is_packed(model):
-        _dense_gradient(model.embeddings.word_embeddings)
-    torch.autograd.backward(states, d_states)
+    if states[0].requires_grad:  # else every parameter is frozen
+        if _is_packed(model):
+            _dense_gradient(model.embeddings.word_embeddings)
+        torch.autograd.backward(states, d_states)
 
 
 def _states(wordpieces: TokenizedBatch, windows: numpy.ndarray, values: torch.Tensor) -> TokenEmbeddings:
@@ -139,10 +135,7 @@ _STEPS = 2**16  # of the probability of dropout
 
 
 def _linear(module: Module, x: torch.Tensor) -> torch.Tensor:
-    """X W' + b, whose gradient of W is made as it lies in memory, (out, in).
-
-    PyTorch makes (in, out), and to cast and to add this takes ten times as long.
-    """
+    """X W' + b, whose gradient of W is made as it lies in memory, (out, in): (in, out) takes ten times as long."""
     if not x.is_cpu:
         return module(x)
     is_cast = torch.is_autocast_enabled("cpu") and x.dtype != torch.float64
@@ -175,10 +168,7 @@ class _Linear(torch.autograd.Function):
 
 
 def _embedding(module: Module, ids: torch.Tensor) -> torch.Tensor:
-    """Return the rows of a table, to whose gradient those of the rows alone are added, after _dense_gradient.
-
-    PyTorch's dense gradient is as large as the vocabulary, of zeros for the most part.
-    """
+    """Return the rows of a table, to whose gradient only those of the rows are added, after _dense_gradient."""
     return functional.embedding(ids, module.weight, module.padding_idx, sparse=True) if ids.is_cpu else module(ids)
 
 
@@ -215,10 +205,7 @@ def _attention(
 
 
 def _packed_states(model: Network, wordpieces: TokenizedBatch, windows: numpy.ndarray) -> torch.Tensor:
-    """Encode windows, int64 (k,), several of them in a row; with dropout if the model is in training mode.
-
-    RETURNS (float (sum of lengths, hidden)): their states, one window after another, part of the graph.
-    """
+    """Return the states of windows, int64 (k,), several of them in a row: float (sum of lengths, hidden)."""
     lengths = wordpieces.lengths[windows]
     packing = pack(lengths, one_width=True)
     longest = (packing.column_of + lengths).max()
@@ -265,10 +252,7 @@ _Parameters = Mapping[KeyT, torch.nn.Parameter]
 
 
 def can_fuse(optimizer: object, parameters: _Parameters) -> bool:
-    """Return whether update_fused does what the optimizer would: it is Adam without averages, of float32 on a CPU.
-
-    parameters (dict): by the optimizer's key; all have a gradient.
-    """
+    """Return whether update_fused does what the optimizer would: it is Adam without averages, of float32 on a CPU."""
     if type(optimizer) is not Optimizer or optimizer.use_radam or optimizer.averages is not None:
         return False  # a subclass may do otherwise
     tensors: list[Any] = [tensor for parameter in parameters.values() for tensor in (parameter, parameter.grad)]

@@ -1,12 +1,14 @@
 """Ranks of a training: threads of one process, and processes forked of one that has imported everything."""
 
 import os
+import signal
 import socket
 import weakref
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from multiprocessing.process import BaseProcess
 from pathlib import Path
-from threading import Barrier, BrokenBarrierError, Thread
+from threading import Barrier, BrokenBarrierError
 
 import killing
 import numpy
@@ -43,25 +45,20 @@ class Threads(TorchDistributed):
 
 def in_threads(work, size=2):
     """Return what work(ranks) returns on each rank; its first error is raised."""
-    values, barrier, found, errors = {}, Barrier(size, timeout=120), [None] * size, []
+    values, barrier = {}, Barrier(size, timeout=120)
 
     def run(rank):
         try:
-            found[rank] = work(Threads(rank, size, values, barrier))
-        except BrokenBarrierError:
-            errors.append(ChildProcessError("another rank has failed"))
-        except BaseException as error:
-            errors.insert(0, error)
+            return work(Threads(rank, size, values, barrier))
+        except BaseException:
             barrier.abort()
+            raise
 
-    threads = [Thread(target=run, args=(rank,)) for rank in range(size)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    if errors:
-        raise errors[0]
-    return found
+    with ThreadPoolExecutor(size) as pool:
+        running = [pool.submit(run, rank) for rank in range(size)]
+    for one in sorted(running, key=lambda one: isinstance(one.exception(), BrokenBarrierError)):
+        one.result()
+    return [one.result() for one in running]
 
 
 def start(work, size=2) -> list[BaseProcess]:
@@ -75,6 +72,7 @@ def start(work, size=2) -> list[BaseProcess]:
 def _as_rank(work, rank, size, port):
     os.environ.update(MASTER_ADDR="127.0.0.1", MASTER_PORT=str(port), WORLD_SIZE=str(size))
     os.environ.update(RANK=str(rank), LOCAL_RANK=str(rank))
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # which a process in the background ignores
     torch.set_num_threads(1)
     work()
 
