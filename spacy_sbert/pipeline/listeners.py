@@ -1,7 +1,6 @@
 """The model tree of an `sbert` pipe: find its encoder, and check and link the component that it listens to."""
 
 from collections.abc import Callable, Iterable
-from contextlib import suppress
 from typing import TYPE_CHECKING, Any, cast
 
 from spacy.language import Language
@@ -392,6 +391,7 @@ def _check_tokens(name: str, listener: Model, pipe: TrainablePipe) -> None:
 
 def is_encoder(name: str) -> bool:
     """Return whether there is an encoder of this name, or in this folder, on this machine."""
-    with suppress(OSError):  # of a folder of something else
+    try:
         return find_local(name) is not None
-    return False
+    except OSError:  # a folder of something else
+        return False

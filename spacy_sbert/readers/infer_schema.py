@@ -333,8 +333,9 @@ def _range(
     if gold.first_bad is not None and not marks:
         line, value = gold.first_bad
         raise ValueError(
-            f"{path}, line {line}: expected a number in the column of scores '{gold.name}', got '{value}'. Repair the "
-            "line, and write decimals with a point. If it holds labels, give --label."
+            f"{path}, line {line}: expected a number in the column of scores '{gold.name}', got '{value}' "
+            f"({numpy.isnan(gold.scores).sum()} of its {len(gold.scores)} cells are no numbers). Repair the line, and "
+            "write decimals with a point. If it holds labels, give --label."
         )
     scores = numpy.sort(gold.scores[~numpy.isnan(gold.scores)])
     if not len(scores) or (low is not None and high is not None) or gold.is_binary(marks):

@@ -6,7 +6,8 @@ import json
 import numpy
 import pytest
 import spacy
-from pipelines import HOLDER, TRAINED, run_command, shipped_config, weights
+from invoking import said as run_command
+from pipelines import HOLDER, TRAINED, shipped_config, weights
 from spacy.cli.init_config import fill_config
 from spacy.cli.train import train
 from spacy.training.initialize import init_nlp
