@@ -29,10 +29,9 @@ from runs import digest, markdown, read_same, write_json
 from spacy.util import import_file
 
 from spacy_sbert.files.serialization import digest_of_parts, versions
-from spacy_sbert.meta import METHODS, make_estimator
 from spacy_sbert.meta.component import fit_meta
 from spacy_sbert.meta.fit import MANIFEST, ShortSentences, Texts, read_sentences
-from spacy_sbert.meta.methods import LAYERS, LOSSES
+from spacy_sbert.meta.methods import LAYERS, LOSSES, METHODS, make_estimator
 
 TAUS = (1e-2, 1e-1, 1.0, 1e1, 1e2)
 Table = tuple[Sequence[str], list[list[str]], Sequence[str]]  # header, lines, notes

@@ -248,17 +248,10 @@ def encode_dataset(
     """
     encoding, folders = Encoding(**options), (RemoteFolder(str(source)), RemoteFolder(str(target)))
     encoding.check_format(Path(f"vectors{output}"))
-    config = WorkerConfig(
-        *folders,
-        output.lower(),
-        encoding,
-        None if pipeline is None else str(pipeline),
-        name,
-        precision,
-        n_process,
-        tuple(gpu_ids),
-        None if scratch is None else str(scratch),
-    )
+    loading: dict[str, Any] = {"name": name, "precision": precision, "n_process": n_process, "gpu_ids": tuple(gpu_ids)}
+    paths = {"pipeline": pipeline, "scratch": scratch}
+    loading |= {key: None if path is None else str(path) for key, path in paths.items()}
+    config = WorkerConfig(*folders, output.lower(), encoding, **loading)
     every = config.source.shards(large)
     shards = every if shard is None else _share_of(every, shard)
     if restart:

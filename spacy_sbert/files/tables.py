@@ -17,19 +17,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from ..errors import Errors
+from . import text_lines
 from .atomic import atomic_write, check_input
-from .text_lines import (
-    BOM,
-    MAX_LINE,
-    NO_COLUMN,
-    check_encoding,
-    check_texts,
-    format_suffix,
-    get_field,
-    is_wide,
-    read_lines,
-    read_objects,
-)
 
 if TYPE_CHECKING:
     from pyarrow.parquet import ParquetFile
@@ -109,7 +98,7 @@ def by_name(records: Records, names: Sequence[str], path: Path, *, header: bool 
         places = [int(name) for name in names]
         records = chain([(line, first)], records)
     for line, record in records:
-        if header and (record == first or [name.lstrip(BOM) for name in record] == first):
+        if header and (record == first or [name.lstrip(text_lines.BOM) for name in record] == first):
             raise ValueError(
                 f"{path}, line {line}: the header comes again. Remove the line, or rename the columns in the header."
             )
@@ -122,7 +111,7 @@ def find_columns(header: Sequence[str], names: Iterable[str], path: Path, line: 
     for name in names:
         if name not in header:
             given = ", ".join(header)
-            raise ValueError(NO_COLUMN.format(path=path, line=line, column=name, given=given, hint=hint))
+            raise ValueError(text_lines.NO_COLUMN.format(path=path, line=line, column=name, given=given, hint=hint))
         if header.count(name) > 1:
             raise ValueError(f"{path}, line {line}: two columns are named '{name}'. Rename one of them.")
     return [header.index(name) for name in names]
@@ -148,7 +137,7 @@ def _parse_records(lines: Iterable[str], path: Path, delimiter: str, start: int,
     records = csv.reader(lines, strict=True, delimiter=delimiter, skipinitialspace=skip_spaces)
     while True:
         line = start + records.line_num + 1
-        limit = csv.field_size_limit(MAX_LINE)  # a setting of all readers of the process: it is put back
+        limit = csv.field_size_limit(text_lines.MAX_LINE)  # a setting of all readers of the process: it is put back
         try:
             columns = next(records, None)
         except csv.Error as error:
@@ -164,7 +153,7 @@ def _parse_records(lines: Iterable[str], path: Path, delimiter: str, start: int,
 
 
 def _lines(path: Path, start: int, encoding: str) -> Iterator[str]:
-    for line, text in islice(read_lines(path, encoding), start, None):
+    for line, text in islice(text_lines.read_lines(path, encoding), start, None):
         if "\0" in text:
             raise ValueError(f"{path}, line {line}: has a NUL character. Save the file as UTF-8 again.")
         yield text
@@ -172,14 +161,14 @@ def _lines(path: Path, start: int, encoding: str) -> Iterator[str]:
 
 def _find_dialect(path: Path, *, header: bool) -> tuple[str, int, bool, bool]:
     """Return the separator, how many lines are before the header, whether columns may be quoted, and spaces skipped."""
-    filled = ((line, text) for line, text in read_lines(path) if text.strip())
+    filled = ((line, text) for line, text in text_lines.read_lines(path) if text.strip())
     (line, first), (_, second) = next(filled, (1, "")), next(filled, (2, ""))
     directive = _DIRECTIVE.fullmatch(first)
     if directive is not None:
         return directive[1], line, True, False
     bare = re.sub(rf'{_QUOTED}|"[^"]*$', "", first)
     delimiter = _TAB
-    if format_suffix(path) == ".csv" and _TAB not in bare and not is_wide(path):
+    if text_lines.format_suffix(path) == ".csv" and _TAB not in bare and not text_lines.is_wide(path):
         delimiter = max(",;|", key=lambda mark: (bare.count(mark), mark == "|" and mark in bare))
     if delimiter == _TAB:
         return _TAB, 0, _is_quoted(path, header=header), False
@@ -205,9 +194,9 @@ def _is_quoted(path: Path, *, header: bool) -> bool:
         is_sure |= any('""' in cell[1:-1] for cell in cells)
         if not wrapped and any(len(cell) > 2 and cell.startswith('"') for cell in cells):
             wrapped = line
-    if not wrapped or is_sure or is_wide(path):
+    if not wrapped or is_sure or text_lines.is_wide(path):
         return True
-    if len({text.count(_TAB) for _, text in read_lines(path) if text.strip()}) == 1:
+    if len({text.count(_TAB) for _, text in text_lines.read_lines(path) if text.strip()}) == 1:
         raise _doubt(path, wrapped)
     return True
 
@@ -215,12 +204,12 @@ def _is_quoted(path: Path, *, header: bool) -> bool:
 def _records_with_quotes(path: Path) -> Iterator[tuple[int, str]]:
     """Yield lines with quotes, each with those that follow until all quotes are closed."""
     first, parts, n_quotes, size = 0, list[str](), 0, 0
-    for line, text in read_lines(path):
+    for line, text in text_lines.read_lines(path):
         if parts or '"' in text:
             first = first if parts else line
             parts.append(text)
             n_quotes, size = n_quotes + text.count('"'), size + len(text)
-            if n_quotes % 2 == 0 or size >= MAX_LINE:
+            if n_quotes % 2 == 0 or size >= text_lines.MAX_LINE:
                 yield first, "".join(parts).rstrip("\r\n")
                 parts, n_quotes, size = [], 0, 0
     if parts:
@@ -250,13 +239,19 @@ def read_table(
     RAISES (ValueError): for an unknown suffix, a missing or repeated column, a record with more or fewer columns than
         the first, or what is not such a file; (ImportError): for .parquet without pyarrow.
     """
-    suffix = format_suffix(path)
+    suffix = text_lines.format_suffix(path)
     if suffix == ".parquet":
         return _read_parquet(path, names)
     if suffix == ".jsonl":
         return (
-            (line, [found.get(name) if name in optional else get_field(found, name, path, line) for name in names])
-            for line, found in read_objects(path, keep_blank=keep_blank)
+            (
+                line,
+                [
+                    found.get(name) if name in optional else text_lines.get_field(found, name, path, line)
+                    for name in names
+                ],
+            )
+            for line, found in text_lines.read_objects(path, keep_blank=keep_blank)
         )
     _check_delimited(path)
     return by_name(read_delimited(path, header=header, keep_blank=keep_blank), names, path, header=header)
@@ -264,19 +259,19 @@ def read_table(
 
 def column_names(path: Path, *, header: bool = True) -> list[str]:
     """Return the names of a table's columns, of .jsonl the fields of the first object; errors: see read_table."""
-    suffix = format_suffix(path)
+    suffix = text_lines.format_suffix(path)
     if suffix == ".parquet":
         with _parquet_file(path) as file:
             return list(file.schema_arrow.names)
     if suffix == ".jsonl":
-        return list(next(read_objects(path), (0, {}))[1])
+        return list(next(text_lines.read_objects(path), (0, {}))[1])
     _check_delimited(path)
     _, first = next(read_delimited(path, header=header), (0, []))
     return [name.strip() for name in first] if header else [str(place) for place in range(len(first))]
 
 
 def _check_delimited(path: Path) -> None:
-    if format_suffix(path) not in DELIMITED:
+    if text_lines.format_suffix(path) not in DELIMITED:
         known = f"{', '.join(TABLES)}, all but .parquet also .gz"
         raise ValueError(f"Cannot read {path} as a table: expected a name that ends in one of {known}.")
 
@@ -315,9 +310,9 @@ def read_columns(path: Path, *, header: bool = True) -> Iterator[Columns]:
 
     YIELDS (dict): the values by name; a blank line of .csv or .tsv has one, and those at the end are left out.
     """
-    suffix = format_suffix(path)
+    suffix = text_lines.format_suffix(path)
     if suffix == ".jsonl":
-        yield from (record for _, record in read_objects(path, keep_blank=True))
+        yield from (record for _, record in text_lines.read_objects(path, keep_blank=True))
         return
     names = distinct(column_names(path, header=header))
     records: Iterator[Record] = (
@@ -366,15 +361,15 @@ def read_text_rows(path: Path, columns: TextColumns) -> Iterator[_TextRow]:
     RAISES (ValueError): for a name that tells no format, ids of .txt, or a bad row, with its line; (ImportError): for
         .parquet without pyarrow.
     """
-    check_texts(path)
-    suffix = format_suffix(path)
+    text_lines.check_texts(path)
+    suffix = text_lines.format_suffix(path)
     if suffix not in (*TABLES, TEXT):
         known = f"{', '.join((*TABLES, TEXT))}, all but .parquet also .gz"
         raise ValueError(f"Cannot read texts from {path}: expected a name that ends in one of {known}.")
     if suffix == TEXT:
         if columns.id is not None:
             raise ValueError(f"{path} has no column '{columns.id}': a .txt file has a text a line. Omit --id-column.")
-        return (_TextRow(text.rstrip("\r\n"), None) for _, text in read_lines(path))
+        return (_TextRow(text.rstrip("\r\n"), None) for _, text in text_lines.read_lines(path))
     names = [columns.text] if columns.id is None else [columns.text, columns.id]
     records = read_table(path, names, header=columns.header, keep_blank=True)
     return (_row(record, columns, path) for record in records)
@@ -384,7 +379,7 @@ def _row(record: Record, columns: TextColumns, path: Path) -> _TextRow:
     line, (text, *rest) = record
     if not isinstance(text, str):
         raise ValueError(Errors.NOT_A_TEXT.format(path=path, line=line, column=columns.text, given=text))
-    check_encoding(text, path, line)
+    text_lines.check_encoding(text, path, line)
     name = rest[0] if rest else ""
     if not isinstance(name, str) and (isinstance(name, bool) or not isinstance(name, int) or name not in _INT64):
         expected = f"a string or a whole number of 64 bits in the column '{columns.id}'"

@@ -15,17 +15,8 @@ from thinc.util import get_array_module, to_numpy
 
 from ..errors import Errors
 from ..validation import ConfiguredModel
+from . import private_attributes
 from .engine.concurrency import prepare_forks
-from .private_attributes import (
-    ALL_LAYERS,
-    READS_DOCS,
-    SENTINEL,
-    STATE,
-    UPSTREAM_NAME,
-    is_a,
-    is_replaced,
-    upstream_name,
-)
 from .span_batch import Array, EncodedSpans, TokenEmbeddings, borders_of, in_places, no_gradient, read_tokens
 from .spans import SpanGetter
 
@@ -53,8 +44,12 @@ class SentenceListener(ConfiguredModel, Model):
     name = "sentence-listener"
 
     def __init__(self, upstream_name: str, grad_factor: float):
-        attrs: dict[str, Any] = {SENTINEL: True, UPSTREAM_NAME: upstream_name, STATE: _ListenerState()}
-        attrs |= {READS_DOCS: True, ALL_LAYERS: False}
+        attrs: dict[str, Any] = {
+            private_attributes.SENTINEL: True,
+            private_attributes.UPSTREAM_NAME: upstream_name,
+            private_attributes.STATE: _ListenerState(),
+        }
+        attrs |= {private_attributes.READS_DOCS: True, private_attributes.ALL_LAYERS: False}
         Model.__init__(self, self.name, _listen, dims={"nO": None}, attrs=attrs)
         self.upstream_name = upstream_name
         self._batch_id: int | None = None
@@ -75,12 +70,12 @@ class SentenceListener(ConfiguredModel, Model):
 
     def receive(self, batch_id: int | None, outputs: TransformerOutput | None, backprop: Callable | None) -> None:
         """Take the output of a transformer in training; of several the last counts."""
-        self.attrs[STATE] = _ListenerState()
+        self.attrs[private_attributes.STATE] = _ListenerState()
         self._batch_id, self._outputs, self._backprop = batch_id, outputs, backprop
 
     def received(self, docs: list[Doc]) -> tuple[TransformerOutput, Callable] | None:
         """Return the output of a transformer that was not used yet, and its callback; None if there is none."""
-        state: _ListenerState = self.attrs[STATE]
+        state: _ListenerState = self.attrs[private_attributes.STATE]
         if state.outputs is not None:
             self.receive(state.batch_id, state.outputs.last_hidden_layer_states, state.backprop_last_layer)
         if self._batch_id is not None and self._batch_id != self.get_batch_id(docs):
@@ -93,7 +88,7 @@ class SentenceListener(ConfiguredModel, Model):
 
 def _listen(model: Model, docs: list[Doc], is_train: bool) -> tuple[TransformerOutput, Callable]:
     listener = cast(SentenceListener, model)
-    received = listener.received(docs) if is_train or not listener.attrs[READS_DOCS] else None
+    received = listener.received(docs) if is_train or not listener.attrs[private_attributes.READS_DOCS] else None
     if received is None:  # no gradient: the transformer is frozen, or in use
         return [_output_of(doc) for doc in docs], no_gradient
     outputs, upstream = received
@@ -122,7 +117,9 @@ def _output_of(doc: Doc) -> Any:  # noqa: ANN401 (an item of TransformerOutput)
             "comes after the 'sbert' pipe. Enable it, put it first, and if it is frozen in training list it in "
             "[training.annotating_components]."
         )
-    output = data if is_a(data, "TransformerData") else getattr(data, "last_hidden_layer_state", None)
+    output = (
+        data if private_attributes.is_a(data, "TransformerData") else getattr(data, "last_hidden_layer_state", None)
+    )
     if output is None:
         raise ValueError(
             f"The transformer left {type(data).__name__} on the Doc '{doc.text[:50]}' (doc._.trf_data): expected the "
@@ -164,19 +161,19 @@ def read_pieces(
 def with_own_listener(model: Model) -> Model:
     """Replace the listener of spacy-curated-transformers in a model by a SentenceListener, which pools no tokens."""
     for node in list(model.walk()):
-        if UPSTREAM_NAME not in node.attrs or isinstance(node, SentenceListener):
+        if private_attributes.UPSTREAM_NAME not in node.attrs or isinstance(node, SentenceListener):
             continue
-        if node.attrs[ALL_LAYERS]:
+        if node.attrs[private_attributes.ALL_LAYERS]:
             raise ValueError(
                 f"Cannot pool wordpieces with the listener '{node.name}', which hears all layers of a "
                 "'curated_transformer': expected spacy-sbert.SentenceListener.v1. To pool tokens, use "
                 "spacy-sbert.Tok2VecSentenceEncoder.v1."
             )
-        own = SentenceListener(node.attrs[UPSTREAM_NAME], node.attrs["grad_factor"])
+        own = SentenceListener(node.attrs[private_attributes.UPSTREAM_NAME], node.attrs["grad_factor"])
         own.set_dim("nO", node.get_dim("nO"))
-        if SENTINEL not in node.attrs:  # it is a part of a copy of the transformer
-            del own.attrs[SENTINEL]
-        own.attrs[READS_DOCS] = node.attrs[READS_DOCS]
+        if private_attributes.SENTINEL not in node.attrs:  # it is a part of a copy of the transformer
+            del own.attrs[private_attributes.SENTINEL]
+        own.attrs[private_attributes.READS_DOCS] = node.attrs[private_attributes.READS_DOCS]
         if node is model:
             return own
         replace_model_node(model, node, own)
@@ -197,7 +194,7 @@ class Tok2VecEncoder(ConfiguredModel[list[Doc], list[Floats2d]]):
 
     def __init__(self, tok2vec: Model[list[Doc], list[Floats2d]], get_spans: SpanGetter):
         for node in tok2vec.walk():
-            if SENTINEL in node.attrs and "layers" in node.attrs:
+            if private_attributes.SENTINEL in node.attrs and "layers" in node.attrs:
                 raise ValueError(
                     f"Cannot pool tokens with the listener '{node.name}', which gives a vector of each layer: expected "
                     "LastTransformerLayerListener.v1 or ScalarWeightingListener.v1 of spacy-curated-transformers."
@@ -210,7 +207,7 @@ class Tok2VecEncoder(ConfiguredModel[list[Doc], list[Floats2d]]):
     @property
     def listener(self) -> Model | None:
         """The layer that listens to a component of the pipeline; None in a model of its own."""
-        return next((node for node in self.walk() if upstream_name(node) is not None), None)
+        return next((node for node in self.walk() if private_attributes.upstream_name(node) is not None), None)
 
     @contextmanager
     def read(self, docs: list[Doc], *, prompt: str | None, with_pieces: bool, is_train: bool) -> Iterator[EncodedSpans]:
@@ -265,13 +262,17 @@ class Tok2VecEncoder(ConfiguredModel[list[Doc], list[Floats2d]]):
                             "empty). Process it with nlp(text), 'tok2vec' enabled and before the encoder."
                         )
                     _check_width(node, doc.tensor, "tok2vec", "spacy.Tok2VecListener.v1")
-            elif SENTINEL in node.attrs and is_train and node.attrs[STATE].batch_id is None:
+            elif (
+                private_attributes.SENTINEL in node.attrs
+                and is_train
+                and node.attrs[private_attributes.STATE].batch_id is None
+            ):
                 raise ValueError(
                     "The sentence encoder got nothing from a 'curated_transformer' in training: it is disabled, or in "
                     "training.frozen_components. To keep its weights set frozen = true in its own block, "
                     "[components.transformer], or use spacy-sbert.SharedSentenceEncoder.v1."
                 )
-            elif SENTINEL in node.attrs and not is_train:
+            elif private_attributes.SENTINEL in node.attrs and not is_train:
                 for doc in docs:
                     _check_width(node, _output_of(doc).dataXd, "curated_transformer", "the listener (tok2vec)")
 
@@ -302,7 +303,7 @@ def _copy_width(model: Model) -> None:
 
 
 def _init(model: Model, X: list[Doc] | None = None, Y: object = None) -> None:
-    if not is_replaced(model.layers[0]):
+    if not private_attributes.is_replaced(model.layers[0]):
         model.layers[0].initialize(X=X)
     _copy_width(model)
 

@@ -19,23 +19,11 @@ from thinc.util import get_array_module, to_numpy
 from transformers.modeling_outputs import BaseModelOutputWithPooling
 from transformers.utils import ModelOutput
 
+from . import span_batch
 from .engine.packed_bert import is_packable
 from .engine.packing import ragged_arange
 from .listener import SentenceListener
 from .sbert_config import TransformerConfig
-from .span_batch import (
-    Array,
-    Backprop,
-    EncodedSpans,
-    SpanBatch,
-    TokenEmbeddings,
-    align_wordpieces,
-    borders_of,
-    encode_spans,
-    no_gradient,
-    piece_characters,
-    row_characters,
-)
 from .spans import SpanGetter
 from .tokenization import BatchTokenizer, TokenizedBatch
 from .transformer import SpanTransformer, load
@@ -108,7 +96,7 @@ def _forward(model: Model, docs: list[Doc], is_train: bool) -> tuple[FullTransfo
 class _PaddedBatch(WordpieceBatch):
     """A WordpieceBatch that knows its rows; several windows for a Span that was too long."""
 
-    rows: SpanBatch
+    rows: span_batch.SpanBatch
     characters: numpy.ndarray  # int32 (windows, wordpieces, 2), of each wordpiece in its Doc
 
     def __getitem__(self, index: int | slice) -> "_PaddedBatch":
@@ -126,17 +114,19 @@ class _SharedBatch:
 
     def __init__(self, tokenizer: BatchTokenizer, spans: list[list[Span]], prompt: str = ""):
         self._tokenizer = tokenizer
-        self.wordpieces, self.encoded = encode_spans(tokenizer, spans, prompt=prompt, with_pieces=True)
-        self._align = align_wordpieces(tokenizer, self.wordpieces, spans, cast(list[str], self.encoded.texts))
-        self._token_borders = borders_of(len(doc_spans[0].doc) if doc_spans else 0 for doc_spans in spans)
-        self.starts = borders_of(self.wordpieces.lengths.tolist())
+        self.wordpieces, self.encoded = span_batch.encode_spans(tokenizer, spans, prompt=prompt, with_pieces=True)
+        self._align = span_batch.align_wordpieces(
+            tokenizer, self.wordpieces, spans, cast(list[str], self.encoded.texts)
+        )
+        self._token_borders = span_batch.borders_of(len(doc_spans[0].doc) if doc_spans else 0 for doc_spans in spans)
+        self.starts = span_batch.borders_of(self.wordpieces.lengths.tolist())
 
-    def keep_states(self, states: Iterable[TokenEmbeddings], device: torch.device, pooler: Any) -> None:  # noqa: ANN401 (a module)
+    def keep_states(self, states: Iterable[span_batch.TokenEmbeddings], device: torch.device, pooler: Any) -> None:  # noqa: ANN401 (a module)
         """Keep the states of the windows, to be padded when they are read; the pooler of the network reads them now."""
         self._states, self._device = list(states), device
-        self.values: list[Array] = [None] * len(self.wordpieces.lengths)
+        self.values: list[span_batch.Array] = [None] * len(self.wordpieces.lengths)
         for part in self._states:
-            borders = pairwise(borders_of(part.lengths.tolist()))
+            borders = pairwise(span_batch.borders_of(part.lengths.tolist()))
             for window, border in zip(part.windows.tolist(), borders, strict=True):
                 self.values[window] = part.values[slice(*border)]
         self._pooled = None
@@ -179,7 +169,7 @@ class _SharedBatch:
     def docs(self) -> list[TransformerData]:
         """The padded output of each Doc, with an alignment of all its tokens: rows may leave out some."""
         batch, align = self.padded
-        arrays: dict[str, list[Array]] = {}
+        arrays: dict[str, list[span_batch.Array]] = {}
         for key, value in self.model_output.items():
             parts = value if isinstance(value, tuple) else (value,)
             if all(map(torch.is_tensor, parts)):
@@ -201,8 +191,8 @@ class _SharedBatch:
 
 
 def _pad_states(
-    wordpieces: TokenizedBatch, parts: Iterable[TokenEmbeddings], width: int, device: torch.device
-) -> tuple[torch.Tensor, Callable[[torch.Tensor], list[Array]]]:
+    wordpieces: TokenizedBatch, parts: Iterable[span_batch.TokenEmbeddings], width: int, device: torch.device
+) -> tuple[torch.Tensor, Callable[[torch.Tensor], list[span_batch.Array]]]:
     """Return states in a padded batch, float32 (windows, wordpieces, width), and what takes its gradient to theirs."""
     shape = (len(wordpieces.lengths), int(wordpieces.lengths.max()))
     padded = torch.zeros(shape[0] * shape[1], width, device=device)
@@ -211,7 +201,7 @@ def _pad_states(
         places.append(torch.from_numpy(ragged_arange(part.windows * shape[1], part.lengths)).to(device))
         padded[places[-1]] = xp2torch(part.values, device=device)
 
-    def backprop(d_padded: torch.Tensor) -> list[Array]:
+    def backprop(d_padded: torch.Tensor) -> list[span_batch.Array]:
         flat = d_padded.reshape(-1, width).to(device)  # a thread that does not know of the GPU makes it on the CPU
         return [torch2xp(flat[of_part]) for of_part in places]
 
@@ -262,16 +252,16 @@ _CHUNK = 32  # Docs whose states are copied at a time: they stay in the cache
 class _DocSpans(NamedTuple):
     """The rows and windows of one Doc, N wordpieces in all."""
 
-    rows: SpanBatch
+    rows: span_batch.SpanBatch
     lengths: numpy.ndarray  # int64 (windows,)
-    values: list[Array]  # float (N, width), in parts
+    values: list[span_batch.Array]  # float (N, width), in parts
     characters: numpy.ndarray | None  # int32 (N, 2), of each wordpiece in the Doc
     places: Any = None  # int64 (N,), in the flattened padded batch, if that was made
 
 
 def spans_from_transformer_data(
-    datas: list[TransformerData], docs: Sequence[Doc] | None, backprop: Backprop
-) -> EncodedSpans:
+    datas: list[TransformerData], docs: Sequence[Doc] | None, backprop: span_batch.Backprop
+) -> span_batch.EncodedSpans:
     """Return the rows of Docs as a transformer encoded them, and its states without padding.
 
     datas: of each Doc. docs: the Docs, if what Spans and Tokens need is asked for. backprop: of those that have rows.
@@ -279,16 +269,16 @@ def spans_from_transformer_data(
     kept = (isinstance(data, _UnpaddedDoc) or "last_hidden_state" in data.model_output for data in datas)
     held = [i for i, is_kept in enumerate(kept) if is_kept]
     if not held:
-        return EncodedSpans.empty(len(datas), backprop)
+        return span_batch.EncodedSpans.empty(len(datas), backprop)
     read = [_read(datas[i], docs[i] if docs else None) for i in held]
     kinds = [[i for i, doc in enumerate(read) if doc.rows.foreign == is_stretch] for is_stretch in (False, True)]
     parts = [chunk for own in kinds for chunk in minibatch(own, _CHUNK)]
-    firsts = borders_of(len(doc.lengths) for doc in read)
+    firsts = span_batch.borders_of(len(doc.lengths) for doc in read)
 
-    def backprop_states(d_values: list[Array]) -> object:
+    def backprop_states(d_values: list[span_batch.Array]) -> object:
         d_datas: dict[int, TransformerData] = {}
         for own, d_part in zip(parts, d_values, strict=True):
-            borders = pairwise(borders_of(int(read[i].lengths.sum()) for i in own))
+            borders = pairwise(span_batch.borders_of(int(read[i].lengths.sum()) for i in own))
             for i, border in zip(own, borders, strict=True):
                 data = datas[held[i]]
                 states = data.model_output["last_hidden_state"]
@@ -298,12 +288,12 @@ def spans_from_transformer_data(
         return backprop([d_datas[i] for i in range(len(held))])
 
     n_rows = dict(zip(held, (len(doc.rows.spans) for doc in read), strict=True))
-    batch = EncodedSpans(
+    batch = span_batch.EncodedSpans(
         _joined([doc.rows for doc in read]),
-        borders_of(n_rows.get(i, 0) for i in range(len(datas))),
+        span_batch.borders_of(n_rows.get(i, 0) for i in range(len(datas))),
         numpy.concatenate([doc.lengths for doc in read]),
         (_states_of(read, firsts, own) for own in parts),
-        no_gradient if backprop is no_gradient else backprop_states,
+        span_batch.no_gradient if backprop is span_batch.no_gradient else backprop_states,
     )
     if docs:
         characters = numpy.concatenate([cast(numpy.ndarray, doc.characters) for doc in read])
@@ -311,7 +301,7 @@ def spans_from_transformer_data(
     return batch
 
 
-def _states_of(read: list[_DocSpans], firsts: list[int], own: list[int]) -> TokenEmbeddings:
+def _states_of(read: list[_DocSpans], firsts: list[int], own: list[int]) -> span_batch.TokenEmbeddings:
     """Return the states of some Docs. Half precision is for the transformer: sums would lose too much in it."""
     parts = [values for i in own for values in read[i].values]
     xp = get_array_module(parts[0])
@@ -319,14 +309,14 @@ def _states_of(read: list[_DocSpans], firsts: list[int], own: list[int]) -> Toke
     values = values.astype(xp.float32) if values.dtype == xp.float16 else values
     windows = numpy.concatenate([numpy.arange(*firsts[i : i + 2]) for i in own])
     lengths = numpy.concatenate([read[i].lengths for i in own])
-    return TokenEmbeddings(windows, lengths, values, read[own[0]].rows.foreign)
+    return span_batch.TokenEmbeddings(windows, lengths, values, read[own[0]].rows.foreign)
 
 
-def _joined(rows: list[SpanBatch]) -> SpanBatch:
+def _joined(rows: list[span_batch.SpanBatch]) -> span_batch.SpanBatch:
     """Return the rows of several Docs as one batch."""
-    firsts = borders_of(len(own.spans) for own in rows)[:-1]
+    firsts = span_batch.borders_of(len(own.spans) for own in rows)[:-1]
     characters = [own.characters for own in rows if own.characters is not None]
-    return SpanBatch(
+    return span_batch.SpanBatch(
         numpy.concatenate([own.spans for own in rows]),
         numpy.concatenate([own.row_of + first for own, first in zip(rows, firsts, strict=True)]),
         numpy.concatenate([own.window_weights for own in rows]),
@@ -364,8 +354,8 @@ def _read(data: TransformerData, doc: Doc | None) -> _DocSpans:
     of_pieces = None
     if doc is not None:
         spans = [doc[start:end] for start, end in aligned.spans.tolist()]
-        aligned = replace(aligned, characters=row_characters(spans, [span.text for span in spans]))
-        of_pieces = piece_characters(align, [doc], int(lengths.sum()))
+        aligned = replace(aligned, characters=span_batch.row_characters(spans, [span.text for span in spans]))
+        of_pieces = span_batch.piece_characters(align, [doc], int(lengths.sum()))
     return _DocSpans(aligned, lengths, [flat[xp.asarray(places)]], of_pieces, places)
 
 
@@ -377,7 +367,7 @@ def _overlap(spans: numpy.ndarray) -> bool:
     return bool((apart[1:, 0] < apart[:-1, 1]).any())
 
 
-def _aligned_rows(data: TransformerData) -> SpanBatch | None:
+def _aligned_rows(data: TransformerData) -> span_batch.SpanBatch | None:
     """Return a row for each window of another package's model; None if a token is in two rows."""
     (n_rows, row_width), lengths = data.wordpieces.input_ids.shape, to_numpy(data.align.lengths)
     n_tokens = len(lengths)
@@ -394,10 +384,14 @@ def _aligned_rows(data: TransformerData) -> SpanBatch | None:
     ends, last = numpy.append(starts[1:], n_tokens), starts - 1
     numpy.maximum.at(last, rows, tokens)
     weights = (numpy.bincount(rows, minlength=n_rows) > 0).astype("int64")
-    return SpanBatch(numpy.stack([starts, ends], axis=1), numpy.arange(n_rows), weights, ends - last - 1, None)
+    return span_batch.SpanBatch(
+        numpy.stack([starts, ends], axis=1), numpy.arange(n_rows), weights, ends - last - 1, None
+    )
 
 
-def _stretch(batch: WordpieceBatch, align: Ragged, lengths: numpy.ndarray) -> tuple[SpanBatch, Ragged, numpy.ndarray]:
+def _stretch(
+    batch: WordpieceBatch, align: Ragged, lengths: numpy.ndarray
+) -> tuple[span_batch.SpanBatch, Ragged, numpy.ndarray]:
     """Return one row for a Doc whose windows overlap, an alignment to its tokens' wordpieces, and these, each once."""
     recorded = batch.rows if isinstance(batch, _PaddedBatch) else None
     pieces, align_lengths = to_numpy(align.dataXd), to_numpy(align.lengths)
@@ -408,7 +402,7 @@ def _stretch(batch: WordpieceBatch, align: Ragged, lengths: numpy.ndarray) -> tu
     once = windows == windows[starts[tokens]]
     counts = numpy.bincount(tokens[once], minlength=len(align_lengths))
     chosen, index = numpy.unique(pieces[once], return_inverse=True)
-    rows = SpanBatch(
+    rows = span_batch.SpanBatch(
         numpy.array([[0, recorded.spans[:, 1].max() if recorded else len(counts)]]),
         row_of=numpy.zeros(1, dtype="int64"),
         window_weights=numpy.array([int(len(chosen) > 0)]),

@@ -12,8 +12,8 @@ from spacy.tokens import Doc, DocBin
 from spacy.util import import_file
 
 from spacy_sbert import find_meta, restore
-from spacy_sbert.meta import make_estimator
 from spacy_sbert.meta.component import fit_meta
+from spacy_sbert.meta.methods import make_estimator
 from spacy_sbert.search import SpanSearch, collect_spans
 
 TEXT = "A man is eating food. The cat sat on the mat."

@@ -7,7 +7,8 @@ from made_views import make_views, unit
 from scipy import linalg
 
 from spacy_sbert.files.serialization import add_checksum
-from spacy_sbert.meta import GCCA, METHODS, SVD, Average, Concatenation, Moments, estimator_from_bytes, make_estimator
+from spacy_sbert.meta import GCCA, SVD, Average, Concatenation, Moments
+from spacy_sbert.meta.methods import METHODS, estimator_from_bytes, make_estimator
 
 RNG = numpy.random.default_rng(1)
 FITTED = ("svd", "gcca", "ae")

@@ -7,8 +7,9 @@ import pytest
 import spacy
 from made_views import SENTENCES, make_views
 
-from spacy_sbert.meta import GCCA, SVD, CrossViewAutoencoder, estimator_from_bytes
+from spacy_sbert.meta import GCCA, SVD, CrossViewAutoencoder
 from spacy_sbert.meta.component import fit_meta
+from spacy_sbert.meta.methods import estimator_from_bytes
 
 
 @pytest.fixture

@@ -201,7 +201,6 @@ def test_damaged_gzip(write):
 
 def test_limit_of_line_length(write, monkeypatch):
     monkeypatch.setattr("spacy_sbert.files.text_lines.MAX_LINE", 100)
-    monkeypatch.setattr("spacy_sbert.files.tables.MAX_LINE", 100)
     assert PairCorpus(write("a.txt", "x" * 99), format="text").count() == 1
     with pytest.raises(ValueError, match="line 2: longer than 100 bytes"):
         PairCorpus(write("a.txt", "x", "x" * 100), format="text").count()

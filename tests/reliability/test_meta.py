@@ -9,7 +9,8 @@ import pytest
 from counted_cases import parts
 from scipy import linalg
 
-from spacy_sbert.meta import GCCA, SVD, Average, Concatenation, CrossViewAutoencoder, estimator_from_bytes
+from spacy_sbert.meta import GCCA, SVD, Average, Concatenation, CrossViewAutoencoder
+from spacy_sbert.meta.methods import estimator_from_bytes
 
 PROMISE = "a meta-embedding of members of any rank is right, or refused with a remedy that works"
 TAUS = (0.0, 1e-13, 1e-6, 0.1, 10.0, 1e6)

@@ -158,7 +158,7 @@ def _ridge(train: Part, strengths: numpy.ndarray) -> list[Predict]:
     return [partial(_linear, scaler, weights, bias) for weights, bias in each]
 
 
-def _linear(scaler: Any, weights: numpy.ndarray, bias: float, x: numpy.ndarray) -> numpy.ndarray:
+def _linear(scaler: Any, weights: numpy.ndarray, bias: float, x: numpy.ndarray) -> numpy.ndarray:  # noqa: ANN401 (of scikit-learn)
     return scaler.transform(x) @ weights + bias
 
 
