@@ -294,7 +294,10 @@ class _Linear(MetaEmbedding):
         for name, part in columns:
             variance, square = covariance.diagonal()[part].sum(), (moments.mean[part] ** 2).sum()
             if not variance > _MIN_VARIANCE * max(square, numpy.finfo("float64").tiny):
-                raise ValueError(f"The member '{name}' has the same vector for all {moments.n} sentences. Drop it.")
+                raise ValueError(
+                    f"The member '{name}' has the same vector for all {moments.n} sentences. Take it out, or fit on "
+                    "sentences that it tells apart."
+                )
         most = min(sum(widths), moments.n - 1)
         values, components, rank = self._solve(covariance, columns, min(self.size or max(widths), most), moments.n)
         rank = min(rank, most)  # rounding may look like one more
@@ -378,7 +381,8 @@ class GCCA(_Linear):
             if lowest <= _SINGULAR * highest:
                 raise ValueError(
                     f"The covariance of the member '{name}' cannot be inverted with tau = {self.tau}: its vectors have "
-                    f"{components_of_covariance(block).rank} directions, of the {len(block)} of their width. Raise it."
+                    f"{components_of_covariance(block).rank} directions, of the {len(block)} of their width. Set tau "
+                    "higher, such as 0.1."
                 )
             conditions.append(highest / lowest)
         total = len(covariance)

@@ -51,7 +51,7 @@ def test_what_no_config_can_hold(make_nlp, tiny_bert):
     for prompts in ({"q": "${a.b}: "}, {"q": "cost in $"}, *({name: "a"} for name in LOST)):
         with pytest.raises(ValueError, match=r"encode\(texts, prompt=...\)"):
             Prompts(prompts)
-    with pytest.raises(ValueError, match=r"default_prompt_name = .*encode\(texts, prompt_name=...\)"):
+    with pytest.raises(ValueError, match=r"default_prompt_name' = .*encode\(texts, prompt_name=...\)"):
         Prompts({}, "${q}")
     for factory in ("sbert", "sbert_reranker"):
         with pytest.raises(ValueError, match=r"spans_key.*without '\$'"):
@@ -97,7 +97,7 @@ def test_outputs_of_a_reranker(tiny_bert, tmp_path):
     nlp.initialize()
     scores = reranker.score_pairs([("a", "b"), ("a dog", "the cat")])
     assert scores.shape == (2, 3)
-    with pytest.raises(ValueError, match=r'"regression" needs 1 outputs.*n_outputs = 3\. Set n_outputs = 0'):
+    with pytest.raises(ValueError, match=r'"regression" needs 1 outputs.*n_outputs = 3\. Set it to 0'):
         nlp.initialize(lambda: [make_example(nlp, "a man", "the dog"), make_example(nlp, "a", "b")])
     nlp.to_disk(tmp_path)
     for name, value in (("n_outputs", 2), ("name", "/no")):

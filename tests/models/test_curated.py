@@ -38,9 +38,10 @@ def test_a_row_is_the_wordpieces_of_its_text_pooled(make_nlp, pooling):
     for sent in doc.sents:
         expected = pooled(pieces.dataXd[starts[sent.start] : starts[sent.end]], pooling)
         assert numpy.allclose(sent.vector, expected, atol=1e-6), "in the context of its Doc"
-    of_tokens = [part.mean(axis=0) for part in numpy.split(pieces.dataXd, starts[1:-1]) if len(part)]
-    given = [token.vector for token in doc if token.has_vector]
-    assert numpy.allclose(given, of_tokens, atol=1e-6) and len(given) == len(doc) - 1
+    if pooling == "mean":
+        of_tokens = [part.mean(axis=0) for part in numpy.split(pieces.dataXd, starts[1:-1]) if len(part)]
+        given = [token.vector for token in doc if token.has_vector]
+        assert numpy.allclose(given, of_tokens, atol=1e-6) and len(given) == len(doc) - 1
 
 
 def test_parity_with_an_encoder_of_its_own(minilm, tmp_path):
