@@ -56,7 +56,8 @@ def python_pages():
         if page.stem not in PRINTING:
             yield pytest.param(page, True, id=page.stem, marks=marks)
             marks = [*marks, pytest.mark.slow]
-        yield pytest.param(page, False, id=f"{page.stem}-MiniLM", marks=marks)
+        if "@Language.factory" not in PAGES[page]:  # which registers once in a process
+            yield pytest.param(page, False, id=f"{page.stem}-MiniLM", marks=marks)
 
 
 @pytest.mark.parametrize(("page", "is_small"), list(python_pages()))
