@@ -92,7 +92,7 @@ class Warnings:
         "{count} examples of {path} have labels that the pipeline does not know ({given}; known are {known}). "
         "They count as wrong: correct or remove them."
     )
-    ARRIVED = (
+    LOST_HOOKS = (
         "A Doc has lost its hooks on its way (bytes, DocBin, n_process, from_docs): doc.vector is spaCy's own. Call "
         "spacy_sbert.restore(doc), restore(list_of_docs), or loop over restore(nlp.pipe(...))."
     )

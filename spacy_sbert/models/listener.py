@@ -165,7 +165,7 @@ def with_own_listener(model: Model) -> Model:
             continue
         if node.attrs[private_attributes.ALL_LAYERS]:
             raise ValueError(
-                f"Cannot pool wordpieces with the listener '{node.name}', which hears all layers of a "
+                f"Cannot pool wordpieces with the listener '{node.name}', which listens to all layers of a "
                 "'curated_transformer': expected spacy-sbert.SentenceListener.v1. To pool tokens, use "
                 "spacy-sbert.Tok2VecSentenceEncoder.v1."
             )

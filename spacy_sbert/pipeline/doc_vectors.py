@@ -307,9 +307,9 @@ def _restored(item: Any, nlp: Language | None) -> Any:  # noqa: ANN401 (a Doc, o
 def warn_of_lost_hooks(doc: Doc) -> None:
     """Warn, once in a process, of a Doc that carries vectors for `doc.vector`, but whose hooks spaCy has dropped."""
     is_lost = "vector" not in doc.user_hooks and any(record.data["set_hooks"] for record in find(doc))
-    if is_lost and Warnings.ARRIVED not in _warned:
-        _warned.add(Warnings.ARRIVED)
-        warn(Warnings.ARRIVED)
+    if is_lost and Warnings.LOST_HOOKS not in _warned:
+        _warned.add(Warnings.LOST_HOOKS)
+        warn(Warnings.LOST_HOOKS)
 
 
 # Similarity
