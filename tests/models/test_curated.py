@@ -201,7 +201,7 @@ def test_widths_and_layers(tiny_bert):
     refused(r"gave vectors of 16 numbers.*listens for 32: set the width", lambda: curated(tok2vec=wide)(TEXT))
     message = r"set all_layer_outputs = true in \[components\.transformer\]"
     refused(message, curated(tok2vec=LAYERS).initialize)
-    message = r"hears all layers.*expected spacy-sbert\.SentenceListener\.v1"
+    message = r"listens to all layers.*expected spacy-sbert\.SentenceListener\.v1"
     refused(message, lambda: curated(**{"@architectures": SHARED, "tok2vec": LAYERS}))
     each = {"@architectures": f"{CURATED}TransformerLayersListener.v1", "layers": 2, "width": 16, "pooling": MEAN}
     refused(r"gives a vector of each layer: expected .*LastTransformerLayerListener", lambda: curated(tok2vec=each))
