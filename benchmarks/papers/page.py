@@ -113,7 +113,7 @@ def main() -> None:
     made = filled(page)
     if args.check:
         if made != page:
-            raise SystemExit(f"{PAGE} does not say what is saved: python benchmarks/papers/page.py writes it anew.")
+            raise SystemExit(f"{PAGE} does not say what is saved: python benchmarks/papers/page.py writes it.")
         return
     PAGE.write_text(made, encoding="utf8")
     pages = drawn(made)

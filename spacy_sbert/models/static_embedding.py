@@ -39,7 +39,7 @@ def read_static(folder: Path, settings: SentenceTransformersConfig) -> tuple[str
         )
     for name in (TOKENIZER_FILE, WEIGHTS_FILE):
         if not (folder / name).is_file():
-            raise ValueError(f"The static encoder in {folder} has no {name}: get it anew, or save it with safetensors.")
+            raise ValueError(f"The encoder in {folder} has no {name}: download it again, or save it with safetensors.")
     check_safetensors(folder / WEIGHTS_FILE)
     tensors = load_file(folder / WEIGHTS_FILE)
     arrays = {key: tensor.float().numpy() for key, tensor in tensors.items()}  # NumPy has no bfloat16

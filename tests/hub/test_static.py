@@ -223,8 +223,8 @@ def cut_weights(folder):
 
 RANDOM = torch.randn(100, WIDTH)
 DAMAGES = {
-    "no tokenizer": (lambda folder: (folder / "tokenizer.json").unlink(), r"has no tokenizer\.json: get it anew"),
-    "pickled": (to_pickle, r"has no model\.safetensors: get it anew, or save it with safetensors"),
+    "no tokenizer": (lambda folder: (folder / "tokenizer.json").unlink(), r"has no tokenizer\.json: download it again"),
+    "pickled": (to_pickle, r"has no model\.safetensors: download it again, or save it with safetensors"),
     "cut": (cut_weights, "damaged or not whole"),
     "too few rows": (lambda folder: save_table(folder, embeddings=RANDOM[:50]), r"\(50, 16\).*: expected one table"),
     "another name": (lambda folder: save_table(folder, table=RANDOM), r"'table': \(100, 16\).*: expected one table"),

@@ -18,7 +18,7 @@ def page(monkeypatch):
 def test_page_says_what_is_saved(page):
     text = page.PAGE.read_text(encoding="utf8")
     assert len(page.BLOCK.findall(text)) > 5
-    assert page.filled(text) == text, "python benchmarks/papers/page.py writes it anew"
+    assert page.filled(text) == text, "python benchmarks/papers/page.py writes it"
     paths = [page.HERE / page.INDEX, *(page.HERE / page.FOLDER).glob("*.html")]
     saved = {path.relative_to(page.HERE).as_posix(): path.read_text(encoding="utf8") for path in paths}
     assert page.drawn(text) == saved
