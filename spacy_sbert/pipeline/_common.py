@@ -80,7 +80,7 @@ def _is_truncated(doc: Doc) -> bool:
 
 
 def _answer(pipe: str, module: str, function: str, obj: Piece, *args: Any, **options: Any) -> Any:  # noqa: ANN401 (of three functions)
-    """Call a function of this room, imported late, for the pipe that answers."""
+    """Call a function of this package, imported late, for the pipe that answers."""
     from .records import names  # noqa: PLC0415 (`import spacy_sbert` is light)
 
     doc = obj if isinstance(obj, Doc) else obj.doc

@@ -66,7 +66,7 @@ def batch_loss(
     scores: Sequence[EncodedDoc],
     spans_key: str,
     factor: float,
-    peers: Any = None,  # noqa: ANN401 (a TorchDistributed, of a room around the core)
+    peers: Any = None,  # noqa: ANN401 (a TorchDistributed, from around the core)
 ) -> BatchLoss:
     """Compute the loss of every objective that has examples in a batch.
 
