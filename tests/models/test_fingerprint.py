@@ -7,7 +7,7 @@ import warnings
 import pytest
 import spacy
 import torch
-from pipelines import ENCODERS, HOLDER
+from pipelines import ENCODERS, HOLDER, stock_nlp
 from spacy.tokens import Doc, DocBin
 from spacy.training import Example
 from thinc.api import SGD, Adam
@@ -76,13 +76,7 @@ def test_fingerprint_of_comparable_vectors(make_nlp, tiny_bert, tmp_path):
     assert of(shared(TEXT)) == first
     shared.replace_listeners("transformer", "sbert", ["model.tok2vec"])
     assert of(shared(TEXT)) == first
-    stock = {"@architectures": "spacy-transformers.TransformerModel.v3", "name": str(tiny_bert)}
-    stock["get_spans"] = {"@span_getters": "spacy-transformers.doc_spans.v1"}
-    nlp = spacy.blank("en")
-    nlp.add_pipe("transformer", config={"model": stock})
-    nlp.add_pipe("sbert", config={"model": {"@architectures": "spacy-sbert.SharedSentenceEncoder.v1"}})
-    nlp.initialize()
-    assert of(nlp(TEXT)) == first
+    assert of(stock_nlp(tiny_bert, "spacy-transformers.doc_spans.v1")(TEXT)) == first
 
 
 def test_fingerprint_of_other_vectors(make_nlp, other_bert, tiny_bert, tmp_path):

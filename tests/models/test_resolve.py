@@ -1,13 +1,12 @@
 """Where encoders are looked for, in which order, and what is said when they are not found."""
 
 import importlib.util
-import json
 import shutil
 import sys
 
 import numpy
 import pytest
-from pipelines import MINILM
+from pipelines import MINILM, write_modules
 
 from spacy_sbert.models import resolve as module
 from spacy_sbert.models.resolve import PACKAGES, resolve
@@ -118,11 +117,6 @@ def test_folder_without_weights(tiny_bert, tmp_path):
             file.unlink()
         with pytest.raises(OSError, match=r"is missing\. Expected config\.json, weights"):
             resolve(str(folder))
-
-
-def write_modules(folder, *modules):
-    listed = [{"path": path, "type": f"sentence_transformers.models.{kind}"} for kind, path in modules]
-    (folder / "modules.json").write_text(json.dumps(listed))
 
 
 def test_settings_of_minilm_and_of_a_plain_encoder(tiny_bert):

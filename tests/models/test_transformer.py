@@ -9,6 +9,7 @@ import numpy
 import pytest
 import spacy
 import srsly
+from pipelines import one_pipe
 from transformers import BertTokenizer
 
 from spacy_sbert.models.sbert_config import TransformerConfig
@@ -78,8 +79,7 @@ def test_settings_can_be_overridden_when_loading(make_nlp, tmp_path):
 
 def test_threads_may_come_first(tiny_bert):
     """A server's first requests arrive together, on weights that load lazily."""
-    nlp = spacy.blank("en")
-    nlp.add_pipe("sbert", config={"model": {"name": str(tiny_bert)}})
+    nlp = one_pipe(tiny_bert)
     with ThreadPoolExecutor(6) as pool:
         vectors = list(pool.map(lambda _: nlp("The cat sat.").vector, range(6)))
     assert all(numpy.array_equal(vector, vectors[0]) for vector in vectors)
@@ -129,7 +129,5 @@ def test_copy_has_weights_and_optimizer_keys_of_its_own(make_nlp):
 def test_encoder_decoders_are_refused(tmp_path, tiny_bert):
     folder = shutil.copytree(tiny_bert, tmp_path / "t5")
     (folder / "config.json").write_text(json.dumps({"model_type": "t5", "d_model": 8}))
-    nlp = spacy.blank("en")
-    nlp.add_pipe("sbert", config={"model": {"name": str(folder)}})
     with pytest.raises(ValueError, match="is an encoder with a decoder"):
-        nlp("text")
+        one_pipe(folder)("text")

@@ -83,7 +83,7 @@ def test_truncate_and_windows_by_hand(make_nlp, tiny_bert, encoder):
     assert not cut[-3:].has_vector and not cut[-3:].vector.any(), "what was cut has no vector"
     assert cut[:3].has_vector
 
-    nlp = make_nlp(encoder, **{"model" if encoder == "own" else "transformer": {"overflow": "windows"}})
+    nlp = make_nlp(encoder, transformer={"overflow": "windows"})
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         whole = nlp(LONG)

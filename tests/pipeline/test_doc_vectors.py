@@ -5,13 +5,12 @@ import warnings
 import numpy
 import pytest
 import torch
-from pipelines import OTHERS, TRANSFORMERS
+from pipelines import EVERY_ENCODER, OTHERS, TRANSFORMERS
 from transformers import AutoModel, AutoTokenizer
 
 from spacy_sbert.pipeline.doc_vectors import find
 
 TEXT = "A man is eating food. He cannot go."
-ENCODERS = [*TRANSFORMERS, *(pytest.param(one, marks=pytest.mark.slow) for one in OTHERS)]
 
 
 def states_of(folder, text):
@@ -87,7 +86,7 @@ def test_similarity_is_cosine_between_all_kinds(make_nlp):
     assert a.similarity(a) == pytest.approx(1.0)
 
 
-@pytest.mark.parametrize("encoder", ENCODERS)
+@pytest.mark.parametrize("encoder", EVERY_ENCODER)
 def test_no_text_no_vector_no_warning(make_nlp, encoder):
     nlp = make_nlp(encoder)
     with warnings.catch_warnings():
@@ -161,13 +160,12 @@ SENTENCES += SENTENCES[:1]
 @pytest.mark.filterwarnings("ignore:.*rows were longer")
 @pytest.mark.parametrize(
     ("encoder", "settings"),
-    [("own", {}), ("shared", {"unit": "sent"}), ("own", {"overflow": "windows"})]
+    [("own", {}), ("shared", {"unit": "sent"}), ("own", {"transformer": {"overflow": "windows"}})]
     + [pytest.param(one, {}, marks=pytest.mark.slow) for one in OTHERS]
-    + [pytest.param("shared", {"overflow": "windows"}, marks=pytest.mark.slow)],
+    + [pytest.param("shared", {"transformer": {"overflow": "windows"}}, marks=pytest.mark.slow)],
 )
 def test_vectors_do_not_depend_on_the_batch(make_nlp, encoder, settings):
-    unit, source = settings.get("unit", "doc"), {k: v for k, v in settings.items() if k != "unit"}
-    nlp = make_nlp(encoder, unit=unit, **{"model" if encoder == "own" else "transformer": source})
+    nlp = make_nlp(encoder, **settings)
     alone = [nlp(text) for text in SENTENCES]
     for batch_size in (1, 3, 1000):
         for doc, expected in zip(nlp.pipe(SENTENCES, batch_size=batch_size), alone, strict=True):
@@ -179,7 +177,7 @@ def test_vectors_do_not_depend_on_the_batch(make_nlp, encoder, settings):
                 assert numpy.allclose(given.vector, token.vector, rtol=0, atol=1e-6 * size)
 
 
-@pytest.mark.parametrize("encoder", ENCODERS)
+@pytest.mark.parametrize("encoder", EVERY_ENCODER)
 def test_equal_texts_share_no_arrays(make_nlp, encoder):
     docs = list(make_nlp(encoder, unit="sent").pipe([TEXT, "dog", TEXT, TEXT], batch_size=4))
     kept = [{k: v for k, v in find(doc)[0].data.items() if hasattr(v, "nbytes")} for doc in docs]

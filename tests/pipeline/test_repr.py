@@ -7,7 +7,7 @@ import numpy
 import pytest
 import spacy
 from made_results import graded, results
-from pipelines import OTHERS, TRANSFORMERS
+from pipelines import EVERY_ENCODER
 
 from spacy_sbert.evaluation import PipelineSource
 from spacy_sbert.evaluation.report import Results
@@ -29,7 +29,7 @@ def test_a_pipe_before_and_after_loading(tiny_bert):
     assert repr(pipe) == f"SentenceBert('mine': {tiny_bert}, mean+max pooling, 32 numbers, float32 on cpu)"
 
 
-@pytest.mark.parametrize("encoder", [*TRANSFORMERS, *(pytest.param(one, marks=pytest.mark.slow) for one in OTHERS)])
+@pytest.mark.parametrize("encoder", EVERY_ENCODER)
 def test_every_encoder(make_nlp, encoder):
     pipe = make_nlp(encoder, model={"pooling": "max"}).get_pipe("sbert")
     assert is_a_line(repr(pipe)) and repr(pipe).startswith("SentenceBert('sbert': ") and "max pooling" in repr(pipe)

@@ -8,14 +8,13 @@ import numpy
 import pytest
 import spacy
 from killing import scripted
-from pipelines import OTHERS, TRANSFORMERS
+from pipelines import EVERY_ENCODER, OTHERS, stock_nlp
 from spacy.tokens import Doc
 
 from spacy_sbert import restore
 
 TEXT = "A man is eating food. The cat sat on the mat."
-ENCODERS = [*TRANSFORMERS, *(pytest.param(one, marks=pytest.mark.slow) for one in OTHERS)]
-every_encoder = pytest.mark.parametrize("encoder", ENCODERS)
+every_encoder = pytest.mark.parametrize("encoder", EVERY_ENCODER)
 
 
 def assert_same(given, doc):
@@ -125,11 +124,7 @@ print("same", len(after))
 def test_two_processes_finish_after_this_one_has_encoded(make_nlp, tiny_bert, tmp_path, encoder):
     if encoder == "stock":
         pytest.importorskip("spacy_transformers")
-        nlp = spacy.blank("en")
-        model = {"name": str(tiny_bert), "get_spans": {"@span_getters": "spacy-sbert.sentence_spans.v1"}}
-        nlp.add_pipe("transformer", config={"model": model})
-        nlp.add_pipe("sbert", config={"model": {"@architectures": "spacy-sbert.SharedSentenceEncoder.v1"}})
-        nlp.initialize()
+        nlp = stock_nlp(tiny_bert, "spacy-sbert.sentence_spans.v1")
     else:
         nlp = make_nlp(encoder)
     nlp.to_disk(tmp_path / "nlp")

@@ -5,15 +5,13 @@ import warnings
 import numpy
 import pytest
 import spacy
-from pipelines import OTHERS, TRANSFORMERS
+from pipelines import EVERY_ENCODER, OTHERS, TRANSFORMERS
 from thinc.api import fix_random_seed
 from transformers import BertTokenizer
 
 from spacy_sbert.readers import example_doc
 
 TEXT = "A man is eating food. The cat sat on the mat. He cannot go."
-ENCODERS = [*TRANSFORMERS, *(pytest.param(one, marks=pytest.mark.slow) for one in OTHERS)]
-SETTINGS = {encoder: {"own": "model", "shared": "transformer"}[encoder] for encoder in TRANSFORMERS}
 
 
 def close(given, expected):
@@ -57,11 +55,8 @@ def test_a_slow_tokenizer(make_nlp, tiny_bert, tmp_path, encoder):
     BertTokenizer.from_pretrained(tiny_bert).save_pretrained(tmp_path)
     for name in ("config.json", "model.safetensors"):
         (tmp_path / name).write_bytes((tiny_bert / name).read_bytes())
-    settings = {SETTINGS[encoder]: {"tokenizer_config": {"use_fast": False}}}
-    slow, fast = (
-        make_nlp(encoder, name=tmp_path, unit="doc+sent", **settings)(TEXT),
-        make_nlp(encoder, unit="doc+sent")(TEXT),
-    )
+    slow_nlp = make_nlp(encoder, name=tmp_path, unit="doc+sent", transformer={"tokenizer_config": {"use_fast": False}})
+    slow, fast = slow_nlp(TEXT), make_nlp(encoder, unit="doc+sent")(TEXT)
     for given, expected in ((slow, fast), *zip(slow, fast, strict=True), *zip(slow.sents, fast.sents, strict=True)):
         assert close(given.vector, expected.vector)
     assert close(slow[2:6].vector, fast[2:6].vector)
@@ -80,14 +75,15 @@ def test_sentences_behind_the_limit_have_vectors(make_nlp, encoder):
 
 @pytest.mark.parametrize("encoder", TRANSFORMERS)
 def test_windows(make_nlp, encoder):
-    settings = {SETTINGS[encoder]: {"overflow": "windows"}}
     long = "A man is eating food and the cat sat on the mat and the dog ran fast. " * 2 + "He cannot go."
-    both, as_doc = (make_nlp(encoder, unit=unit, **settings)(long) for unit in ("doc+sent", "doc"))
+    both, as_doc = (
+        make_nlp(encoder, unit=unit, transformer={"overflow": "windows"})(long) for unit in ("doc+sent", "doc")
+    )
     assert close(both.vector, as_doc.vector)
     assert all(close(ours.vector, theirs.vector) for ours, theirs in zip(both, as_doc, strict=True))
 
 
-@pytest.mark.parametrize("encoder", ENCODERS)
+@pytest.mark.parametrize("encoder", EVERY_ENCODER)
 def test_trains_on_members_alone(make_nlp, examples, encoder):
     given, expected = make_nlp(encoder, unit="doc+sent"), make_nlp(encoder)
     for nlp in (given, expected):

@@ -1,16 +1,15 @@
 """Every Doc of a pipeline has a vector of the same width: empty Docs too, whether they come first, later or alone."""
 
 import pytest
-from pipelines import OTHERS, TRANSFORMERS
+from pipelines import EVERY_ENCODER
 
 TEXTS = ["", "A man is eating food.", "   ", "The cat sat."]
-ENCODERS = [*TRANSFORMERS, *(pytest.param(one, marks=pytest.mark.slow) for one in OTHERS)]
 DENSE = {"@layers": "spacy-sbert.Dense.v1", "nI": 16, "nO": 12}
 MODELS = {16: {}, 32: {"pooling": "cls+mean"}, 7: {"dense": DENSE, "truncate_dim": 7}}
 
 
 @pytest.mark.parametrize("width", MODELS)
-@pytest.mark.parametrize("encoder", ENCODERS)
+@pytest.mark.parametrize("encoder", EVERY_ENCODER)
 def test_empty_docs_are_as_wide_as_others_and_a_call_leaves_no_trace(make_nlp, encoder, width):
     def truncated(n):
         return {"component_cfg": {"sbert": {"truncate_dim": n}}}  # in which nlp.pipe puts more
