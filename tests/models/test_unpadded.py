@@ -7,6 +7,7 @@ from weakref import ref
 import numpy
 import pytest
 import srsly
+from transformers import AutoTokenizer, ModernBertConfig, ModernBertModel
 
 from spacy_sbert.models.private_attributes import is_installed
 
@@ -98,3 +99,18 @@ def test_the_pooler_is_that_of_the_weights_that_encoded(make_nlp):
     expected, doc = nlp(TEXTS[0])._.trf_data.model_output.pooler_output, nlp(TEXTS[0])
     nlp.get_pipe("transformer").model.shim.network.pooler.dense.weight.data.zero_()
     assert numpy.array_equal(doc._.trf_data.model_output.pooler_output, expected) and expected.any()
+
+
+def test_a_model_that_takes_no_type_ids(make_nlp, tiny_bert, tmp_path):
+    """A ModernBERT, with a tokenizer that gives them."""
+    tokenizer = AutoTokenizer.from_pretrained(tiny_bert)
+    tokenizer.save_pretrained(tmp_path)
+    sizes = {"hidden_size": 16, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 32}
+    config = ModernBertConfig(vocab_size=len(tokenizer), pad_token_id=tokenizer.pad_token_id, **sizes)
+    ModernBertModel(config).save_pretrained(tmp_path)
+    texts = ["a dog ran fast", "the cat", ""]
+    own, shared = (make_nlp(encoder, name=tmp_path) for encoder in ("own", "shared"))
+    expected = [doc.vector for doc in own.pipe(texts)]
+    found = [doc.vector for doc in shared.pipe(texts)]
+    assert numpy.allclose(found, expected, atol=1e-6) and numpy.abs(found[0]).sum() > 0
+    assert numpy.allclose(shared.get_pipe("sbert").encode(texts), expected, atol=1e-6)
