@@ -8,7 +8,8 @@ import torch
 from pipelines import EVERY_ENCODER, OTHERS, TRANSFORMERS
 from transformers import AutoModel, AutoTokenizer
 
-from spacy_sbert.pipeline.doc_vectors import find
+from spacy_sbert.pipeline.doc_vectors import find, names
+from spacy_sbert.similarity import cosine
 
 TEXT = "A man is eating food. He cannot go."
 
@@ -116,8 +117,16 @@ def test_several_pipes_keep_their_vectors(make_nlp, tiny_bert):
     assert numpy.allclose(doc[0:2]._.largest_vector, doc[0:2].vector)
     (found,), (other,) = (getattr(doc._, f"{name}_most_similar")(TEXT) for name in ("sbert", "largest"))
     assert found.score == pytest.approx(1) == other.score
-    with pytest.raises(ValueError, match="of a pipe named 'quiet'"):  # which it was not processed by
-        make_nlp()(TEXT)._.quiet_most_similar("the dog")
+    assert names(doc) == ["sbert", "largest", "quiet"]
+    for name, pipe in nlp.pipeline:
+        vectors = pipe.encode([TEXT, "the dog"])
+        expected = float(cosine(vectors[:1], vectors[1:])[0])
+        assert getattr(doc._, f"{name}_similarity")(nlp("the dog")) == pytest.approx(expected, abs=1e-6)
+    assert doc._.quiet_similarity(make_nlp(model={"pooling": "cls"})(TEXT)) == pytest.approx(1)  # under another name
+    unprocessed = make_nlp()(TEXT)  # by this pipe
+    for ask in (lambda: unprocessed._.quiet_most_similar("the dog"), lambda: doc._.quiet_similarity(unprocessed)):
+        with pytest.raises(ValueError, match="of a pipe named 'quiet'"):
+            ask()
 
 
 def test_docs_keep_neither_states_nor_device_memory(make_nlp):
