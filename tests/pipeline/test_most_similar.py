@@ -77,12 +77,17 @@ def other_pooling(nlp, pooling="cls"):
 
 
 @pytest.mark.parametrize("encoder", EVERY_ENCODER)
-def test_a_sourced_pipe(make_nlp, other_bert, encoder):
+def test_a_sourced_pipe(make_nlp, other_bert, encoder, tmp_path):
     nlp, other = make_nlp(encoder, unit="doc+sent"), spacy.blank("en")
     for name in nlp.pipe_names:
         other.add_pipe(name, name="mine" if name == "sbert" else name, source=nlp)
     doc = other(TEXT)
+    assert numpy.array_equal(doc.vector, nlp(TEXT).vector) and numpy.array_equal(doc._.mine_vector, doc.vector)
     assert_found(doc._.sbert_most_similar("the dog"), by_similarity(doc, other("the dog"), 3))
+    other.to_disk(tmp_path)
+    assert numpy.array_equal(spacy.load(tmp_path)(TEXT).vector, doc.vector)
+    other.rename_pipe("mine", "renamed")
+    assert other(TEXT).has_vector
     if encoder == "shared":  # its own pipeline's transformer did not make the vectors
         other = make_nlp("shared", name=other_bert, unit="doc+sent")
         other.remove_pipe("sbert")

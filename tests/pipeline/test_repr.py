@@ -1,12 +1,10 @@
-"""`repr` is one line without addresses and loads nothing; notebooks show texts escaped."""
+"""`repr` is one line without addresses and loads nothing."""
 
 import re
-from html import unescape
 
 import numpy
 import pytest
 import spacy
-from made_results import graded, results
 from pipelines import EVERY_ENCODER
 
 from spacy_sbert.evaluation import PipelineSource
@@ -48,9 +46,3 @@ def test_other_objects(make_nlp, tiny_bert):
     objects += [Results(empty), nlp.add_pipe("sbert_meta")]
     objects.append(nlp.add_pipe("sbert_reranker", config={"model": {"name": str(tiny_bert)}}))
     assert [repr(one) for one in objects if not is_a_line(repr(one))] == []
-
-
-def test_a_notebook_shows_results_as_a_whole_report():
-    page = Results(results({"STSb-test": graded(0.5)}))._repr_html_()
-    report = unescape(re.fullmatch(r'<iframe srcdoc="([^"]*)".*</iframe>', page, re.DOTALL)[1])
-    assert "<h1>Evaluation of " in report and "STSb-test" in report

@@ -185,25 +185,6 @@ def test_no_transformer(make_nlp):
             nlp(TEXT)
 
 
-@pytest.mark.spacy_transformers
-def test_sourced_pipes(make_nlp, tmp_path):
-    source = make_nlp("shared")
-    expected = source(TEXT).vector
-    nlp = spacy.blank("en")
-    nlp.add_pipe("transformer", source=source)
-    nlp.add_pipe("sbert", source=source)
-    assert numpy.array_equal(nlp(TEXT).vector, expected)
-    nlp.to_disk(tmp_path / "nlp")
-    assert numpy.array_equal(spacy.load(tmp_path / "nlp")(TEXT).vector, expected)
-    nlp = spacy.blank("en")
-    nlp.add_pipe("sbert", name="borrowed", source=make_nlp())
-    doc = nlp(TEXT)
-    assert numpy.array_equal(doc.vector, make_nlp()(TEXT).vector)
-    assert numpy.array_equal(doc._.borrowed_vector, doc.vector)
-    nlp.rename_pipe("borrowed", "renamed")
-    assert nlp(TEXT).has_vector
-
-
 @pytest.mark.parametrize("architecture", ["TransformerModel", "Tok2VecTransformer"])
 def test_without_spacy_transformers(monkeypatch, architecture):
     monkeypatch.setattr("spacy_sbert.architectures.is_installed", lambda: False)
