@@ -69,20 +69,17 @@ class Hearing(Model):
     upstream_name = "*"
 
 
-class Table:
+def make_table(kind=Model):
     """A tok2vec in float64 that mixes what stands side by side: x_t = W e_t + V e_(t-1), e made of the text."""
+    rng = numpy.random.default_rng(1)
+    params = {"W": rng.normal(size=(3, 4)), "V": rng.normal(size=(3, 4))}
 
-    def __init__(self, *, listens):
-        rng = numpy.random.default_rng(1)
-        params = {"W": rng.normal(size=(3, 4)), "V": rng.normal(size=(3, 4))}
-        self.model = (Hearing if listens else Model)("table", self.forward, params=params, dims={"nO": 3})
-
-    def embed(self, doc):
+    def embed(doc):
         rows = [numpy.random.default_rng(token.orth % 1000).normal(size=4) for token in doc]
         return numpy.array(rows).reshape(len(doc), 4)
 
-    def forward(self, model, docs, is_train):
-        embedded = [self.embed(doc) for doc in docs]
+    def forward(model, docs, is_train):
+        embedded = [embed(doc) for doc in docs]
         before = [numpy.vstack([numpy.zeros((1, 4)), rows])[:-1] for rows in embedded]
         w, v = model.get_param("W"), model.get_param("V")
 
@@ -94,12 +91,14 @@ class Table:
 
         return [rows @ w.T + others @ v.T for rows, others in zip(embedded, before, strict=True)], backprop
 
+    return kind("table", forward, params=params, dims={"nO": 3})
 
-@pytest.mark.parametrize(("listens", "unit"), [(False, "doc+sent"), (True, "doc")])
+
+@pytest.mark.parametrize(("kind", "unit"), [(Model, "doc+sent"), (Hearing, "doc")])
 @pytest.mark.parametrize("pooling", ["mean", "cls+max+weightedmean"])
-def test_gradient(pooling, listens, unit):
+def test_gradient(pooling, kind, unit):
     """By finite differences, rows that overlap and Docs without rows among them."""
-    table = Table(listens=listens).model
+    table = make_table(kind)
     encoder = SentenceEncoder(Tok2VecEncoder(table, sentence_spans(unit=unit)), SentencePooling(pooling, True))
     nlp = spacy.blank("en")
     nlp.add_pipe("sentencizer")
@@ -193,10 +192,10 @@ def test_nothing_to_hear(make_nlp):
 
 def test_ragged_output():
     """As that of spaCy's static vectors."""
-    flat = Table(listens=False)
+    flat = make_table()
 
     def forward(model, docs, is_train):
-        given, backprop = flat.model(docs, is_train)
+        given, backprop = flat(docs, is_train)
         lengths = numpy.array([len(rows) for rows in given], dtype="int32")
         return Ragged(numpy.concatenate(given), lengths), lambda d: backprop(
             numpy.split(d.dataXd, lengths.cumsum()[:-1])
@@ -204,14 +203,14 @@ def test_ragged_output():
 
     ragged = Model("ragged", forward, dims={"nO": 3})
     docs = [spacy.blank("en")("a b c"), spacy.blank("en")("d")]
-    encoders = [Tok2VecEncoder(tok2vec, sentence_spans()) for tok2vec in (flat.model, ragged)]
+    encoders = [Tok2VecEncoder(tok2vec, sentence_spans()) for tok2vec in (flat, ragged)]
     both = [SentenceEncoder(encoder, SentencePooling("mean", False)) for encoder in encoders]
     grads = []
     for encoder in both:
         encoded, backprop = encoder.begin_update(docs)
         backprop([doc.vectors for doc in encoded])
-        grads.append((numpy.concatenate([doc.vectors for doc in encoded]), flat.model.get_grad("W").copy()))
-        flat.model.set_grad("W", flat.model.get_grad("W") * 0)
+        grads.append((numpy.concatenate([doc.vectors for doc in encoded]), flat.get_grad("W").copy()))
+        flat.set_grad("W", flat.get_grad("W") * 0)
     assert all(numpy.array_equal(*pair) for pair in zip(*grads, strict=True))
 
 

@@ -222,19 +222,6 @@ def test_the_tokenizer_and_its_copy_do_not_disturb_each_other(minilm_tokenizer):
     assert numpy.array_equal(ours(AWKWARD, offsets=True).ids, before.ids)
 
 
-@pytest.mark.spacy_transformers
-def test_fast_and_slow_tokenizers_agree(tiny_bert):
-    for overflow in ("truncate", "windows"):
-        fast, slow = (
-            rows(kind.from_pretrained(tiny_bert), [LONG, "He can't ran, dog"], overflow)
-            for kind in (AutoTokenizer, BertTokenizer)
-        )
-        assert numpy.array_equal(fast.wordpieces.input_ids, slow.wordpieces.input_ids)
-        assert numpy.array_equal(fast.wordpieces.rows.window_weights, slow.wordpieces.rows.window_weights)
-        assert numpy.array_equal(fast.align.lengths, slow.align.lengths)
-        assert numpy.array_equal(fast.align.dataXd, slow.align.dataXd)
-
-
 def test_windows_without_any_wordpiece():
     """Of a tokenizer without special tokens."""
     special, nothing = numpy.array([True, False, False]), numpy.zeros(4, dtype="int64")
