@@ -2,6 +2,7 @@
 
 import gc
 from copy import deepcopy
+from unittest.mock import Mock
 from weakref import ref
 
 import numpy
@@ -21,23 +22,16 @@ pytestmark = pytest.mark.spacy_transformers
 TEXTS = ["A man is eating food. He cannot go.", "", "The cat sat on the mat.", "dog"]
 
 
-@pytest.fixture
-def paddings(monkeypatch):
-    """Counts how often a batch is padded."""
-    calls = []
-    pad = unpadded._pad_states
-    monkeypatch.setattr(unpadded, "_pad_states", lambda *args: calls.append(1) or pad(*args))
-    return calls
-
-
-def test_a_batch_is_padded_once_for_all_who_read_it(make_nlp, paddings):
+def test_a_batch_is_padded_once_for_all_who_read_it(make_nlp, monkeypatch):
+    pad = Mock(wraps=unpadded._pad_states)
+    monkeypatch.setattr(unpadded, "_pad_states", pad)
     docs = list(make_nlp("shared").pipe(TEXTS))
-    assert all(doc.vector.any() and doc[0].vector.any() for doc in docs if doc.text) and not paddings
+    assert all(doc.vector.any() and doc[0].vector.any() for doc in docs if doc.text) and not pad.called
     first, _, second, third = (doc._.trf_data for doc in docs)
     assert first.model_output.last_hidden_state.shape == (1, first.wordpieces.input_ids.shape[1], 16)
     assert second.wordpieces.lengths != third.wordpieces.lengths
     assert len(second.align.lengths) == len(docs[2])
-    assert len(paddings) == 1
+    assert pad.call_count == 1
 
 
 @pytest.mark.parametrize(("unit", "overflow"), [("doc+sent", "truncate"), ("doc", "windows")])

@@ -1,12 +1,12 @@
 """A table of wordpieces: what is looked up, the way back, folders of static encoders, and what is refused."""
 
-import json
 import shutil
 
 import numpy
 import pytest
 import spacy
 from gradients import finite_differences, relative_error
+from pipelines import one_pipe, write_modules
 from safetensors.numpy import load_file, save_file
 from tokenizers import Tokenizer
 from transformers import AutoTokenizer
@@ -34,24 +34,18 @@ def folder(tokenizer, table, tmp_path):
     return write(tmp_path / "static", tokenizer, {"embedding.weight": table})
 
 
-def write(folder, tokenizer, arrays, *, path="", kind="sentence_transformers.models.StaticEmbedding"):
+def write(folder, tokenizer, arrays, *, path=""):
     """The folder of a static encoder."""
     module = folder / path
     module.mkdir(parents=True)
-    (folder / "modules.json").write_text(json.dumps([{"idx": 0, "name": "0", "path": path, "type": kind}]))
+    write_modules(folder, ("StaticEmbedding", path))
     tokenizer.save(str(module / "tokenizer.json"))
     save_file(arrays, module / "model.safetensors")
     return folder
 
 
-def load(folder, *, unit="doc", **model):
-    nlp = spacy.blank("en")
-    if unit != "doc":
-        nlp.add_pipe("sentencizer")
-    spans = {"@span_getters": "spacy-sbert.sentence_spans.v1", "unit": unit}
-    block = {"@architectures": ARCHITECTURE, "name": str(folder), "width": WIDTH, "get_spans": spans}
-    nlp.add_pipe("sbert", config={"model": {**block, **model}})
-    return nlp
+def load(folder, **model):
+    return one_pipe(folder, **{"@architectures": ARCHITECTURE, "width": WIDTH, **model})
 
 
 def reader(nlp):
@@ -78,7 +72,8 @@ def test_a_text_is_the_mean_of_its_rows(tokenizer, table, tmp_path, name, path):
 
 def test_the_parts_of_a_doc(folder, tokenizer, table):
     """Each is pooled from its own wordpieces, and stands alone as it stands among others."""
-    nlp = load(folder, unit="doc+sent")
+    nlp = load(folder)
+    nlp.add_pipe("sentencizer", first=True)
     doc = nlp("He ran fast. The cat sat on the mat.")
     for sentence in doc.sents:
         assert numpy.allclose(sentence.vector, nlp(sentence.text).vector, atol=1e-6)
