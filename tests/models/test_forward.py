@@ -18,7 +18,7 @@ from spacy_sbert.models.engine.training import cached_forward, plain_forward
 DROPOUT = {"hidden_dropout_prob": 1.0, "attention_probs_dropout_prob": 0.5, "dropout": 1.0, "attention_dropout": 0.5}
 LENGTHS = [5, 17, 64, 3, 200, 1, 30, 30, 9, 150, 12]
 ALONE = [64] * 4  # each fills a row
-SHORT = numpy.random.default_rng(3).integers(2, 20, 64).tolist()  # for the tiny BERT
+SHORT = torch.randint(2, 20, (64,), generator=torch.Generator().manual_seed(3)).tolist()  # for the tiny BERT
 
 
 @pytest.fixture(params=TRAINED)

@@ -26,10 +26,11 @@ def pipeline(folder, architecture, get_spans):
     return nlp
 
 
-SPANS = [{"@span_getters": f"spacy-transformers.{unit}_spans.v1"} for unit in ("doc", "sent")]
+SPANS = [{"@span_getters": "spacy-transformers.sent_spans.v1"}]
 SPANS += [{"@span_getters": "spacy-transformers.strided_spans.v1", "window": 4, "stride": 3}]
 AWKWARD = ["He cannot go, don't you  think?", "  leading and trailing  ", "é中文 😀 a\x00b \u200b", " "]
-AWKWARD += ["U.S.-based co-op's e-mail: x@y.com (sic)...", "a dog", "a dog"]  # two that are equal word for word are two
+AWKWARD += ["U.S.-based, (sic)...", "co-op's e-mail: x@y.com"]
+AWKWARD += ["a dog", "a dog"]  # two that are equal word for word are two
 
 
 @pytest.mark.spacy_transformers
