@@ -12,8 +12,10 @@ from spacy.language import Language
 from spacy.training import Example
 from spacy.util import registry
 from thinc.api import Config
+from thinc.types import Ragged
 from thinc.util import to_numpy
 
+from spacy_sbert.models.pooling import _make_pooling
 from spacy_sbert.models.private_attributes import is_installed
 from spacy_sbert.readers import pair_doc
 
@@ -118,6 +120,11 @@ def gradients(nlp: Language, pipe: str) -> dict[str, numpy.ndarray]:
     return {k: v.grad.cpu().numpy().copy() for k, v in parameters if v.grad is not None}
 
 
+def pooled(states: numpy.ndarray, pooling: str) -> numpy.ndarray:
+    """The vector of one row of states."""
+    return _make_pooling(pooling).predict(Ragged(states, numpy.array([len(states)], dtype="int32")))[0]
+
+
 def weights(nlp: Language, pipe: str) -> dict[str, numpy.ndarray]:
     """A copy of the parameters of the encoder inside a pipe."""
     model = nlp.get_pipe(pipe).model
@@ -186,10 +193,12 @@ def mpnet() -> Path:
     return Path(folder)
 
 
+MEAN = {"@layers": "reduce_mean.v1"}
+CURATED_LISTENER = {"@architectures": f"{CURATED}LastTransformerLayerListener.v1", "width": 16, "pooling": MEAN}
 LISTENER = {
     "@architectures": "spacy-transformers.TransformerListener.v1",
     "grad_factor": 1.0,
-    "pooling": {"@layers": "reduce_mean.v1"},
+    "pooling": MEAN,
 }
 
 

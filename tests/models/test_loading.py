@@ -30,17 +30,14 @@ def score(folder):
     return one_pipe(folder, "sbert_reranker").get_pipe("sbert_reranker").score_pairs([(TEXT, TEXT)])
 
 
+HEAD = {"architectures": ["BertForSequenceClassification"], "num_labels": 1}
 LACKING = [
     (encode, {"num_hidden_layers": 3}, r"weights in .*bert lack .*layer\.2\.attention"),
     (score, {"num_hidden_layers": 1}, r"weights in .*bert hold .*layer\.1\.attention"),
     (encode, {"intermediate_size": 48}, r"config\.json do not make an encoder"),
     (encode, {"architectures": ["OwnModel"]}, r"config\.json names the architecture OwnModel.*expected BertModel"),
     (encode, {"architectures": ["RobertaModel"]}, r"config\.json names the architecture RobertaModel"),
-    (
-        score,
-        {"architectures": ["BertForSequenceClassification"], "num_labels": 1},
-        r"lack classifier\.bias, classifier",
-    ),
+    (score, HEAD, r"lack classifier\.bias, classifier"),
 ]
 
 

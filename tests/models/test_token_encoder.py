@@ -4,13 +4,13 @@ import numpy
 import pytest
 import spacy
 from gradients import finite_differences, relative_error
-from pipelines import CURATED, HOLDER, TOKENS, gradients, make_example
+from pipelines import CURATED_LISTENER, HOLDER, TOKENS, gradients, make_example, pooled
 from spacy.tokens import Doc
 from thinc.api import Model, fix_random_seed
 from thinc.types import Ragged
 
 from spacy_sbert.models.listener import Tok2VecEncoder
-from spacy_sbert.models.pooling import SentencePooling, _make_pooling
+from spacy_sbert.models.pooling import SentencePooling
 from spacy_sbert.models.sentence_encoder import SentenceEncoder
 from spacy_sbert.models.spans import sentence_spans
 
@@ -31,10 +31,6 @@ def states_of(nlp, doc):
     states = numpy.zeros((len(doc), 16), dtype="float32")
     states[kept] = nlp.get_pipe("sbert").model.get_ref("encoder").get_ref("reader").predict([alone])[0]
     return states
-
-
-def pooled(states, pooling):
-    return _make_pooling(pooling).predict(Ragged(states, numpy.array([len(states)], dtype="int32")))[0]
 
 
 @pytest.mark.parametrize(("encoder", "pooling"), [("tokens", "max"), ("tokens", "cls+mean"), ("listening", "mean")])
@@ -122,10 +118,6 @@ def test_gradient(pooling, kind, unit):
     given = numpy.stack([table.get_grad(name) for name in names])
     wanted = [finite_differences(lambda x, name=name: value(name, x), table.get_param(name).copy()) for name in names]
     assert relative_error(given, numpy.stack(wanted)) < 1e-6
-
-
-REDUCE = {"@layers": "reduce_mean.v1"}
-CURATED_LISTENER = {"@architectures": f"{CURATED}LastTransformerLayerListener.v1", "width": 16, "pooling": REDUCE}
 
 
 def joint(make_nlp, encoder, pipes, before=None):

@@ -31,15 +31,15 @@ def test_default_unit_compares_sentences_as_texts():
 
 
 @pytest.mark.parametrize(
-    ("encoder", "pooling"),
-    [("shared", "mean"), ("own", "cls+weightedmean")]
-    + [pytest.param(one, "mean", marks=pytest.mark.slow) for one in OTHERS],
+    ("encoder", "pooling", "overflow"),
+    [("shared", "mean", "truncate"), ("own", "cls+weightedmean", "truncate")]
+    + [(one, "mean", "windows") for one in TRANSFORMERS]
+    + [pytest.param(one, "mean", "truncate", marks=pytest.mark.slow) for one in OTHERS],
 )
-def test_rows_equal_those_of_the_other_units(make_nlp, encoder, pooling):
-    both, doc_unit, sent_unit = (
-        make_nlp(encoder, unit=unit, model={"pooling": pooling}) for unit in ("doc+sent", "doc", "sent")
-    )
-    texts = [TEXT, "", "The dog ran fast. \n\n ", " \n Food. The mat.", "dog"]
+def test_rows_equal_those_of_the_other_units(make_nlp, encoder, pooling, overflow):
+    settings = {"model": {"pooling": pooling}, "transformer": {"overflow": overflow}}
+    both, doc_unit, sent_unit = (make_nlp(encoder, unit=unit, **settings) for unit in ("doc+sent", "doc", "sent"))
+    texts = [TEXT, "", "The dog ran fast. \n\n ", " \n Food. The mat.", "dog", f"{TEXT} {TEXT}"]
     docs = zip(both.pipe(texts), doc_unit.pipe(texts), sent_unit.pipe(texts), strict=True)
     for doc, as_doc, as_sents in docs:
         assert close(doc.vector, as_doc.vector) and doc.has_vector == as_doc.has_vector
@@ -75,16 +75,6 @@ def test_sentences_behind_the_limit_have_vectors(make_nlp, encoder):
     assert doc._.sbert_truncated and close(last.vector, alone("The dog ran fast.").vector)
     ((found, score),) = doc._.sbert_most_similar("The dog ran fast.", k=1)
     assert found == last and score == pytest.approx(1, abs=1e-6)
-
-
-@pytest.mark.parametrize("encoder", TRANSFORMERS)
-def test_windows(make_nlp, encoder):
-    long = "A man is eating food and the cat sat on the mat and the dog ran fast. " * 2 + "He cannot go."
-    both, as_doc = (
-        make_nlp(encoder, unit=unit, transformer={"overflow": "windows"})(long) for unit in ("doc+sent", "doc")
-    )
-    assert close(both.vector, as_doc.vector)
-    assert all(close(ours.vector, theirs.vector) for ours, theirs in zip(both, as_doc, strict=True))
 
 
 @pytest.mark.parametrize("encoder", EVERY_ENCODER)
