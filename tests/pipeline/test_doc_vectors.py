@@ -4,6 +4,7 @@ import warnings
 
 import numpy
 import pytest
+import spacy
 import torch
 from pipelines import EVERY_ENCODER, OTHERS, TRANSFORMERS
 from transformers import AutoModel, AutoTokenizer
@@ -167,8 +168,6 @@ def test_docs_keep_neither_states_nor_device_memory(make_nlp):
 
 
 def test_other_side_without_vectors(make_nlp):
-    import spacy
-
     nlp = make_nlp()
     doc = nlp(TEXT)
     with pytest.raises(ValueError, match="carries no sentence vectors"):
