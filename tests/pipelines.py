@@ -7,12 +7,15 @@ from typing import Any
 
 import numpy
 import pytest
+import spacy
 from spacy.language import Language
 from spacy.training import Example
 from spacy.util import registry
 from thinc.api import Config
+from thinc.types import Ragged
 from thinc.util import to_numpy
 
+from spacy_sbert.models.pooling import _make_pooling
 from spacy_sbert.models.private_attributes import is_installed
 from spacy_sbert.readers import pair_doc
 
@@ -23,6 +26,7 @@ TOKENS = ("tokens", "listening")  # a tok2vec of its own, or that of the pipelin
 WHOLE_DOCS = (*TOKENS, "curated")  # which read the tokens of whole Docs: beside these a shared curated_transformer
 OTHERS = (*WHOLE_DOCS, "static")  # without a transformer of this package
 ENCODERS = (*TRANSFORMERS, *OTHERS)
+EVERY_ENCODER = [*TRANSFORMERS, *(pytest.param(one, marks=pytest.mark.slow) for one in OTHERS)]  # to parametrize
 INSTALLED = ENCODERS if is_installed() else tuple(encoder for encoder in ENCODERS if encoder != "shared")
 TRAINED = "shared" if is_installed() else "own"  # where it does not matter whose the transformer is
 HOLDER = {"own": "sbert", "shared": "transformer", "tokens": "sbert", "listening": "tok2vec", "curated": "transformer"}
@@ -65,9 +69,42 @@ def shipped_config(name: str, encoder: Path) -> Config:
     return config
 
 
+def change_json(file: Path, **changes: Any) -> None:
+    """Change keys of an object in JSON, which may be new; of ... they are left out."""
+    content = {**(json.loads(file.read_text(encoding="utf8")) if file.is_file() else {}), **changes}
+    file.parent.mkdir(exist_ok=True)
+    file.write_text(json.dumps({key: value for key, value in content.items() if value is not ...}), encoding="utf8")
+
+
+def write_modules(folder: Path, *modules: tuple[str, str]) -> None:
+    """Write the modules.json of sentence-transformers, of kinds and paths."""
+    listed = [{"path": path, "type": f"sentence_transformers.models.{kind}"} for kind, path in modules]
+    (folder / "modules.json").write_text(json.dumps(listed), encoding="utf8")
+
+
+def one_pipe(name: Path | str, factory: str = "sbert", **model: Any) -> Language:
+    """A pipeline of one component, with the encoder of this name, and settings of its model."""
+    nlp = spacy.blank("en")
+    nlp.add_pipe(factory, config={"model": {"name": str(name), **model}})
+    return nlp
+
+
+STRIDED = "spacy-transformers.strided_spans.v1"  # overlapping windows, as by default
+STOCK = "spacy-transformers.TransformerModel.v3"
+
+
+def stock_nlp(folder: Path, getter: str = STRIDED, architecture: str = STOCK, **spans: Any) -> Language:
+    """A transformer with span getters of spacy-transformers' own, and sentence vectors on it."""
+    model = {"@architectures": architecture, "get_spans": {"@span_getters": getter, **spans}}
+    nlp = one_pipe(folder, "transformer", **model)
+    nlp.add_pipe("sbert", config={"model": {"@architectures": "spacy-sbert.SharedSentenceEncoder.v1"}})
+    nlp.initialize()
+    return nlp
+
+
 def make_pipeline(make_nlp: Any, encoder: str = "own", **settings: Any) -> Language:
     """A pipeline with settings of the transformer, initialised."""
-    nlp = make_nlp(encoder, **{"model" if encoder == "own" else "transformer": settings})
+    nlp = make_nlp(encoder, transformer=settings)
     nlp.initialize()
     return nlp
 
@@ -81,6 +118,11 @@ def gradients(nlp: Language, pipe: str) -> dict[str, numpy.ndarray]:
     """The gradients of the transformer's parameters inside a pipe."""
     parameters = shim_of(nlp, pipe)._model.named_parameters()
     return {k: v.grad.cpu().numpy().copy() for k, v in parameters if v.grad is not None}
+
+
+def pooled(states: numpy.ndarray, pooling: str) -> numpy.ndarray:
+    """The vector of one row of states."""
+    return _make_pooling(pooling).predict(Ragged(states, numpy.array([len(states)], dtype="int32")))[0]
 
 
 def weights(nlp: Language, pipe: str) -> dict[str, numpy.ndarray]:
@@ -151,10 +193,12 @@ def mpnet() -> Path:
     return Path(folder)
 
 
+MEAN = {"@layers": "reduce_mean.v1"}
+CURATED_LISTENER = {"@architectures": f"{CURATED}LastTransformerLayerListener.v1", "width": 16, "pooling": MEAN}
 LISTENER = {
     "@architectures": "spacy-transformers.TransformerListener.v1",
     "grad_factor": 1.0,
-    "pooling": {"@layers": "reduce_mean.v1"},
+    "pooling": MEAN,
 }
 
 

@@ -78,6 +78,30 @@ def batch_of(lengths, ids, type_ids=None):
     return TokenizedBatch(numpy.arange(n), lengths, ids, type_ids, special, None, nothing_cut)
 
 
+@torch.no_grad()
+def states_alone(model, windows, types=None):
+    """The states of each window by itself, of Hugging Face's model."""
+    found = []
+    for number, window in enumerate(windows):
+        mask = torch.ones(1, len(window), dtype=torch.long)
+        takes_types = types is not None and model.config.model_type not in ("mpnet", "distilbert")
+        inputs = {"token_type_ids": torch.tensor([types[number]])} if takes_types else {}
+        found.append(model(input_ids=torch.tensor([window]), attention_mask=mask, **inputs).last_hidden_state[0])
+    return found
+
+
+def largest_difference(given, expected):
+    """Of the states of windows, which have the same shapes."""
+    assert [states.shape for states in given] == [states.shape for states in expected]
+    return max(float((a - b).abs().max()) for a, b in zip(given, expected, strict=True))
+
+
+def cosine(given, expected):
+    """Of all numbers of some tensors with those of others."""
+    flat, others = (torch.cat([part.float().flatten() for part in parts]) for parts in (given, expected))
+    return float(torch.cosine_similarity(flat, others, dim=0))
+
+
 def make_rows(n_types=1):
     """Three rows of windows: two and padding, one alone, four without padding. 20 places each."""
     lengths = [[9, 5], [20], [3, 8, 1, 8]]

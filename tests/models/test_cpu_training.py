@@ -78,11 +78,8 @@ def test_embedding(draw, padding):
 
 
 def test_what_is_frozen_gets_no_gradient(draw):
-    x, layer, table = (
-        draw(2, 3),
-        make_linear(draw(4, 3).requires_grad_()),
-        torch.nn.Embedding(5, 3, dtype=torch.float64),
-    )
+    x, layer = draw(2, 3), make_linear(draw(4, 3).requires_grad_())
+    table = torch.nn.Embedding(5, 3, dtype=torch.float64)
     table.weight.requires_grad_(False)
     _dense_gradient(table)
     _linear(layer, _embedding(table, torch.tensor([0, 1])) + x).sum().backward()

@@ -4,27 +4,21 @@ import numpy
 import pytest
 import spacy
 from gradients import relative_error
-from pipelines import CURATED, MINILM, add_curated, gradients, shim_of, weights
+from pipelines import CURATED, MEAN, MINILM, add_curated, gradients, pooled, shim_of, weights
+from pipelines import CURATED_LISTENER as LISTENER
 from spacy.tokens import Doc
 from spacy.training import Example
 from thinc.api import Adam, fix_random_seed
 from thinc.types import Ragged
 
-from spacy_sbert.models.pooling import _make_pooling
 from spacy_sbert.models.resolve import find_local
 from spacy_sbert.pipeline.doc_vectors import find
 
 TEXT = "He cannot go. \n The cat sat on the mat. Food."
 SHARED = "spacy-sbert.SharedSentenceEncoder.v1"
 TOKENS = "spacy-sbert.Tok2VecSentenceEncoder.v1"
-MEAN = {"@layers": "reduce_mean.v1"}
-LISTENER = {"@architectures": f"{CURATED}LastTransformerLayerListener.v1", "width": 16, "pooling": MEAN}
 WEIGHTING = {"@architectures": f"{CURATED}ScalarWeight.v1", "num_layers": 2}
 LAYERS = {**LISTENER, "@architectures": f"{CURATED}ScalarWeightingListener.v1", "weighting": WEIGHTING}
-
-
-def pooled(states, pooling):
-    return _make_pooling(pooling).predict(Ragged(states, numpy.array([len(states)], dtype="int32")))[0]
 
 
 @pytest.mark.parametrize("pooling", ["mean", "max", "cls+mean"])

@@ -1,30 +1,36 @@
-"""The fingerprint in each record: who has the same, what changes it, and comparisons across encoders."""
+"""The fingerprint in each record: who has the same, what changes it, and comparisons across encoders; and digests."""
 
+import dataclasses
 import pickle
 import shutil
 import warnings
 
+import numpy
 import pytest
 import spacy
 import torch
-from pipelines import ENCODERS, HOLDER
+from pipelines import ENCODERS, HOLDER, OTHERS, stock_nlp
 from spacy.tokens import Doc, DocBin
 from spacy.training import Example
 from thinc.api import SGD, Adam
 
 from spacy_sbert import find_sbert, restore
+from spacy_sbert.meta.component import fit_meta
+from spacy_sbert.models.fingerprint import encoder_digest, pipeline_digest
 from spacy_sbert.pipeline import doc_vectors as encoders
-from spacy_sbert.pipeline.doc_vectors import find, names
-from spacy_sbert.search import SpanSearch, collect_spans
+from spacy_sbert.pipeline.doc_vectors import find
+from spacy_sbert.pipeline.scorer import find_heads
+from spacy_sbert.search import SpanSearch, collect_spans, identify
 from spacy_sbert.similarity import cosine
 
 TEXT = "A man is eating food. The cat sat on the mat."
+TEXTS = ["A man is eating food.", "The cat sat on the mat.", "a dog"]
 DENSE = {"@layers": "spacy-sbert.Dense.v1", "nI": 16, "nO": 16, "activation": "tanh"}
 
 
-def quick(*encoders):
+def quick(*encoders, of=ENCODERS):
     """All encoders, those that are not named in the slow suite."""
-    return [one if one in encoders else pytest.param(one, marks=pytest.mark.slow) for one in ENCODERS]
+    return [one if one in encoders else pytest.param(one, marks=pytest.mark.slow) for one in of]
 
 
 @pytest.fixture(autouse=True)
@@ -76,13 +82,7 @@ def test_fingerprint_of_comparable_vectors(make_nlp, tiny_bert, tmp_path):
     assert of(shared(TEXT)) == first
     shared.replace_listeners("transformer", "sbert", ["model.tok2vec"])
     assert of(shared(TEXT)) == first
-    stock = {"@architectures": "spacy-transformers.TransformerModel.v3", "name": str(tiny_bert)}
-    stock["get_spans"] = {"@span_getters": "spacy-transformers.doc_spans.v1"}
-    nlp = spacy.blank("en")
-    nlp.add_pipe("transformer", config={"model": stock})
-    nlp.add_pipe("sbert", config={"model": {"@architectures": "spacy-sbert.SharedSentenceEncoder.v1"}})
-    nlp.initialize()
-    assert of(nlp(TEXT)) == first
+    assert of(stock_nlp(tiny_bert, "spacy-transformers.doc_spans.v1")(TEXT)) == first
 
 
 def test_fingerprint_of_other_vectors(make_nlp, other_bert, tiny_bert, tmp_path):
@@ -216,6 +216,94 @@ def test_a_meta_embedding_has_one_of_its_members(make_nlp, tiny_bert, other_bert
     assert [one.score for one in docs[0]._.sbert_meta_most_similar("the dog")] == pytest.approx(expected, abs=1e-6)
 
 
+# Digests of pipelines, by which evaluations know them, and of encoders, by which resumed runs and indexes do
+
+
+def digests(nlp):
+    return pipeline_digest(nlp), identify(find_sbert(nlp))
+
+
+@pytest.mark.parametrize("kind", [*quick("own", "shared", "tokens", "static"), "reranked", "meta"])
+def test_use_and_saving_change_no_digest(make_nlp, tiny_bert, tmp_path, kind):
+    nlp, model = make_nlp(kind if kind in ENCODERS else "own"), {"name": str(tiny_bert)}
+    if kind == "reranked":
+        nlp.add_pipe("sbert_reranker", config={"model": model})
+    if kind == "meta":
+        nlp.add_pipe("sbert", name="other", config={"model": {**model, "pooling": "max"}})
+        nlp.add_pipe("sbert_meta", config={"pipes": ["sbert", "other"]})
+        fit_meta(nlp, "sbert_meta", lambda: TEXTS)
+    before = digests(nlp)
+    list(nlp.pipe(TEXTS))
+    assert digests(nlp) == before
+    nlp.to_disk(tmp_path / "nlp")
+    assert digests(spacy.load(tmp_path / "nlp")) == before
+
+
+@pytest.mark.parametrize("encoder", quick("tokens", of=OTHERS))
+def test_pooling_tokens_and_training_change_the_identity(make_nlp, examples, encoder):
+    """Of encoders without a transformer of this package; for the others see tests/search/test_encoder.py."""
+    nlp = make_nlp(encoder)
+    first = identify(find_sbert(nlp))
+    changed = [make_nlp(encoder, model=model) for model in ({"pooling": "max"}, {"normalize": True}, {})]
+    changed[-1].tokenizer.add_special_case("eating", [{"ORTH": "eat"}, {"ORTH": "ing"}])
+    others = [identify(find_sbert(other)) for other in changed]
+    if encoder == "static":
+        assert others.pop() == first, "a table reads no tokens"
+    nlp.update(examples(nlp), sgd=False)
+    for _, pipe in nlp.pipeline:  # after all have called back: spaCy's own tok2vec does not wait for its listeners
+        pipe.finish_update(nlp.create_optimizer())
+    others.append(identify(find_sbert(nlp)))
+    assert len({first.digest, *(one.digest for one in others)}) == 1 + len(others)
+    assert dataclasses.replace(others[0], digest=first.digest) == first
+
+
+def test_what_else_vectors_depend_on(make_nlp):
+    nlp = make_nlp()
+    digests = [pipeline_digest(nlp)]
+    with nlp.select_pipes(disable=["sbert"]):
+        digests.append(pipeline_digest(nlp))
+    nlp.tokenizer.add_special_case("cannot", [{"ORTH": "cannot"}])
+    digests.append(pipeline_digest(nlp))
+    nlp.vocab.set_vector("dog", numpy.ones(3, dtype="float32"))
+    digests.append(pipeline_digest(nlp))
+    nlp.add_pipe("sentencizer")
+    digests.append(pipeline_digest(nlp))
+    assert len(set(digests)) == len(digests)
+
+
+def test_training_a_head_changes_no_vector(make_nlp, examples):
+    nlp = make_nlp(loss={"@layers": "spacy-sbert.SoftmaxLoss.v1"})
+    pairs = examples(nlp)
+    for example, label in zip(pairs, "aba", strict=True):
+        example.reference.spans["sbert"].attrs["label"] = label
+    nlp.initialize(lambda: pairs)
+    before = pipeline_digest(nlp)
+    (head,) = find_heads(nlp.get_pipe("sbert").model).values()
+    head.set_param("W", head.get_param("W") + 1)
+    assert pipeline_digest(nlp) == before
+
+
+def test_the_digest_of_an_encoder(make_nlp):
+    """Which poolings and layers there are, each number of the weights, and how texts are cut."""
+    models = [{}, {"pooling": "cls"}, {"pooling": "mean+max"}, {"normalize": True}, {"truncate_dim": 4}]
+    models += [
+        {"overflow": "windows"},
+        {"prompts": {"q": "go "}, "default_prompt_name": "q"},
+        {"dense": DENSE},
+    ]
+    encoders = [make_nlp(model=model).get_pipe("sbert").text_encoder() for model in models]
+    dense = encoders[-1].pooling.dense
+    for name, shape in (("W", (16, 16)), ("b", (16,))):
+        dense.set_param(name, numpy.ones(shape, dtype="float32"))
+    digests = [encoder_digest(encoder.model, encoder.pooling) for encoder in encoders]
+    assert digests[0] == encoder_digest(encoders[0].model.copy(), encoders[0].pooling)
+    dense.get_param("b")[3] += 1e-6
+    weight = encoders[0].model.shim.network.embeddings.word_embeddings.weight.data
+    weight[7, 3] += 1e-6
+    digests += [encoder_digest(encoder.model, encoder.pooling) for encoder in (encoders[0], encoders[-1])]
+    assert len(set(digests)) == len(digests)
+
+
 # `_.sbert_similarity`
 
 
@@ -233,17 +321,3 @@ def test_sbert_similarity_without_hooks(make_nlp):
     for ours, theirs in ((a, plain), (plain, a)):
         with pytest.raises(ValueError, match="carries no sentence vectors"):
             ours._.sbert_similarity(theirs)
-
-
-def test_similarity_by_the_name_of_a_pipe(make_nlp, tiny_bert):
-    nlp = make_nlp()
-    nlp.add_pipe("sbert", name="other", config={"model": {"name": str(tiny_bert), "pooling": "cls"}})
-    a, b = nlp(TEXT), nlp("the dog")
-    assert names(a) == ["sbert", "other"]
-    for name, pipe in nlp.pipeline:
-        vectors = pipe.encode([TEXT, "the dog"])
-        expected = float(cosine(vectors[:1], vectors[1:])[0])
-        assert getattr(a._, f"{name}_similarity")(b) == pytest.approx(expected, abs=1e-6)
-    assert a._.other_similarity(make_nlp(model={"pooling": "cls"})(TEXT)) == pytest.approx(1)  # under another name
-    with pytest.raises(ValueError, match="of a pipe named 'other'"):
-        a._.other_similarity(make_nlp()(TEXT))

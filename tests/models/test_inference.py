@@ -1,19 +1,22 @@
 """What encodes in use is made anew whenever the weights change, and is never saved with them."""
 
+import platform
+import warnings
 from copy import deepcopy
 
 import numpy
 import pytest
 import torch
-from pipelines import HOLDER, make_pipeline, shim_of
+from pipelines import HOLDER, make_pipeline, one_pipe, shim_of
 from small_models import make_model
 from srsly import cloudpickle
 from thinc.api import SGD, Adam, RAdam
 from transformers import AutoModel, AutoTokenizer
 
 from spacy_sbert.models.engine import training
-from spacy_sbert.models.engine.backends import BackendCache, HFBackend, resolve_precision
+from spacy_sbert.models.engine.backends import BackendCache, HFBackend, resolve_precision, warn_of_slow
 from spacy_sbert.models.engine.packed_bert import PackedBert
+from spacy_sbert.models.private_attributes import has_bfloat16_arithmetic
 
 TEXT = "A man is eating food."
 SLOW = pytest.param("shared", "reference", marks=pytest.mark.slow)
@@ -200,3 +203,27 @@ def test_what_another_thread_makes_amid_an_update_is_not_kept(make_nlp, examples
     monkeypatch.setattr(type(optimizer), "__call__", lambda *given: (shim.inference_engine(), apply(*given))[1])
     train(nlp, examples, "own", optimizer)
     assert is_vector(nlp(TEXT).vector, plain_vector(tiny_bert, shim._model.state_dict()))
+
+
+@pytest.mark.parametrize(
+    ("machine", "amx", "warned"), [("x86_64", False, True), ("AMD64", True, False), ("aarch64", False, False)]
+)
+def test_bfloat16_without_its_arithmetic(tiny_bert, monkeypatch, machine, amx, warned):
+    monkeypatch.setattr(platform, "machine", lambda: machine)
+    monkeypatch.setattr(torch.cpu, "_is_avx512_bf16_supported", lambda: False, raising=False)
+    monkeypatch.setattr(torch.cpu, "_is_amx_tile_supported", lambda: amx, raising=False)
+    with warnings.catch_warnings(record=True) as seen:
+        warnings.simplefilter("always")
+        sbert = one_pipe(tiny_bert, precision="bfloat16").get_pipe("sbert")
+        sbert.encode(["a dog"])
+        sbert.encode(["a dog"])
+        other = one_pipe(tiny_bert).get_pipe("sbert").text_encoder()
+        other.set_precision("bfloat16", [])
+        other.set_precision("auto", [])
+        one_pipe(tiny_bert, precision="auto").get_pipe("sbert").load()
+    slow = [str(one.message) for one in seen if "slow-bfloat16" in str(one.message)]
+    assert len(slow) == (2 if warned else 0) and all('precision = "auto"' in message for message in slow)
+    assert (has_bfloat16_arithmetic() is False) is warned
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        warn_of_slow("bfloat16", "cuda")

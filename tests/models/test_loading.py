@@ -7,7 +7,7 @@ import numpy
 import pytest
 import spacy
 import torch
-from pipelines import MINILM
+from pipelines import MINILM, change_json, one_pipe, write_modules
 from transformers import AutoConfig, BertForMaskedLM, BertModel
 
 from spacy_sbert.models.resolve import resolve
@@ -22,48 +22,34 @@ def folder(tiny_bert, tmp_path):
     return shutil.copytree(tiny_bert, tmp_path / "bert")
 
 
-def change(file, **values):
-    content = json.loads(file.read_text()) if file.is_file() else {}
-    file.parent.mkdir(exist_ok=True)
-    file.write_text(json.dumps({**content, **values}))
-
-
 def encode(folder, **model):
-    nlp = spacy.blank("en")
-    nlp.add_pipe("sbert", config={"model": {"name": str(folder), **model}})
-    return nlp(TEXT).vector
+    return one_pipe(folder, **model)(TEXT).vector
 
 
 def score(folder):
-    nlp = spacy.blank("en")
-    return nlp.add_pipe("sbert_reranker", config={"model": {"name": str(folder)}}).score_pairs([(TEXT, TEXT)])
+    return one_pipe(folder, "sbert_reranker").get_pipe("sbert_reranker").score_pairs([(TEXT, TEXT)])
 
 
+HEAD = {"architectures": ["BertForSequenceClassification"], "num_labels": 1}
 LACKING = [
     (encode, {"num_hidden_layers": 3}, r"weights in .*bert lack .*layer\.2\.attention"),
     (score, {"num_hidden_layers": 1}, r"weights in .*bert hold .*layer\.1\.attention"),
     (encode, {"intermediate_size": 48}, r"config\.json do not make an encoder"),
     (encode, {"architectures": ["OwnModel"]}, r"config\.json names the architecture OwnModel.*expected BertModel"),
     (encode, {"architectures": ["RobertaModel"]}, r"config\.json names the architecture RobertaModel"),
-    (
-        score,
-        {"architectures": ["BertForSequenceClassification"], "num_labels": 1},
-        r"lack classifier\.bias, classifier",
-    ),
+    (score, HEAD, r"lack classifier\.bias, classifier"),
 ]
 
 
 @pytest.mark.parametrize(("use", "settings", "message"), LACKING)
 def test_weights_that_do_not_fit(folder, use, settings, message):
-    change(folder / "config.json", **settings)
+    change_json(folder / "config.json", **settings)
     with pytest.raises(ValueError, match=message):
         use(folder)
 
 
 def test_fewer_layers_may_be_asked_for(folder, tmp_path):
-    nlp = spacy.blank("en")
-    settings = {"num_hidden_layers": 1}
-    nlp.add_pipe("sbert", config={"model": {"name": str(folder), "transformer_config": settings}})
+    nlp = one_pipe(folder, transformer_config={"num_hidden_layers": 1})
     model = BertModel.from_pretrained(folder)
     model.encoder.layer = model.encoder.layer[:1]
     model.config.num_hidden_layers = 1
@@ -85,15 +71,13 @@ def without_pooler(folder):
 def test_a_pooler_without_weights_is_taken_off(without_pooler, tiny_bert):
     expected = encode(tiny_bert)
     assert numpy.array_equal(encode(without_pooler), expected)
-    change(without_pooler / "config.json", architectures=["BertForCL"])
+    change_json(without_pooler / "config.json", architectures=["BertForCL"])
     assert numpy.array_equal(encode(without_pooler), expected)
 
 
 @pytest.mark.spacy_transformers
 def test_a_shared_pooler_without_weights_is_taken_off(without_pooler):
-    nlp = spacy.blank("en")
-    architecture = {"@architectures": "spacy-sbert.TransformerModel.v1", "name": str(without_pooler)}
-    nlp.add_pipe("transformer", config={"model": architecture})
+    nlp = one_pipe(without_pooler, "transformer", **{"@architectures": "spacy-sbert.TransformerModel.v1"})
     assert "pooler_output" not in nlp(TEXT)._.trf_data.model_output
     again = spacy.blank("en").from_config(nlp.config).from_bytes(nlp.to_bytes())
     assert "pooler_output" not in again(TEXT)._.trf_data.model_output
@@ -119,14 +103,10 @@ WRONG = [
 
 @pytest.mark.parametrize(("name", "content", "expected"), WRONG)
 def test_wrong_types_are_named(folder, name, content, expected):
-    modules = [
-        {"path": path, "type": f"sentence_transformers.models.{kind}"}
-        for path, kind in (("", "Transformer"), ("1_Pooling", "Pooling"))
-    ]
-    (folder / "modules.json").write_text(json.dumps(modules))
-    change(folder / "1_Pooling" / "config.json", pooling_mode_mean_tokens=True)
+    write_modules(folder, ("Transformer", ""), ("Pooling", "1_Pooling"))
+    change_json(folder / "1_Pooling" / "config.json", pooling_mode_mean_tokens=True)
     if isinstance(content, dict):
-        change(folder / name, **content)
+        change_json(folder / name, **content)
     else:
         (folder / name).write_text(json.dumps(content))
     with pytest.raises(ValueError, match=expected) as caught:
@@ -187,9 +167,9 @@ def test_a_foreign_transformer_module(folder, kind):
 
 
 def test_max_seq_length_leaves_room(folder):
-    change(folder / "sentence_bert_config.json", max_seq_length=2)
+    change_json(folder / "sentence_bert_config.json", max_seq_length=2)
     with pytest.raises(ValueError, match=r"limited to 2 wordpieces .*2 are special tokens"):
         encode(folder)
-    change(folder / "sentence_bert_config.json", max_seq_length=3)
+    change_json(folder / "sentence_bert_config.json", max_seq_length=3)
     with pytest.warns(UserWarning, match="limit of 3 wordpieces"):
         assert encode(folder).any()

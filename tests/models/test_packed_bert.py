@@ -6,38 +6,31 @@ from operator import attrgetter
 import numpy
 import pytest
 import torch
-from small_models import FAMILIES, MODELS, SIZES, batch_of, by_window, make_model, make_rows, make_window
-from transformers import AlbertConfig, AlbertModel, BertConfig, BertModel, DistilBertModel, MPNetModel
+from small_models import (
+    FAMILIES,
+    MODELS,
+    SIZES,
+    batch_of,
+    by_window,
+    cosine,
+    largest_difference,
+    make_model,
+    make_rows,
+    make_window,
+    states_alone,
+)
+from transformers import AlbertConfig, AlbertModel, BertConfig, BertModel
 
 from spacy_sbert.models import private_attributes as private_torch
 from spacy_sbert.models.engine import packed_bert as families
 from spacy_sbert.models.engine.packed_bert import PackedBert, is_packable
 from spacy_sbert.models.engine.packing import lay_out
 
-WITHOUT_TYPES = (MPNetModel, DistilBertModel)
 
-
-@torch.no_grad()
 def alone(model, rows):
-    """The same by Hugging Face, each window padded by itself."""
-    found, nothing = [], [0] * 4
-    for window, types in (window for row in rows for window in row):
-        mask = [*[1] * len(window), *nothing]
-        inputs = {"input_ids": [*window, *[model.config.pad_token_id] * 4], "attention_mask": mask}
-        if not isinstance(model, WITHOUT_TYPES):
-            inputs["token_type_ids"] = [*types, *nothing]
-        output = model(**{key: torch.tensor([value]) for key, value in inputs.items()})
-        found.append(output.last_hidden_state[0, : len(window)])
-    return found
-
-
-def largest_difference(given, expected):
-    assert [x.shape for x in given] == [x.shape for x in expected]
-    return max(float((a - b).abs().max()) for a, b in zip(given, expected, strict=True))
-
-
-def cosine(given, expected):
-    return float(torch.cosine_similarity(torch.cat(given).float().flatten(), torch.cat(expected).flatten(), dim=0))
+    """The states of each window alone, by Hugging Face."""
+    windows, types = zip(*(window for row in rows for window in row), strict=True)
+    return states_alone(model, windows, types)
 
 
 @pytest.mark.parametrize("with_types", [False, True])
@@ -76,7 +69,7 @@ def test_plain_products_are_those_of_onednn(monkeypatch, name, dtype):
     if dtype == torch.float32:
         assert largest_difference(plain, fused) < 1e-5 and largest_difference(plain, alone(model, rows)) < 1e-5
     else:
-        assert cosine(plain, [states.float() for states in fused]) > 0.999
+        assert cosine(plain, fused) > 0.999
 
 
 @pytest.mark.parametrize("name", ["bert_tanh", "bert_relu", *FAMILIES])

@@ -17,11 +17,8 @@ def make_texts(n):
 
 
 def make_pipeline(make_nlp, encoder="own", **settings):
-    place = "model" if encoder == "own" else "transformer"
-    model = {"pooling": "cls", "normalize": False}
-    given = {place: {"precision": "reference", **settings}}
-    given["model"] = {**model, **given.get("model", {})}
-    return make_nlp(encoder, **given)
+    transformer = {"precision": "reference", **settings}
+    return make_nlp(encoder, transformer=transformer, model={"pooling": "cls", "normalize": False})
 
 
 @pytest.fixture

@@ -1,12 +1,12 @@
 """Python code that comes with an encoder runs only if who loads it says so."""
 
-import json
 import shutil
 
 import numpy
 import pytest
 import spacy
 import torch
+from pipelines import change_json, one_pipe
 from thinc.api import reduce_mean
 
 from spacy_sbert.architectures import tok2vec_transformer
@@ -48,27 +48,22 @@ def coded(tiny_bert, tmp_path, marker):
     def make(file="config.json", **changes):
         folder = shutil.copytree(tiny_bert, tmp_path / file)
         auto_map = CONFIG_MAP if file == "config.json" else {"AutoTokenizer": [None, "modeling.OwnTokenizer"]}
-        config = json.loads((folder / file).read_text())
-        (folder / file).write_text(json.dumps({**config, "auto_map": auto_map, **changes}))
+        change_json(folder / file, auto_map=auto_map, **changes)
         (folder / "modeling.py").write_text(CODE.format(marker=str(marker)))
         return folder
 
     return make
 
 
-def pipe_of(factory, folder, trust, **model):
-    nlp = spacy.blank("en")
-    nlp.add_pipe(factory, config={"model": {"name": str(folder), "trust_remote_code": trust, **model}})
-    return nlp
-
-
 def own(folder, trust):
-    nlp = pipe_of("sbert", folder, trust)
+    nlp = one_pipe(folder, trust_remote_code=trust)
     return lambda: nlp(TEXT)
 
 
 def shared(folder, trust):
-    nlp = pipe_of("transformer", folder, trust, **{"@architectures": "spacy-sbert.TransformerModel.v1"})
+    nlp = one_pipe(
+        folder, "transformer", trust_remote_code=trust, **{"@architectures": "spacy-sbert.TransformerModel.v1"}
+    )
     return lambda: nlp(TEXT)
 
 
@@ -77,7 +72,7 @@ def tok2vec(folder, trust):
 
 
 def reranker(folder, trust):
-    nlp = pipe_of("sbert_reranker", folder, trust)
+    nlp = one_pipe(folder, "sbert_reranker", trust_remote_code=trust)
     return lambda: nlp.get_pipe("sbert_reranker").score_pairs([(TEXT, TEXT)])
 
 
@@ -117,7 +112,7 @@ def test_who_loads_says_so(coded, marker, monkeypatch, tiny_bert, file):
 
 def test_a_saved_pipeline_brings_no_consent(coded, marker, monkeypatch, tmp_path):
     monkeypatch.setenv(TRUST, "1")
-    nlp = pipe_of("sbert", coded(), True)
+    nlp = one_pipe(coded(), trust_remote_code=True)
     vector = nlp(TEXT).vector
     nlp.to_disk(tmp_path / "saved")
     data = nlp.to_bytes()
@@ -138,7 +133,7 @@ def test_a_saved_pipeline_brings_no_consent(coded, marker, monkeypatch, tmp_path
 def test_a_kernel_to_be_fetched_is_code(tiny_bert, marker):
     settings = {"attn_implementation": "somebody/kernels:evil"}
     with pytest.raises(ValueError, match="SPACY_SBERT_TRUST_REMOTE_CODE"):
-        pipe_of("sbert", tiny_bert, False, transformer_config=settings)(TEXT)
+        one_pipe(tiny_bert, transformer_config=settings)(TEXT)
 
 
 def test_pickled_weights_run_nothing(tiny_bert, marker, tmp_path):

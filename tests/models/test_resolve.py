@@ -1,17 +1,16 @@
-"""Where encoders are looked for, in which order, and what is said when they are not found."""
+"""Where encoders are looked for, in which order, and what is said when they are not found, or cannot be."""
 
 import importlib.util
-import json
 import shutil
 import sys
+import warnings
 
-import numpy
 import pytest
-from pipelines import MINILM
+from pipelines import MINILM, one_pipe, write_modules
 
 from spacy_sbert.models import resolve as module
 from spacy_sbert.models.resolve import PACKAGES, resolve
-from spacy_sbert.models.sbert_config import read_settings, transformer_folder
+from spacy_sbert.models.sbert_config import read_settings
 
 
 @pytest.fixture
@@ -120,28 +119,10 @@ def test_folder_without_weights(tiny_bert, tmp_path):
             resolve(str(folder))
 
 
-def write_modules(folder, *modules):
-    listed = [{"path": path, "type": f"sentence_transformers.models.{kind}"} for kind, path in modules]
-    (folder / "modules.json").write_text(json.dumps(listed))
-
-
 def test_settings_of_minilm_and_of_a_plain_encoder(tiny_bert):
     found = [read_settings(resolve(MINILM), MINILM), read_settings(tiny_bert, "x")]
     given = [(settings.max_length, settings.normalize, settings.pooling) for settings in found]
     assert given == [(256, True, "mean"), (None, False, None)]
-
-
-def test_transformer_in_a_folder_of_its_own(tiny_bert, tmp_path, make_nlp):
-    folder = tmp_path / "old"
-    shutil.copytree(tiny_bert, folder / "0_Transformer")
-    write_modules(folder, ("Transformer", "0_Transformer"), ("Pooling", "1_Pooling"), ("Normalize", "2_Normalize"))
-    (folder / "0_Transformer" / "sentence_bert_config.json").write_text('{"max_seq_length": 8, "do_lower_case": true}')
-    assert transformer_folder(resolve(str(folder))) == folder / "0_Transformer"
-    settings = read_settings(folder, "x")
-    assert settings.max_length == 8 and settings.lowercase and settings.normalize
-    doc = make_nlp(name=folder)("THE CAT")
-    assert doc.vector_norm == pytest.approx(1.0)
-    assert numpy.allclose(doc.vector, make_nlp(name=folder)("the cat").vector)
 
 
 def test_other_pooling_is_told(tiny_bert, tmp_path, make_nlp, caplog):
@@ -163,3 +144,47 @@ def test_unknown_module_is_not_left_out_silently(tiny_bert, tmp_path, make_nlp):
     write_modules(folder, ("Transformer", "../../etc"))
     with pytest.raises(ValueError, match="outside of its folder"):
         resolve(str(folder))
+
+
+# Names that cannot be found are told when a pipe is added
+
+IMPOSSIBLE = ["/no/such/folder", "../nowhere", "~/bert", "a/b/c", "a b", "org/", "org/a:b", "C:\\bert", "a--b"]
+
+
+@pytest.mark.parametrize("name", IMPOSSIBLE)
+def test_a_name_that_cannot_be_found(name):
+    with pytest.warns(UserWarning, match=r"sbert-encoder-missing.*is not a folder, and no encoder on the hub"):
+        sbert = one_pipe(name).get_pipe("sbert")
+    for work in (sbert.load, sbert.text_encoder):
+        with pytest.raises(OSError, match="was found in none of the four places"):
+            work()
+
+
+@pytest.mark.parametrize("factory", ["sbert", "sbert_reranker"])
+def test_each_pipe_tells(tmp_path, factory):
+    with pytest.warns(UserWarning, match="'/no' of the pipe '.*' cannot be found"):
+        nlp = one_pipe("/no", factory)
+    for work in (nlp.initialize, nlp.get_pipe(factory).load):
+        with pytest.raises(OSError, match="was found in none"):
+            work()
+    (tmp_path / "model.bin").write_bytes(b"")
+    with pytest.warns(UserWarning, match="it is a file, not a folder"):
+        one_pipe(tmp_path / "model.bin", factory)
+
+
+def test_a_static_encoder_tells():
+    with pytest.warns(UserWarning, match="cannot be found"):
+        nlp = one_pipe("/no", **{"@architectures": "spacy-sbert.StaticSentenceEncoder.v1"})
+    with pytest.raises(OSError, match="was found in none"):
+        nlp.get_pipe("sbert").text_encoder()
+
+
+def test_names_that_may_be_found(tiny_bert, monkeypatch):
+    near = "HF_HUB_OFFLINE is set. Did you mean 'sentence-transformers/all-MiniLM-L6-v2'"
+    with pytest.warns(UserWarning, match=near):
+        one_pipe("all-MiniLM-L6-v3")
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", False)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for name in (tiny_bert, "org/some-encoder", "some-encoder", "all-MiniLM-L6-v2"):
+            one_pipe(name)

@@ -5,7 +5,7 @@ import math
 import numpy
 import pytest
 import torch
-from small_models import batch_of, make_model
+from small_models import batch_of, largest_difference, make_model, states_alone
 from transformers import EsmConfig, EsmModel
 
 from spacy_sbert.models.engine.backends import HFBackend, run
@@ -49,22 +49,6 @@ def states_of(engine, wordpieces, budget=0):
     return [found[window] for window in range(len(wordpieces.lengths))]
 
 
-@torch.no_grad()
-def one_by_one(model, windows, types=None):
-    found = []
-    for i, window in enumerate(windows):
-        inputs = {} if types is None else {"token_type_ids": torch.tensor([types[i]])}
-        mask = torch.ones(1, len(window), dtype=torch.long)
-        output = model(input_ids=torch.tensor([window]), attention_mask=mask, **inputs)
-        found.append(output.last_hidden_state[0])
-    return found
-
-
-def assert_alike(given, expected):
-    assert [states.shape for states in given] == [states.shape for states in expected]
-    assert max(float((a - b).abs().max()) for a, b in zip(given, expected, strict=True)) < 1e-5
-
-
 @pytest.fixture(autouse=True)
 def threads():
     """One thread, which is quickest for so little; to be called with another number."""
@@ -84,16 +68,17 @@ def test_each_window_has_the_states_it_has_alone(name, budget):
         # The tokenizers of RoBERTa and MPNet know "<pad>" in a text, and their positions leave that out.
         windows += [[0, 7, 1, 9, 10, 2], [0, 8, 9, 2]]
     types = [[i % 2 for i in range(len(window))] for window in windows] if name == "padded_bert" else None
-    assert_alike(states_of(engine, wordpieces_of(windows, types), budget), one_by_one(model, windows, types))
+    expected = states_alone(model, windows, types)
+    assert largest_difference(states_of(engine, wordpieces_of(windows, types), budget), expected) < 1e-5
 
 
 @pytest.mark.parametrize("name", ["packed_bert", "padded_bert"])
 def test_several_threads(name, threads):
     model, engine = make_engine(name)
     windows = make_windows(LENGTHS)
-    expected = one_by_one(model, windows)
+    expected = states_alone(model, windows)
     threads(3)
-    assert_alike(states_of(engine, wordpieces_of(windows), 100), expected)
+    assert largest_difference(states_of(engine, wordpieces_of(windows), 100), expected) < 1e-5
     parts = run(engine, wordpieces_of(windows), budget=100)
     assert len(next(parts).windows) > 0
     parts.close()  # who takes some parts alone is not kept waiting
@@ -130,7 +115,7 @@ def test_equal_windows_are_encoded_once(monkeypatch):
     monkeypatch.setattr(engine, "encode", lambda given, rows: encoded.extend(rows.windows) or stock(given, rows))
     given = states_of(engine, wordpieces_of(windows))
     assert sum(len(windows[window]) for window in encoded) == 12 + 12 + 30 + 11
-    assert_alike(given, one_by_one(model, windows))
+    assert largest_difference(given, states_alone(model, windows)) < 1e-5
     with torch.inference_mode():
         given[0].fill_(5.0)
     assert not (given[2] == 5.0).any(), "each has states of its own"
@@ -148,10 +133,10 @@ def make_esm():
 
 def test_what_an_encoder_keeps_is_not_that_of_another_thread_and_can_be_trained_with(threads):
     model, windows = make_esm(), make_windows(list(range(2, 82)))
-    expected = one_by_one(model, windows)
+    expected = states_alone(model, windows)
     threads(4)
     for _ in range(3):
-        assert_alike(states_of(HFBackend(model), wordpieces_of(windows), 8), expected)
+        assert largest_difference(states_of(HFBackend(model), wordpieces_of(windows), 8), expected) < 1e-5
     states_of(HFBackend(model), wordpieces_of(windows[:1]))  # it keeps those of this width
     model.train()(input_ids=torch.tensor(windows[:1])).last_hidden_state[..., 0].sum().backward()
     assert model.encoder.layer[0].attention.self.query.weight.grad.any()

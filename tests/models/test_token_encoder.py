@@ -4,13 +4,13 @@ import numpy
 import pytest
 import spacy
 from gradients import finite_differences, relative_error
-from pipelines import CURATED, HOLDER, TOKENS, gradients, make_example
+from pipelines import CURATED_LISTENER, HOLDER, TOKENS, gradients, make_example, pooled
 from spacy.tokens import Doc
 from thinc.api import Model, fix_random_seed
 from thinc.types import Ragged
 
 from spacy_sbert.models.listener import Tok2VecEncoder
-from spacy_sbert.models.pooling import SentencePooling, _make_pooling
+from spacy_sbert.models.pooling import SentencePooling
 from spacy_sbert.models.sentence_encoder import SentenceEncoder
 from spacy_sbert.models.spans import sentence_spans
 
@@ -31,10 +31,6 @@ def states_of(nlp, doc):
     states = numpy.zeros((len(doc), 16), dtype="float32")
     states[kept] = nlp.get_pipe("sbert").model.get_ref("encoder").get_ref("reader").predict([alone])[0]
     return states
-
-
-def pooled(states, pooling):
-    return _make_pooling(pooling).predict(Ragged(states, numpy.array([len(states)], dtype="int32")))[0]
 
 
 @pytest.mark.parametrize(("encoder", "pooling"), [("tokens", "max"), ("tokens", "cls+mean"), ("listening", "mean")])
@@ -69,20 +65,17 @@ class Hearing(Model):
     upstream_name = "*"
 
 
-class Table:
+def make_table(kind=Model):
     """A tok2vec in float64 that mixes what stands side by side: x_t = W e_t + V e_(t-1), e made of the text."""
+    rng = numpy.random.default_rng(1)
+    params = {"W": rng.normal(size=(3, 4)), "V": rng.normal(size=(3, 4))}
 
-    def __init__(self, *, listens):
-        rng = numpy.random.default_rng(1)
-        params = {"W": rng.normal(size=(3, 4)), "V": rng.normal(size=(3, 4))}
-        self.model = (Hearing if listens else Model)("table", self.forward, params=params, dims={"nO": 3})
-
-    def embed(self, doc):
+    def embed(doc):
         rows = [numpy.random.default_rng(token.orth % 1000).normal(size=4) for token in doc]
         return numpy.array(rows).reshape(len(doc), 4)
 
-    def forward(self, model, docs, is_train):
-        embedded = [self.embed(doc) for doc in docs]
+    def forward(model, docs, is_train):
+        embedded = [embed(doc) for doc in docs]
         before = [numpy.vstack([numpy.zeros((1, 4)), rows])[:-1] for rows in embedded]
         w, v = model.get_param("W"), model.get_param("V")
 
@@ -94,12 +87,14 @@ class Table:
 
         return [rows @ w.T + others @ v.T for rows, others in zip(embedded, before, strict=True)], backprop
 
+    return kind("table", forward, params=params, dims={"nO": 3})
 
-@pytest.mark.parametrize(("listens", "unit"), [(False, "doc+sent"), (True, "doc")])
+
+@pytest.mark.parametrize(("kind", "unit"), [(Model, "doc+sent"), (Hearing, "doc")])
 @pytest.mark.parametrize("pooling", ["mean", "cls+max+weightedmean"])
-def test_gradient(pooling, listens, unit):
+def test_gradient(pooling, kind, unit):
     """By finite differences, rows that overlap and Docs without rows among them."""
-    table = Table(listens=listens).model
+    table = make_table(kind)
     encoder = SentenceEncoder(Tok2VecEncoder(table, sentence_spans(unit=unit)), SentencePooling(pooling, True))
     nlp = spacy.blank("en")
     nlp.add_pipe("sentencizer")
@@ -123,10 +118,6 @@ def test_gradient(pooling, listens, unit):
     given = numpy.stack([table.get_grad(name) for name in names])
     wanted = [finite_differences(lambda x, name=name: value(name, x), table.get_param(name).copy()) for name in names]
     assert relative_error(given, numpy.stack(wanted)) < 1e-6
-
-
-REDUCE = {"@layers": "reduce_mean.v1"}
-CURATED_LISTENER = {"@architectures": f"{CURATED}LastTransformerLayerListener.v1", "width": 16, "pooling": REDUCE}
 
 
 def joint(make_nlp, encoder, pipes, before=None):
@@ -193,10 +184,10 @@ def test_nothing_to_hear(make_nlp):
 
 def test_ragged_output():
     """As that of spaCy's static vectors."""
-    flat = Table(listens=False)
+    flat = make_table()
 
     def forward(model, docs, is_train):
-        given, backprop = flat.model(docs, is_train)
+        given, backprop = flat(docs, is_train)
         lengths = numpy.array([len(rows) for rows in given], dtype="int32")
         return Ragged(numpy.concatenate(given), lengths), lambda d: backprop(
             numpy.split(d.dataXd, lengths.cumsum()[:-1])
@@ -204,14 +195,14 @@ def test_ragged_output():
 
     ragged = Model("ragged", forward, dims={"nO": 3})
     docs = [spacy.blank("en")("a b c"), spacy.blank("en")("d")]
-    encoders = [Tok2VecEncoder(tok2vec, sentence_spans()) for tok2vec in (flat.model, ragged)]
+    encoders = [Tok2VecEncoder(tok2vec, sentence_spans()) for tok2vec in (flat, ragged)]
     both = [SentenceEncoder(encoder, SentencePooling("mean", False)) for encoder in encoders]
     grads = []
     for encoder in both:
         encoded, backprop = encoder.begin_update(docs)
         backprop([doc.vectors for doc in encoded])
-        grads.append((numpy.concatenate([doc.vectors for doc in encoded]), flat.model.get_grad("W").copy()))
-        flat.model.set_grad("W", flat.model.get_grad("W") * 0)
+        grads.append((numpy.concatenate([doc.vectors for doc in encoded]), flat.get_grad("W").copy()))
+        flat.set_grad("W", flat.get_grad("W") * 0)
     assert all(numpy.array_equal(*pair) for pair in zip(*grads, strict=True))
 
 

@@ -2,11 +2,13 @@
 
 import gc
 from copy import deepcopy
+from unittest.mock import Mock
 from weakref import ref
 
 import numpy
 import pytest
 import srsly
+from transformers import AutoTokenizer, ModernBertConfig, ModernBertModel
 
 from spacy_sbert.models.private_attributes import is_installed
 
@@ -20,23 +22,16 @@ pytestmark = pytest.mark.spacy_transformers
 TEXTS = ["A man is eating food. He cannot go.", "", "The cat sat on the mat.", "dog"]
 
 
-@pytest.fixture
-def paddings(monkeypatch):
-    """Counts how often a batch is padded."""
-    calls = []
-    pad = unpadded._pad_states
-    monkeypatch.setattr(unpadded, "_pad_states", lambda *args: calls.append(1) or pad(*args))
-    return calls
-
-
-def test_a_batch_is_padded_once_for_all_who_read_it(make_nlp, paddings):
+def test_a_batch_is_padded_once_for_all_who_read_it(make_nlp, monkeypatch):
+    pad = Mock(wraps=unpadded._pad_states)
+    monkeypatch.setattr(unpadded, "_pad_states", pad)
     docs = list(make_nlp("shared").pipe(TEXTS))
-    assert all(doc.vector.any() and doc[0].vector.any() for doc in docs if doc.text) and not paddings
+    assert all(doc.vector.any() and doc[0].vector.any() for doc in docs if doc.text) and not pad.called
     first, _, second, third = (doc._.trf_data for doc in docs)
     assert first.model_output.last_hidden_state.shape == (1, first.wordpieces.input_ids.shape[1], 16)
     assert second.wordpieces.lengths != third.wordpieces.lengths
     assert len(second.align.lengths) == len(docs[2])
-    assert len(paddings) == 1
+    assert pad.call_count == 1
 
 
 @pytest.mark.parametrize(("unit", "overflow"), [("doc+sent", "truncate"), ("doc", "windows")])
@@ -98,3 +93,18 @@ def test_the_pooler_is_that_of_the_weights_that_encoded(make_nlp):
     expected, doc = nlp(TEXTS[0])._.trf_data.model_output.pooler_output, nlp(TEXTS[0])
     nlp.get_pipe("transformer").model.shim.network.pooler.dense.weight.data.zero_()
     assert numpy.array_equal(doc._.trf_data.model_output.pooler_output, expected) and expected.any()
+
+
+def test_a_model_that_takes_no_type_ids(make_nlp, tiny_bert, tmp_path):
+    """A ModernBERT, with a tokenizer that gives them."""
+    tokenizer = AutoTokenizer.from_pretrained(tiny_bert)
+    tokenizer.save_pretrained(tmp_path)
+    sizes = {"hidden_size": 16, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 32}
+    config = ModernBertConfig(vocab_size=len(tokenizer), pad_token_id=tokenizer.pad_token_id, **sizes)
+    ModernBertModel(config).save_pretrained(tmp_path)
+    texts = ["a dog ran fast", "the cat", ""]
+    own, shared = (make_nlp(encoder, name=tmp_path) for encoder in ("own", "shared"))
+    expected = [doc.vector for doc in own.pipe(texts)]
+    found = [doc.vector for doc in shared.pipe(texts)]
+    assert numpy.allclose(found, expected, atol=1e-6) and numpy.abs(found[0]).sum() > 0
+    assert numpy.allclose(shared.get_pipe("sbert").encode(texts), expected, atol=1e-6)

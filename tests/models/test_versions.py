@@ -1,15 +1,14 @@
 """What a folder of another version of transformers asks for is done, or refused by name; nothing is ignored."""
 
-import json
 import shutil
 import warnings
 from contextlib import contextmanager
 
 import numpy
 import pytest
-import spacy
 import torch
 from packaging.version import Version
+from pipelines import change_json, one_pipe
 from transformers import BertConfig, BertModel, BertTokenizerFast
 from transformers import Gemma3TextConfig as GemmaConfig
 from transformers import Gemma3TextModel as Gemma
@@ -36,8 +35,10 @@ def make_folder(tiny_bert, tmp_path):
         for file in tiny_bert.iterdir():
             if "token" in file.name or file.name == "vocab.txt":
                 shutil.copy(file, folder)
-        change(folder / "tokenizer_config.json", model_input_names=["input_ids", "attention_mask"], **(tokenizer or {}))
-        change(folder / "config.json", **changes)
+        change_json(
+            folder / "tokenizer_config.json", model_input_names=["input_ids", "attention_mask"], **(tokenizer or {})
+        )
+        change_json(folder / "config.json", **changes)
         return folder
 
     return make
@@ -45,15 +46,9 @@ def make_folder(tiny_bert, tmp_path):
 
 def text_encoder(folder, **model):
     """The pipe of an encoder, which is loaded."""
-    block = {"@architectures": "spacy-sbert.SentenceEncoder.v1", "name": str(folder), **model}
-    pipe = spacy.blank("en").add_pipe("sbert", config={"model": block})
+    pipe = one_pipe(folder, **model).get_pipe("sbert")
     pipe.load()
     return pipe
-
-
-def change(file, **changes):
-    content = {**json.loads(file.read_text()), **changes}
-    file.write_text(json.dumps({key: value for key, value in content.items() if value is not ...}))
 
 
 def states_of(folder, model_class, **settings):
@@ -83,7 +78,7 @@ BOTH_WAYS += [(Qwen, QwenConfig, "is_causal", False, "5.2")]
 def test_attention_both_ways_is_not_read_as_causal(make_folder, model, config, setting, value, version):
     folder = make_folder(model, config)
     causal = text_encoder(folder, pooling="cls").encode(TEXTS)
-    change(folder / "config.json", **{setting: value})
+    change_json(folder / "config.json", **{setting: value})
     with refused_before(version, f"{setting} = {value}"):
         found = text_encoder(folder, pooling="cls").encode(TEXTS)
         assert abs(found - causal).max() > 1e-3  # the first sees the others
@@ -97,7 +92,7 @@ ROPES += [{"rope_theta": 10_000.0, "rope_type": "yarn", "factor": 4.0, "original
 def test_rotary_positions_of_version_5_are_not_ignored(make_folder, rope):
     folder = make_folder(Qwen, QwenConfig)
     plain = text_encoder(folder, pooling="lasttoken").encode(TEXTS)
-    change(folder / "config.json", rope_parameters=rope, rope_theta=..., rope_scaling=...)
+    change_json(folder / "config.json", rope_parameters=rope, rope_theta=..., rope_scaling=...)
     with refused_before("5.0", "rope_parameters = "):
         found = text_encoder(folder, pooling="lasttoken", normalize=False).encode(TEXTS)
         assert abs(text_encoder(folder, pooling="lasttoken").encode(TEXTS) - plain).max() > 1e-6
@@ -107,7 +102,7 @@ def test_rotary_positions_of_version_5_are_not_ignored(make_folder, rope):
 @pytest.mark.parametrize("kind", ["relative_key", "relative_key_query"])
 def test_relative_positions_of_version_4_are_not_ignored(tiny_bert, tmp_path, kind):
     folder = shutil.copytree(tiny_bert, tmp_path / "bert")
-    change(folder / "config.json", position_embedding_type=kind)
+    change_json(folder / "config.json", position_embedding_type=kind)
     if Version("5.0") <= INSTALLED:
         with pytest.raises(ValueError, match=f"position_embedding_type = {kind}.*transformers before 5.0"):
             text_encoder(folder)
@@ -143,7 +138,7 @@ def test_settings_of_a_newer_version_are_named_once(make_folder):
 def test_the_tokenizer_class_of_version_5_is_read(make_folder, tiny_bert):
     folder = make_folder(Qwen, QwenConfig)
     expected = text_encoder(folder).encode(TEXTS)
-    change(folder / "tokenizer_config.json", tokenizer_class="TokenizersBackend")
+    change_json(folder / "tokenizer_config.json", tokenizer_class="TokenizersBackend")
     (folder / "vocab.txt").unlink()
     assert numpy.array_equal(text_encoder(folder).encode(TEXTS), expected)
 

@@ -83,7 +83,7 @@ def test_truncate_and_windows_by_hand(make_nlp, tiny_bert, encoder):
     assert not cut[-3:].has_vector and not cut[-3:].vector.any(), "what was cut has no vector"
     assert cut[:3].has_vector
 
-    nlp = make_nlp(encoder, **{"model" if encoder == "own" else "transformer": {"overflow": "windows"}})
+    nlp = make_nlp(encoder, transformer={"overflow": "windows"})
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         whole = nlp(LONG)
@@ -220,19 +220,6 @@ def test_the_tokenizer_and_its_copy_do_not_disturb_each_other(minilm_tokenizer):
     assert before.lengths.max() == 256 and before.lengths.min() == 2
     minilm_tokenizer(AWKWARD, truncation=True, max_length=5, padding=True)
     assert numpy.array_equal(ours(AWKWARD, offsets=True).ids, before.ids)
-
-
-@pytest.mark.spacy_transformers
-def test_fast_and_slow_tokenizers_agree(tiny_bert):
-    for overflow in ("truncate", "windows"):
-        fast, slow = (
-            rows(kind.from_pretrained(tiny_bert), [LONG, "He can't ran, dog"], overflow)
-            for kind in (AutoTokenizer, BertTokenizer)
-        )
-        assert numpy.array_equal(fast.wordpieces.input_ids, slow.wordpieces.input_ids)
-        assert numpy.array_equal(fast.wordpieces.rows.window_weights, slow.wordpieces.rows.window_weights)
-        assert numpy.array_equal(fast.align.lengths, slow.align.lengths)
-        assert numpy.array_equal(fast.align.dataXd, slow.align.dataXd)
 
 
 def test_windows_without_any_wordpiece():

@@ -4,14 +4,15 @@ import warnings
 
 import numpy
 import pytest
+import spacy
 import torch
-from pipelines import OTHERS, TRANSFORMERS
+from pipelines import EVERY_ENCODER, OTHERS, TRANSFORMERS
 from transformers import AutoModel, AutoTokenizer
 
-from spacy_sbert.pipeline.doc_vectors import find
+from spacy_sbert.pipeline.doc_vectors import find, names
+from spacy_sbert.similarity import cosine
 
 TEXT = "A man is eating food. He cannot go."
-ENCODERS = [*TRANSFORMERS, *(pytest.param(one, marks=pytest.mark.slow) for one in OTHERS)]
 
 
 def states_of(folder, text):
@@ -87,7 +88,7 @@ def test_similarity_is_cosine_between_all_kinds(make_nlp):
     assert a.similarity(a) == pytest.approx(1.0)
 
 
-@pytest.mark.parametrize("encoder", ENCODERS)
+@pytest.mark.parametrize("encoder", EVERY_ENCODER)
 def test_no_text_no_vector_no_warning(make_nlp, encoder):
     nlp = make_nlp(encoder)
     with warnings.catch_warnings():
@@ -100,6 +101,34 @@ def test_no_text_no_vector_no_warning(make_nlp, encoder):
             assert doc.has_vector is False and doc.vector_norm == 0.0
             assert doc.similarity(other) == 0.0 and other.similarity(doc) == 0.0 and doc.similarity(doc) == 0.0
             assert not any(token.has_vector or token.vector.any() for token in doc)
+
+
+DENSE = {"@layers": "spacy-sbert.Dense.v1", "nI": 16, "nO": 12}
+MODELS = {16: {}, 32: {"pooling": "cls+mean"}, 7: {"dense": DENSE, "truncate_dim": 7}}
+
+
+@pytest.mark.parametrize("width", MODELS)
+@pytest.mark.parametrize("encoder", EVERY_ENCODER)
+def test_empty_docs_are_as_wide_as_others_and_a_call_leaves_no_trace(make_nlp, encoder, width):
+    def truncated(n):
+        return {"component_cfg": {"sbert": {"truncate_dim": n}}}  # in which nlp.pipe puts more
+
+    for first in ("", "A man."):
+        nlp = make_nlp(encoder, model=MODELS[width])  # so that the first Doc is the first of all
+        if width == 7 and encoder == "shared":
+            nlp.get_pipe("sbert").model.get_ref("pooling").dense.initialize()
+        elif width == 7:
+            nlp.initialize()
+        for settings, expected in ((truncated(3), 3), ({}, width)):
+            docs = [nlp(first, **settings), *nlp.pipe(["", TEXT, "   ", "The cat sat."], **settings)]
+            assert {doc.vector.shape[0] for doc in docs} | {doc._.sbert_vector.shape[0] for doc in docs} == {expected}
+            assert not any(doc.has_vector or doc.vector.any() for doc in docs if not doc.text.strip())
+        before = nlp.get_pipe("sbert").to_bytes()
+        nlp("", **truncated(3))
+        for text in ("", "A man."):
+            with pytest.raises(ValueError, match="33 dimensions: they have"):
+                nlp(text, **truncated(33))
+        assert nlp.get_pipe("sbert").to_bytes() == before and nlp("").vector.shape == (width,)
 
 
 def test_several_pipes_keep_their_vectors(make_nlp, tiny_bert):
@@ -117,8 +146,16 @@ def test_several_pipes_keep_their_vectors(make_nlp, tiny_bert):
     assert numpy.allclose(doc[0:2]._.largest_vector, doc[0:2].vector)
     (found,), (other,) = (getattr(doc._, f"{name}_most_similar")(TEXT) for name in ("sbert", "largest"))
     assert found.score == pytest.approx(1) == other.score
-    with pytest.raises(ValueError, match="of a pipe named 'quiet'"):  # which it was not processed by
-        make_nlp()(TEXT)._.quiet_most_similar("the dog")
+    assert names(doc) == ["sbert", "largest", "quiet"]
+    for name, pipe in nlp.pipeline:
+        vectors = pipe.encode([TEXT, "the dog"])
+        expected = float(cosine(vectors[:1], vectors[1:])[0])
+        assert getattr(doc._, f"{name}_similarity")(nlp("the dog")) == pytest.approx(expected, abs=1e-6)
+    assert doc._.quiet_similarity(make_nlp(model={"pooling": "cls"})(TEXT)) == pytest.approx(1)  # under another name
+    unprocessed = make_nlp()(TEXT)  # by this pipe
+    for ask in (lambda: unprocessed._.quiet_most_similar("the dog"), lambda: doc._.quiet_similarity(unprocessed)):
+        with pytest.raises(ValueError, match="of a pipe named 'quiet'"):
+            ask()
 
 
 def test_docs_keep_neither_states_nor_device_memory(make_nlp):
@@ -131,8 +168,6 @@ def test_docs_keep_neither_states_nor_device_memory(make_nlp):
 
 
 def test_other_side_without_vectors(make_nlp):
-    import spacy
-
     nlp = make_nlp()
     doc = nlp(TEXT)
     with pytest.raises(ValueError, match="carries no sentence vectors"):
@@ -161,13 +196,12 @@ SENTENCES += SENTENCES[:1]
 @pytest.mark.filterwarnings("ignore:.*rows were longer")
 @pytest.mark.parametrize(
     ("encoder", "settings"),
-    [("own", {}), ("shared", {"unit": "sent"}), ("own", {"overflow": "windows"})]
+    [("own", {}), ("shared", {"unit": "sent"}), ("own", {"transformer": {"overflow": "windows"}})]
     + [pytest.param(one, {}, marks=pytest.mark.slow) for one in OTHERS]
-    + [pytest.param("shared", {"overflow": "windows"}, marks=pytest.mark.slow)],
+    + [pytest.param("shared", {"transformer": {"overflow": "windows"}}, marks=pytest.mark.slow)],
 )
 def test_vectors_do_not_depend_on_the_batch(make_nlp, encoder, settings):
-    unit, source = settings.get("unit", "doc"), {k: v for k, v in settings.items() if k != "unit"}
-    nlp = make_nlp(encoder, unit=unit, **{"model" if encoder == "own" else "transformer": source})
+    nlp = make_nlp(encoder, **settings)
     alone = [nlp(text) for text in SENTENCES]
     for batch_size in (1, 3, 1000):
         for doc, expected in zip(nlp.pipe(SENTENCES, batch_size=batch_size), alone, strict=True):
@@ -179,7 +213,7 @@ def test_vectors_do_not_depend_on_the_batch(make_nlp, encoder, settings):
                 assert numpy.allclose(given.vector, token.vector, rtol=0, atol=1e-6 * size)
 
 
-@pytest.mark.parametrize("encoder", ENCODERS)
+@pytest.mark.parametrize("encoder", EVERY_ENCODER)
 def test_equal_texts_share_no_arrays(make_nlp, encoder):
     docs = list(make_nlp(encoder, unit="sent").pipe([TEXT, "dog", TEXT, TEXT], batch_size=4))
     kept = [{k: v for k, v in find(doc)[0].data.items() if hasattr(v, "nbytes")} for doc in docs]

@@ -4,7 +4,7 @@ import numpy
 import pandas
 import pyarrow
 import pytest
-import spacy
+from pipelines import one_pipe
 from sklearn.compose import ColumnTransformer
 from sklearn.preprocessing import FunctionTransformer
 
@@ -93,8 +93,7 @@ def test_docs_and_spans_are_their_texts_alone(make_nlp, monkeypatch):
 
 
 def test_pairs_and_texts_of_a_reranker(tiny_bert):
-    nlp = spacy.blank("en")
-    reranker = nlp.add_pipe("sbert_reranker", config={"model": {"name": str(tiny_bert), "n_outputs": 1}})
+    reranker = one_pipe(tiny_bert, "sbert_reranker", n_outputs=1).get_pipe("sbert_reranker")
     with pytest.warns(UserWarning, match="reranker-new-head"):
         expected = reranker.rank("a dog", TEXTS)
     for given in (FRAME, FRAME["text"], pyarrow.array(TEXTS), numpy.array(TEXTS)):

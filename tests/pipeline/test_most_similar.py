@@ -5,14 +5,13 @@ import gc
 import numpy
 import pytest
 import spacy
-from pipelines import OTHERS, TRANSFORMERS
+from pipelines import EVERY_ENCODER
 from spacy.tokens import DocBin
 from thinc.api import Adam
 
 from spacy_sbert.search import SpanSearch, collect_spans
 
 TEXT = "A man is eating food. The cat sat on the mat. \n He cannot go. The dog ran fast."
-ENCODERS = [*TRANSFORMERS, *(pytest.param(one, marks=pytest.mark.slow) for one in OTHERS)]
 
 
 @pytest.fixture
@@ -30,7 +29,7 @@ def assert_found(found, expected):
     assert [one.score for one in found] == pytest.approx([score for _, score in expected], abs=1e-6)
 
 
-@pytest.mark.parametrize("encoder", ENCODERS)
+@pytest.mark.parametrize("encoder", EVERY_ENCODER)
 def test_parity_with_similarity(make_nlp, encoder):
     nlp = make_nlp(encoder, unit="doc+sent")
     doc, query = nlp(TEXT), nlp("the dog")
@@ -77,13 +76,18 @@ def other_pooling(nlp, pooling="cls"):
     return {"model": {**nlp.config["components"]["sbert"]["model"], "pooling": pooling}}
 
 
-@pytest.mark.parametrize("encoder", ENCODERS)
-def test_a_sourced_pipe(make_nlp, other_bert, encoder):
+@pytest.mark.parametrize("encoder", EVERY_ENCODER)
+def test_a_sourced_pipe(make_nlp, other_bert, encoder, tmp_path):
     nlp, other = make_nlp(encoder, unit="doc+sent"), spacy.blank("en")
     for name in nlp.pipe_names:
         other.add_pipe(name, name="mine" if name == "sbert" else name, source=nlp)
     doc = other(TEXT)
+    assert numpy.array_equal(doc.vector, nlp(TEXT).vector) and numpy.array_equal(doc._.mine_vector, doc.vector)
     assert_found(doc._.sbert_most_similar("the dog"), by_similarity(doc, other("the dog"), 3))
+    other.to_disk(tmp_path)
+    assert numpy.array_equal(spacy.load(tmp_path)(TEXT).vector, doc.vector)
+    other.rename_pipe("mine", "renamed")
+    assert other(TEXT).has_vector
     if encoder == "shared":  # its own pipeline's transformer did not make the vectors
         other = make_nlp("shared", name=other_bert, unit="doc+sent")
         other.remove_pipe("sbert")

@@ -3,7 +3,7 @@
 import numpy
 import pytest
 import spacy
-from pipelines import MINILM, mpnet, real_data
+from pipelines import MINILM, mpnet, one_pipe, real_data
 from sentence_transformers import SentenceTransformer
 from sentence_transformers.sentence_transformer.modules import Pooling, Transformer
 
@@ -78,21 +78,15 @@ def test_zero_shot_on_stsb_dev(minilm):
 def test_mpnet(sentences):
     folder, texts = mpnet(), [sentence for sentence in sentences if sentence.strip()]
     expected = SentenceTransformer(str(folder), device="cpu").encode(texts, batch_size=32)
-    given = make_mpnet(folder, "float32").get_pipe("sbert").encode(texts)
+    given = one_pipe(folder, precision="float32").get_pipe("sbert").encode(texts)
     assert numpy.abs(given - expected).max() < 1e-5
     short = numpy.array([len(text) < 1000 for text in texts])  # one word 300 times is far off in half precision
-    half = make_mpnet(folder, "bfloat16").get_pipe("sbert").encode(texts)
+    half = one_pipe(folder, precision="bfloat16").get_pipe("sbert").encode(texts)
     cosines = (half * expected).sum(1)
     assert cosines[short].min() > 0.9998 and cosines.min() > 0.99 and cosines.max() < 1.0
 
 
 @pytest.mark.slow
 def test_mpnet_on_stsb_dev():
-    scores = evaluate(make_mpnet(mpnet(), "float32"), real_data() / "sts" / "STSBenchmark" / "sts-dev.csv")
+    scores = evaluate(one_pipe(mpnet(), precision="float32"), real_data() / "sts" / "STSBenchmark" / "sts-dev.csv")
     assert scores["pairs"] == 1500 and 100 * scores["sts_spearman"] == pytest.approx(88.11, abs=0.02)
-
-
-def make_mpnet(folder, precision):
-    nlp = spacy.blank("en")
-    nlp.add_pipe("sbert", config={"model": {"name": str(folder), "precision": precision}})
-    return nlp

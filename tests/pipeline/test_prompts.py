@@ -89,10 +89,8 @@ def test_a_query_prompt_and_the_identity(make_nlp, tmp_path):
     identities = [identify(prompted(make_nlp, **config).get_pipe("sbert")) for config in configs]
     assert len({identity.digest for identity in identities}) == 4
     assert [identity.width for identity in identities] == [16, 16, 5, 16]
-    nlp, texts = (
-        prompted(make_nlp, unit="doc+sent", default_prompt_name="passage"),
-        ["a man is eating.", "the cat sat."],
-    )
+    texts = ["a man is eating.", "the cat sat."]
+    nlp = prompted(make_nlp, unit="doc+sent", default_prompt_name="passage")
     pipe, doc = nlp.get_pipe("sbert"), nlp(" ".join(texts))
     expected = numpy.sort(cos_sim(pipe.encode(["he ran"], prompt_name="query"), pipe.encode(texts))[0])[::-1]
     assert numpy.allclose(

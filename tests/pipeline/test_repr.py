@@ -1,13 +1,11 @@
-"""`repr` is one line without addresses and loads nothing; notebooks show texts escaped."""
+"""`repr` is one line without addresses and loads nothing."""
 
 import re
-from html import unescape
 
 import numpy
 import pytest
 import spacy
-from made_results import graded, results
-from pipelines import OTHERS, TRANSFORMERS
+from pipelines import EVERY_ENCODER
 
 from spacy_sbert.evaluation import PipelineSource
 from spacy_sbert.evaluation.report import Results
@@ -29,7 +27,7 @@ def test_a_pipe_before_and_after_loading(tiny_bert):
     assert repr(pipe) == f"SentenceBert('mine': {tiny_bert}, mean+max pooling, 32 numbers, float32 on cpu)"
 
 
-@pytest.mark.parametrize("encoder", [*TRANSFORMERS, *(pytest.param(one, marks=pytest.mark.slow) for one in OTHERS)])
+@pytest.mark.parametrize("encoder", EVERY_ENCODER)
 def test_every_encoder(make_nlp, encoder):
     pipe = make_nlp(encoder, model={"pooling": "max"}).get_pipe("sbert")
     assert is_a_line(repr(pipe)) and repr(pipe).startswith("SentenceBert('sbert': ") and "max pooling" in repr(pipe)
@@ -48,9 +46,3 @@ def test_other_objects(make_nlp, tiny_bert):
     objects += [Results(empty), nlp.add_pipe("sbert_meta")]
     objects.append(nlp.add_pipe("sbert_reranker", config={"model": {"name": str(tiny_bert)}}))
     assert [repr(one) for one in objects if not is_a_line(repr(one))] == []
-
-
-def test_a_notebook_shows_results_as_a_whole_report():
-    page = Results(results({"STSb-test": graded(0.5)}))._repr_html_()
-    report = unescape(re.fullmatch(r'<iframe srcdoc="([^"]*)".*</iframe>', page, re.DOTALL)[1])
-    assert "<h1>Evaluation of " in report and "STSb-test" in report

@@ -10,12 +10,14 @@ from spacy_sbert.pipeline.scorer import _average_precision, score_pairs, score_s
 from spacy_sbert.readers import example_doc
 
 
-def run(nlp, pairs):
-    """Examples of pairs that the pipeline has processed."""
-    examples = [make_example(nlp, *pair) for pair in pairs]
-    for example in examples:
-        example.predicted = nlp(example.predicted)
-    return examples
+def processed(nlp, members, **gold):
+    """An example that the pipeline has processed."""
+    reference = example_doc(nlp, members, **gold)
+    return Example(nlp(reference.copy()), reference)
+
+
+def pairs_of(nlp, pairs):
+    return [processed(nlp, (first, second), score=score) for first, second, score in pairs]
 
 
 def test_correlations(make_nlp):
@@ -28,8 +30,8 @@ def test_correlations(make_nlp):
     assert scores["sts_pearson"] == pytest.approx(pearsonr(similarities, gold)[0], abs=1e-5)
     alike = [("a man", "the cat", 0.1), ("a man", "the cat", 0.9)]
     for pairs in (PAIRS[:1], alike, [(first, second, 0.5) for first, second, _ in PAIRS], []):
-        assert set(score_sts(run(nlp, pairs)).values()) == {None}
-    examples = run(nlp, PAIRS)
+        assert set(score_sts(pairs_of(nlp, pairs)).values()) == {None}
+    examples = pairs_of(nlp, PAIRS)
     next(iter(examples[0].predicted.user_data.values()))["vectors"][:] = numpy.nan
     with pytest.raises(ValueError, match="not finite"):
         score_sts(examples)
@@ -53,20 +55,13 @@ def test_own_key_and_own_scorer(make_nlp, tmp_path):
 def test_each_pipe_scores_its_own_vectors(make_nlp, tiny_bert):
     nlp = make_nlp()
     nlp.add_pipe("sbert", name="cls", config={"model": {"name": str(tiny_bert), "pooling": "cls"}})
-    examples = run(nlp, PAIRS)
+    examples = pairs_of(nlp, PAIRS)
     by_name = {name: score_sts(examples, name=name)["sts_pearson"] for name in ("sbert", "cls")}
     assert by_name["sbert"] != by_name["cls"]
     assert score_sts(examples)["sts_pearson"] == by_name["cls"]
 
 
 # Every kind of gold
-
-
-def processed(nlp, members, **gold):
-    reference = example_doc(nlp, members, **gold)
-    example = Example(reference.copy(), reference)
-    example.predicted = nlp(example.predicted)
-    return example
 
 
 def test_average_precision_equals_scikit_learn():

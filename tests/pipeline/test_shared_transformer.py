@@ -1,9 +1,11 @@
 """One transformer for the whole pipeline: no forward pass of our own, and clear errors where it cannot be shared."""
 
+import shutil
+
 import numpy
 import pytest
 import spacy
-from pipelines import add_tagger, make_example, weights
+from pipelines import add_tagger, make_example, stock_nlp, weights, write_modules
 from spacy.language import Language
 from spacy.training import Example
 from spacy.util import registry
@@ -85,20 +87,10 @@ def test_replace_listeners(make_nlp, tmp_path):
     assert [t.tag_ for t in loaded(TEXT)] == ["X"] * len(loaded(TEXT))
 
 
-def stock_nlp(tiny_bert, get_spans=None, **sbert) -> Language:
-    """A transformer of spacy-transformers' own; its default span getter makes overlapping windows."""
-    nlp = spacy.blank("en")
-    model = {"name": str(tiny_bert), **({"get_spans": get_spans} if get_spans else {})}
-    nlp.add_pipe("transformer", config={"model": model})
-    nlp.add_pipe("sbert", config={**SHARED, **sbert})
-    nlp.initialize()
-    return nlp
-
-
 @pytest.mark.spacy_transformers
 @pytest.mark.parametrize("getter", ["spacy-transformers.doc_spans.v1", "spacy-sbert.sentence_spans.v1"])
 def test_stock_transformer_with_whole_docs_is_exact(make_nlp, tiny_bert, getter, tmp_path):
-    nlp, own = stock_nlp(tiny_bert, {"@span_getters": getter}), make_nlp()
+    nlp, own = stock_nlp(tiny_bert, getter), make_nlp()
     doc, expected = nlp(TEXT), own(TEXT)
     assert numpy.allclose(doc.vector, expected.vector, atol=1e-5)
     assert numpy.allclose(doc[6:9].vector, expected[6:9].vector, atol=1e-5)
@@ -110,7 +102,7 @@ def test_stock_transformer_with_whole_docs_is_exact(make_nlp, tiny_bert, getter,
 
 @pytest.mark.spacy_transformers
 def test_stock_transformer_with_sentences(make_nlp, tiny_bert):
-    nlp, own = stock_nlp(tiny_bert, {"@span_getters": "spacy-transformers.sent_spans.v1"}), make_nlp(unit="sent")
+    nlp, own = stock_nlp(tiny_bert, "spacy-transformers.sent_spans.v1"), make_nlp(unit="sent")
     nlp.add_pipe("sentencizer", first=True)
     doc, expected = nlp(TEXT), own(TEXT)
     for given, wanted in ((doc, expected), *zip(doc.sents, expected.sents, strict=True)):
@@ -142,14 +134,9 @@ def test_pairs_with_gaps_beside_a_tagger(make_nlp):
 
 @pytest.mark.spacy_transformers
 def test_normalize_auto_of_a_stock_transformer(tiny_bert, tmp_path):
-    import json
-    import shutil
-
     folder = shutil.copytree(tiny_bert, tmp_path / "bert")
-    kinds = [("Transformer", ""), ("Normalize", "2_Normalize")]
-    modules = [{"type": f"sentence_transformers.models.{kind}", "path": path} for kind, path in kinds]
-    (folder / "modules.json").write_text(json.dumps(modules))
-    nlp = stock_nlp(folder, {"@span_getters": "spacy-transformers.doc_spans.v1"})
+    write_modules(folder, ("Transformer", ""), ("Normalize", "2_Normalize"))
+    nlp = stock_nlp(folder, "spacy-transformers.doc_spans.v1")
     assert nlp(TEXT).vector_norm == pytest.approx(1.0)
     nlp.to_disk(tmp_path / "nlp")
     late = spacy.load(tmp_path / "nlp", exclude=["sbert"])
@@ -164,12 +151,7 @@ def test_normalize_auto_of_a_stock_transformer(tiny_bert, tmp_path):
 @pytest.mark.spacy_transformers
 @pytest.mark.parametrize("architecture", ["spacy-transformers.TransformerModel.v3", "spacy-sbert.TransformerModel.v1"])
 def test_overlapping_windows_count_no_token_twice(tiny_bert, architecture):
-    windows = {"@span_getters": "spacy-transformers.strided_spans.v1", "window": 8, "stride": 6}
-    nlp = spacy.blank("en")
-    model = {"@architectures": architecture, "name": str(tiny_bert), "get_spans": windows}
-    nlp.add_pipe("transformer", config={"model": model})
-    nlp.add_pipe("sbert", config=SHARED)
-    nlp.initialize()
+    nlp = stock_nlp(tiny_bert, architecture=architecture, window=8, stride=6)
     with pytest.warns(UserWarning, match="overlapping windows") as caught:
         doc = nlp("the cat sat on a mat he is eating food a man ran")
         other = nlp("the cat sat on a mat he is eating food a man ran fast")
@@ -201,25 +183,6 @@ def test_no_transformer(make_nlp):
             nlp.initialize()
         with pytest.raises(ValueError, match="has not processed this Doc"):
             nlp(TEXT)
-
-
-@pytest.mark.spacy_transformers
-def test_sourced_pipes(make_nlp, tmp_path):
-    source = make_nlp("shared")
-    expected = source(TEXT).vector
-    nlp = spacy.blank("en")
-    nlp.add_pipe("transformer", source=source)
-    nlp.add_pipe("sbert", source=source)
-    assert numpy.array_equal(nlp(TEXT).vector, expected)
-    nlp.to_disk(tmp_path / "nlp")
-    assert numpy.array_equal(spacy.load(tmp_path / "nlp")(TEXT).vector, expected)
-    nlp = spacy.blank("en")
-    nlp.add_pipe("sbert", name="borrowed", source=make_nlp())
-    doc = nlp(TEXT)
-    assert numpy.array_equal(doc.vector, make_nlp()(TEXT).vector)
-    assert numpy.array_equal(doc._.borrowed_vector, doc.vector)
-    nlp.rename_pipe("borrowed", "renamed")
-    assert nlp(TEXT).has_vector
 
 
 @pytest.mark.parametrize("architecture", ["TransformerModel", "Tok2VecTransformer"])

@@ -5,15 +5,13 @@ import warnings
 import numpy
 import pytest
 import spacy
-from pipelines import OTHERS, TRANSFORMERS
+from pipelines import EVERY_ENCODER, OTHERS, TRANSFORMERS
 from thinc.api import fix_random_seed
 from transformers import BertTokenizer
 
 from spacy_sbert.readers import example_doc
 
 TEXT = "A man is eating food. The cat sat on the mat. He cannot go."
-ENCODERS = [*TRANSFORMERS, *(pytest.param(one, marks=pytest.mark.slow) for one in OTHERS)]
-SETTINGS = {encoder: {"own": "model", "shared": "transformer"}[encoder] for encoder in TRANSFORMERS}
 
 
 def close(given, expected):
@@ -33,15 +31,15 @@ def test_default_unit_compares_sentences_as_texts():
 
 
 @pytest.mark.parametrize(
-    ("encoder", "pooling"),
-    [("shared", "mean"), ("own", "cls+weightedmean")]
-    + [pytest.param(one, "mean", marks=pytest.mark.slow) for one in OTHERS],
+    ("encoder", "pooling", "overflow"),
+    [("shared", "mean", "truncate"), ("own", "cls+weightedmean", "truncate")]
+    + [(one, "mean", "windows") for one in TRANSFORMERS]
+    + [pytest.param(one, "mean", "truncate", marks=pytest.mark.slow) for one in OTHERS],
 )
-def test_rows_equal_those_of_the_other_units(make_nlp, encoder, pooling):
-    both, doc_unit, sent_unit = (
-        make_nlp(encoder, unit=unit, model={"pooling": pooling}) for unit in ("doc+sent", "doc", "sent")
-    )
-    texts = [TEXT, "", "The dog ran fast. \n\n ", " \n Food. The mat.", "dog"]
+def test_rows_equal_those_of_the_other_units(make_nlp, encoder, pooling, overflow):
+    settings = {"model": {"pooling": pooling}, "transformer": {"overflow": overflow}}
+    both, doc_unit, sent_unit = (make_nlp(encoder, unit=unit, **settings) for unit in ("doc+sent", "doc", "sent"))
+    texts = [TEXT, "", "The dog ran fast. \n\n ", " \n Food. The mat.", "dog", f"{TEXT} {TEXT}"]
     docs = zip(both.pipe(texts), doc_unit.pipe(texts), sent_unit.pipe(texts), strict=True)
     for doc, as_doc, as_sents in docs:
         assert close(doc.vector, as_doc.vector) and doc.has_vector == as_doc.has_vector
@@ -52,19 +50,20 @@ def test_rows_equal_those_of_the_other_units(make_nlp, encoder, pooling):
         assert not len(doc) or close(doc[:2].vector, as_doc[:2].vector)
 
 
+@pytest.mark.filterwarnings("ignore:.*(rows were longer|behind the encoder's limit)")
+@pytest.mark.parametrize("overflow", ["truncate", "windows"])
 @pytest.mark.parametrize("encoder", TRANSFORMERS)
-def test_a_slow_tokenizer(make_nlp, tiny_bert, tmp_path, encoder):
+def test_a_slow_tokenizer(make_nlp, tiny_bert, tmp_path, encoder, overflow):
     BertTokenizer.from_pretrained(tiny_bert).save_pretrained(tmp_path)
     for name in ("config.json", "model.safetensors"):
         (tmp_path / name).write_bytes((tiny_bert / name).read_bytes())
-    settings = {SETTINGS[encoder]: {"tokenizer_config": {"use_fast": False}}}
-    slow, fast = (
-        make_nlp(encoder, name=tmp_path, unit="doc+sent", **settings)(TEXT),
-        make_nlp(encoder, unit="doc+sent")(TEXT),
-    )
+    settings = {"unit": "doc+sent", "transformer": {"overflow": overflow}}
+    fast = make_nlp(encoder, **settings)(f"{TEXT} He can't ran, dog")
+    settings["transformer"]["tokenizer_config"] = {"use_fast": False}
+    slow = make_nlp(encoder, name=tmp_path, **settings)(fast.text)
     for given, expected in ((slow, fast), *zip(slow, fast, strict=True), *zip(slow.sents, fast.sents, strict=True)):
         assert close(given.vector, expected.vector)
-    assert close(slow[2:6].vector, fast[2:6].vector)
+    assert close(slow[2:6].vector, fast[2:6].vector) and slow[-1].has_vector == (overflow == "windows")
 
 
 @pytest.mark.parametrize("encoder", TRANSFORMERS)
@@ -78,16 +77,7 @@ def test_sentences_behind_the_limit_have_vectors(make_nlp, encoder):
     assert found == last and score == pytest.approx(1, abs=1e-6)
 
 
-@pytest.mark.parametrize("encoder", TRANSFORMERS)
-def test_windows(make_nlp, encoder):
-    settings = {SETTINGS[encoder]: {"overflow": "windows"}}
-    long = "A man is eating food and the cat sat on the mat and the dog ran fast. " * 2 + "He cannot go."
-    both, as_doc = (make_nlp(encoder, unit=unit, **settings)(long) for unit in ("doc+sent", "doc"))
-    assert close(both.vector, as_doc.vector)
-    assert all(close(ours.vector, theirs.vector) for ours, theirs in zip(both, as_doc, strict=True))
-
-
-@pytest.mark.parametrize("encoder", ENCODERS)
+@pytest.mark.parametrize("encoder", EVERY_ENCODER)
 def test_trains_on_members_alone(make_nlp, examples, encoder):
     given, expected = make_nlp(encoder, unit="doc+sent"), make_nlp(encoder)
     for nlp in (given, expected):
