@@ -192,10 +192,9 @@ ALSO_RIGHT = {  # in place of RIGHT, and of defaults and flags, by names of vali
 
 
 @pytest.fixture(scope="module")
-def folder(tiny_bert, tmp_path_factory):
+def folder(make_nlp, tmp_path_factory):
     made = tmp_path_factory.mktemp("arguments")
-    alone = spacy.blank("en")
-    alone.add_pipe("sbert", config={"model": {"name": str(tiny_bert)}})
+    alone = make_nlp()
     alone.to_disk(made / "nlp")
     hub.export_folder(alone, made / "exported")
     (made / "texts").mkdir()
@@ -206,12 +205,10 @@ def folder(tiny_bert, tmp_path_factory):
 
 
 @pytest.fixture
-def nlp(tiny_bert):
-    made = spacy.blank("en")
-    made.add_pipe("sentencizer")
-    spans = {"@span_getters": "spacy-sbert.sentence_spans.v1", "unit": "doc+sent"}
-    for name in ("other", "sbert"):
-        made.add_pipe("sbert", name=name, config={"model": {"name": str(tiny_bert), "get_spans": spans}})
+def nlp(make_nlp, tiny_bert):
+    made = make_nlp(unit="doc+sent")
+    model = made.get_pipe_config("sbert")["model"]
+    made.add_pipe("sbert", name="other", config={"model": model}, before="sbert")
     made.add_pipe("sbert_meta", config={"set_hooks": False})
     made.add_pipe("sbert_reranker", config={"model": {"name": str(tiny_bert), "n_outputs": 1}})
     made.initialize()
