@@ -4,7 +4,6 @@ import inspect
 from collections.abc import Callable
 from dataclasses import dataclass
 from importlib import import_module
-from importlib.metadata import distribution
 from itertools import islice
 from pathlib import Path
 from pkgutil import walk_packages
@@ -16,7 +15,6 @@ from counted_cases import Cases
 import spacy_sbert
 
 PROMISE = "a wrong setting is refused with an error that names it"
-ROOT = Path(__file__).parent.parent
 
 
 class Thing:
@@ -96,12 +94,6 @@ class Target:
             cases.wrong(f"{what}: {type(error).__name__}: {str(error)[:200]}")
         else:
             cases.check(label in allowed, f"{what}: accepted")
-
-
-def entry_points() -> dict[str, tuple[str, Any]]:
-    """What setup.cfg registers: by name the registry, such as "layers", and what is registered."""
-    points = [point for point in distribution("spacy-sbert").entry_points if point.group != "spacy_cli"]
-    return {point.name: (point.group.split("_", 1)[1], point.load()) for point in points}
 
 
 def target(name: str, function: Callable[..., Any], given: dict[str, Any], but: tuple[str, ...] = ()) -> Target:

@@ -71,7 +71,7 @@ def test_optimizers(make_nlp, name):
             noted = next(batch_by_objective(6)(batch))
             nlp.update(noted[:2], sgd=False)
             batch = noted[2:]
-        losses = learn(nlp, batch, optimizer, 3)
+        losses = learn(nlp, batch, optimizer)
         with nlp.use_params(optimizer.averages or {}):
             averaged = parameters_of(nlp)
         return losses, parameters_of(nlp), averaged
@@ -85,9 +85,9 @@ def test_head_without_examples(make_nlp):
     def steps():
         nlp, batch = make(make_nlp, "own", "MultiTaskLoss")
         optimizer = Adam(0.01, eps=0.1)
-        learn(nlp, batch, optimizer, 2)
+        learn(nlp, batch, optimizer)
         before = parameters_of(nlp)
-        learn(nlp, batch[3:], optimizer, 2)
+        learn(nlp, batch[3:], optimizer)
         return before, parameters_of(nlp)
 
     (before, after), found = both_ways(steps)

@@ -8,8 +8,9 @@ import spacy
 import typer
 from click.testing import CliRunner
 from counted_cases import parts
+from pipelines import ROOT
 from thinc.api import Config
-from wrong_settings import PROMISE, ROOT
+from wrong_settings import PROMISE
 
 from spacy_sbert.bulk import encode_dataset
 from spacy_sbert.cli import app

@@ -1,14 +1,16 @@
 """Every setting with wrong values: refused with an error that names it, before anything hangs or is allocated."""
 
 import inspect
+from importlib.metadata import distribution
 
 import numpy
 import pytest
 import spacy
 from counted_cases import parts
+from pipelines import ROOT
 from spacy.util import registry
 from thinc.api import reduce_mean
-from wrong_settings import LATER, MANY, NUMBERS, PROMISE, ROOT, entry_points, target, validated_functions
+from wrong_settings import LATER, MANY, NUMBERS, PROMISE, target, validated_functions
 
 from spacy_sbert import bulk, hub, meta, readers, search, visual
 from spacy_sbert.architectures import sentence_listener
@@ -93,7 +95,11 @@ BLOCKS = {  # the same in a config
     "pooling": {"@layers": "reduce_mean.v1"},
 }
 DEFAULT_BLOCKS = ("tok2vec", "get_spans")  # defaults that a config fills, and Python does not
-ENTRY_POINTS = entry_points()
+ENTRY_POINTS = {  # by name: the registry, such as "layers", and what is registered
+    point.name: (point.group.split("_", 1)[1], point.load())
+    for point in distribution("spacy-sbert").entry_points
+    if point.group != "spacy_cli"
+}
 REGISTERED = {name: made for name, made in ENTRY_POINTS.items() if made[0] != "factories"}
 
 
