@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy
 from numpy.lib.mixins import NDArrayOperatorsMixin
-from torch.utils._pytree import tree_leaves, tree_map_only
+from torch.utils._pytree import tree_leaves
 
 _LINES = (Path(__file__).parent / "cupy_names.txt").read_text(encoding="utf8").splitlines()
 _WORDS = {word for line in _LINES if not line.startswith("#") for word in line.split()}
@@ -239,7 +239,9 @@ def _bare_values(kwargs: dict[str, Any]) -> dict[str, Any]:
 
 def _strict(found: Any) -> Any:
     """What CuPy returns in place of a result: arrays, also of what is a scalar of NumPy's."""
-    return tree_map_only((numpy.ndarray, numpy.generic), lambda each: StrictArray(numpy.asarray(each)), found)
+    if isinstance(found, numpy.ndarray | numpy.generic):
+        return StrictArray(numpy.asarray(found))
+    return type(found)(map(_strict, found)) if isinstance(found, list | tuple) else found
 
 
 def _index(slices: Any) -> tuple[tuple, bool]:

@@ -210,8 +210,7 @@ def losses():
             dot = make(symmetric=symmetric, similarity="dot", scale=1.0)
             found[f"{name}, dot"] = Kind(dot, 2, TEXTS[:2], 2, sizes=(*PRODUCTS[:-1], 1e10, 1e17))
     for distance in distances.DISTANCES:
-        degree, sizes = (0, ()) if distance == "cosine" else (1, SQUARES)
-        sizes = {"sizes": sizes} if sizes else {}
+        degree, sizes = (0, {}) if distance == "cosine" else (1, {"sizes": SQUARES})
         found[f"Triplet, {distance}"] = Kind(TripletLoss(distance), 3, None, degree, **sizes)
         found[f"BatchHardTriplet, {distance}"] = Kind(BatchHardTripletLoss(distance), 1, LABELS, degree, **sizes)
         found[f"Contrastive, {distance}"] = Kind(ContrastiveLoss(distance), 2, BINARY, 2 * degree, **sizes)
