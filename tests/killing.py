@@ -4,8 +4,7 @@ import os
 import runpy
 import signal
 import sys
-import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from functools import cache, partial
 from multiprocessing import get_context, set_start_method
 from multiprocessing.context import ForkServerContext
@@ -65,15 +64,13 @@ def _ended(work: Callable[[], Any], seconds: float = SECONDS) -> int | None:
     return process.exitcode
 
 
-def run(work: Callable[[], Any]) -> float:
-    """Work to its end, in seconds.
+def run(work: Callable[[], Any]) -> None:
+    """Work to its end.
 
     RAISES (ChildProcessError): if it fails or hangs.
     """
-    started = time.monotonic()
     if (code := _ended(work)) != 0:
         raise ChildProcessError(f"the process ended with {code}")
-    return time.monotonic() - started
 
 
 def killed(work: Callable[[], Any], after: float) -> bool:
@@ -93,12 +90,6 @@ def count_events(work: Callable[[], Any], folder: Path, counted: Path) -> int:
     """How often a process that nothing kills changes a file in a folder. counted (Path): a file to note it in."""
     run(partial(_counting, work, folder, counted))
     return int(counted.read_text())
-
-
-def moments(seconds: float, n: int, random: numpy.random.Generator) -> Iterator[float]:
-    """n moments spread evenly over some seconds, each at random in its share."""
-    for share in range(n):
-        yield seconds * (share + random.random()) / n
 
 
 def _quiet(work: Callable[[], Any]) -> None:

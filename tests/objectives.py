@@ -53,10 +53,15 @@ def layer(name, **settings):
 
 
 def make(make_nlp, encoder, name, **config):
-    n_members, gold, settings = OBJECTIVES[name]
+    """A pipeline of one of OBJECTIVES, or of several, initialised; and its batch."""
     fix_random_seed(0)
-    nlp = make_nlp(encoder, loss=layer(name, **settings), **config)
-    batch = make_examples(nlp, n_members, **gold)
+    if name == "MultiTaskLoss":
+        nlp = make_nlp(encoder, loss=MULTI, **config)
+        batch = several(nlp)
+    else:
+        n_members, gold, settings = OBJECTIVES[name]
+        nlp = make_nlp(encoder, loss=layer(name, **settings), **config)
+        batch = make_examples(nlp, n_members, **gold)
     nlp.initialize(lambda: batch)
     return nlp, batch
 

@@ -138,6 +138,18 @@ def weights(nlp: Language, pipe: str) -> dict[str, numpy.ndarray]:
     return found
 
 
+def parameters_of(nlp: Language) -> dict[tuple[str, int, str], numpy.ndarray]:
+    """A copy of all that learns in a pipeline, of PyTorch and of Thinc: by pipe, number of the node and name."""
+    found = {}
+    for pipe_name, pipe in nlp.pipeline:
+        for number, node in enumerate(pipe.model.walk() if hasattr(pipe, "model") else ()):
+            held = {key: to_numpy(node.get_param(key)) for key in node.param_names if node.has_param(key)}
+            for shim in node.shims:
+                held |= {key: value.detach().cpu().numpy() for key, value in shim._model.named_parameters()}
+            found |= {(pipe_name, number, key): value.copy() for key, value in held.items()}
+    return found
+
+
 def add_curated(nlp: Language, folder: Path | str, *, window: int = 24, **settings: Any) -> None:
     """Add a curated_transformer with the BERT of a folder under the name that spaCy's own pipelines give it, and load
     it.
@@ -202,7 +214,7 @@ LISTENER = {
 }
 
 
-def add_tagger(nlp: Language, name: str = "tagger", **kwargs) -> None:
+def add_tagger(nlp: Language, name: str = "tagger", *, tok2vec: Any = LISTENER, **kwargs) -> None:
     """A second component that listens, at token level."""
-    config = {"model": {"@architectures": "spacy.Tagger.v2", "tok2vec": LISTENER}}
+    config = {"model": {"@architectures": "spacy.Tagger.v2", "tok2vec": tok2vec}}
     nlp.add_pipe("tagger", name=name, config=config, **kwargs).add_label("X")

@@ -2,7 +2,6 @@
 
 import inspect
 from collections.abc import Callable
-from configparser import ConfigParser
 from dataclasses import dataclass
 from importlib import import_module
 from itertools import islice
@@ -16,7 +15,6 @@ from counted_cases import Cases
 import spacy_sbert
 
 PROMISE = "a wrong setting is refused with an error that names it"
-ROOT = Path(__file__).parent.parent
 
 
 class Thing:
@@ -96,20 +94,6 @@ class Target:
             cases.wrong(f"{what}: {type(error).__name__}: {str(error)[:200]}")
         else:
             cases.check(label in allowed, f"{what}: accepted")
-
-
-def entry_points() -> dict[str, tuple[str, Any]]:
-    """What setup.cfg registers: by name the registry, such as "layers", and what is registered."""
-    parser = ConfigParser()
-    parser.optionxform = str  # type: ignore[method-assign, assignment]
-    parser.read(ROOT / "setup.cfg", encoding="utf8")
-    found = {}
-    for group, lines in parser["options.entry_points"].items():
-        for line in lines.strip().splitlines() if group != "spacy_cli" else []:
-            name, place = (part.strip() for part in line.split("="))
-            module, attribute = place.split(":")
-            found[name] = group.split("_", 1)[1], getattr(import_module(module), attribute)
-    return found
 
 
 def target(name: str, function: Callable[..., Any], given: dict[str, Any], but: tuple[str, ...] = ()) -> Target:

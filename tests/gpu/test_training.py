@@ -7,9 +7,9 @@ import numpy
 import pytest
 import spacy
 from objectives import OBJECTIVES, heads, make, step
-from pipelines import HOLDER, TRANSFORMERS, gradients, weights
+from pipelines import HOLDER, TRANSFORMERS, gradients, shim_of, shipped_config, weights
 from spacy.cli.train import train
-from thinc.api import Adam, Config
+from thinc.api import Adam
 from workflows import CONFIGS, ROOT, TWO_STEPS, entities, use_tiny_bert
 
 pytestmark = pytest.mark.gpu
@@ -44,13 +44,10 @@ def prepared(name, make_nlp, tiny_bert, folder):
         make_nlp("shared").to_disk(folder / "checkpoint")
         overrides["paths.checkpoint"] = str(folder / "checkpoint")
     if name == "joint":
-        overrides.update(entities(folder))
+        overrides |= entities(folder)
     if name == "matryoshka":
         overrides["components.sbert.loss.dims"] = [16, 8]
-    config = Config().from_disk(ROOT / "configs" / f"{name}.cfg", interpolate=False)
-    if "source" not in config["components"]["transformer"]:
-        config["components"]["transformer"]["model"]["name"] = str(tiny_bert)
-    config.to_disk(folder / f"{name}.cfg", interpolate=False)
+    shipped_config(name, tiny_bert).to_disk(folder / f"{name}.cfg", interpolate=False)
     return folder / f"{name}.cfg", overrides
 
 
@@ -75,8 +72,8 @@ def test_joint_training_of_a_shared_transformer(make_nlp, tiny_bert, use_gpu, gp
     monkeypatch.chdir(ROOT)
     file, overrides = prepared("joint", make_nlp, tiny_bert, tmp_path)
     log = tmp_path / "log.jsonl"
-    overrides.update({"training.max_steps": 61, "training.eval_frequency": 20})
-    overrides.update({"training.logger.output_file": str(log), "training.optimizer.learn_rate.initial_rate": 0.002})
+    overrides |= {"training.max_steps": 61, "training.eval_frequency": 20, "training.logger.output_file": str(log)}
+    overrides |= {"training.optimizer.learn_rate.initial_rate": 0.002}
     train(file, tmp_path / "out", use_gpu=gpu_id, overrides=overrides)
     losses = [json.loads(line)["losses"] for line in log.read_text(encoding="utf8").splitlines()]
     assert losses[-1]["sbert"] < 0.8 * losses[1]["sbert"] and 0 < losses[-1]["ner"] < 1.1 * losses[1]["ner"]
@@ -95,7 +92,7 @@ def test_half_precision_learns(make_nlp, examples, use_gpu, gpu_id, settings, mi
     nlp = make_nlp(model={**settings, **scaling, "mini_batch_size": mini_batch_size})
     batch, pipe, optimizer = examples(nlp), nlp.get_pipe("sbert"), Adam(0.003, use_averages=False)
     nlp.initialize(lambda: batch)
-    shim = next(shim for node in pipe.model.walk() for shim in node.shims)
+    shim = shim_of(nlp)
     for _ in range(100):
         loss = nlp.update(batch, sgd=False)["sbert"]
         pipe.finish_update(optimizer)

@@ -6,7 +6,6 @@ scalars enter everywhere; elements and reductions are arrays of no dimension. Wh
 how many elements of a mask are true, waits for the device: that is counted.
 """
 
-import copy
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -15,6 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy
 from numpy.lib.mixins import NDArrayOperatorsMixin
+from torch.utils._pytree import tree_leaves
 
 _LINES = (Path(__file__).parent / "cupy_names.txt").read_text(encoding="utf8").splitlines()
 _WORDS = {word for line in _LINES if not line.startswith("#") for word in line.split()}
@@ -59,6 +59,16 @@ def look(how: str) -> None:
     LOOKS.append(Look(how, frame.f_globals["__name__"], frame.f_code.co_name))
 
 
+def _reads(how: str, convert: Callable) -> Callable:
+    """A method that the host waits for."""
+
+    def read(self: "StrictArray", *args: Any, **kwargs: Any) -> Any:
+        look(how)
+        return convert(self._array, *args, **kwargs)
+
+    return read
+
+
 class StrictArray(NDArrayOperatorsMixin):
     """A double of cupy.ndarray; what it holds is never to be had but by what counts."""
 
@@ -91,7 +101,7 @@ class StrictArray(NDArrayOperatorsMixin):
             look(name)
         if not callable(found):
             return _strict(found)
-        return lambda *args, **kwargs: _strict(_quiet(found, *_all_bare(args), **_bare_values(kwargs)))
+        return lambda *args, **kwargs: _strict(_quiet(found, *map(_bare, args), **_bare_values(kwargs)))
 
     # What the host waits for
 
@@ -100,36 +110,15 @@ class StrictArray(NDArrayOperatorsMixin):
             look("get")
         return self._array.copy(order=order)
 
-    def _read(self, how: str, convert: Callable) -> Any:
-        look(how)
-        return convert(self._array)
-
-    def __bool__(self) -> bool:
-        return self._read("bool", bool)
-
-    def __float__(self) -> float:
-        return self._read("float", float)
-
-    def __int__(self) -> int:
-        return self._read("int", int)
-
-    def __str__(self) -> str:
-        return self._read("str", str)
-
-    def __format__(self, spec: str) -> str:
-        return self._read("format", lambda array: format(array, spec))
-
-    def item(self) -> Any:
-        return self._read("item", numpy.ndarray.item)
-
-    def tolist(self) -> Any:
-        return self._read("tolist", numpy.ndarray.tolist)
-
-    def tobytes(self, order: str = "C") -> bytes:
-        return self._read("tobytes", lambda array: array.tobytes(order))
-
-    def __reduce__(self) -> tuple:
-        return StrictArray, (self._read("pickle", numpy.ndarray.copy),)
+    __bool__ = _reads("bool", bool)
+    __float__ = _reads("float", float)
+    __int__ = _reads("int", int)
+    __str__ = _reads("str", str)
+    __format__ = _reads("format", format)
+    item = _reads("item", numpy.ndarray.item)
+    tolist = _reads("tolist", numpy.ndarray.tolist)
+    tobytes = _reads("tobytes", numpy.ndarray.tobytes)
+    __reduce__ = _reads("pickle", lambda array: (StrictArray, (array.copy(),)))
 
     # What stays on the device
 
@@ -144,11 +133,10 @@ class StrictArray(NDArrayOperatorsMixin):
             raise TypeError("iteration over a 0-d array")
         return (self[i] for i in range(len(self._array)))
 
-    def __deepcopy__(self, memo: Any) -> "StrictArray":
+    def __copy__(self, memo: Any = None) -> "StrictArray":
         return StrictArray(self._array.copy())
 
-    def __copy__(self) -> "StrictArray":
-        return StrictArray(copy.copy(self._array))
+    __deepcopy__ = __copy__
 
     def toDlpack(self) -> Any:
         return self._array.__dlpack__()
@@ -212,7 +200,7 @@ def _call(name: str, function: Callable, args: tuple, kwargs: dict[str, Any]) ->
         for given in (*args, *kwargs.values()):
             if isinstance(given, numpy.ndarray | list) or (given is None and name in COMPARISONS):
                 raise TypeError(f"Unsupported type {type(given)}")
-    if name in BY_SHAPE and any(isinstance(each, StrictArray) for given in args for each in _parts(given)):
+    if name in BY_SHAPE and any(isinstance(each, StrictArray) for each in tree_leaves(args)):
         raise TypeError("'cupy.ndarray' object cannot be interpreted as an integer")
     if name in TAKE_INDICES and name != "take" and len(args) > 1 and isinstance(args[1], StrictArray):
         raise ValueError(f"cupy.ndarray cannot be given to {name} as places or counts")
@@ -232,10 +220,6 @@ def _quiet(function: Callable, *args: Any, **kwargs: Any) -> Any:
         return function(*args, **kwargs)
 
 
-def _parts(given: Any) -> Any:
-    return given if isinstance(given, list | tuple) else [given]
-
-
 def _bare(given: Any, *, from_host: bool = False) -> Any:
     """What NumPy computes with in place of an argument."""
     if isinstance(given, StrictArray):
@@ -249,10 +233,6 @@ def _bare(given: Any, *, from_host: bool = False) -> Any:
     return given
 
 
-def _all_bare(args: tuple) -> list[Any]:
-    return [_bare(given) for given in args]
-
-
 def _bare_values(kwargs: dict[str, Any]) -> dict[str, Any]:
     return {key: _bare(given) for key, given in kwargs.items()}
 
@@ -261,9 +241,7 @@ def _strict(found: Any) -> Any:
     """What CuPy returns in place of a result: arrays, also of what is a scalar of NumPy's."""
     if isinstance(found, numpy.ndarray | numpy.generic):
         return StrictArray(numpy.asarray(found))
-    if isinstance(found, list) or (isinstance(found, tuple) and any(isinstance(x, numpy.ndarray) for x in found)):
-        return type(found)(map(_strict, found))
-    return found
+    return type(found)(map(_strict, found)) if isinstance(found, list | tuple) else found
 
 
 def _index(slices: Any) -> tuple[tuple, bool]:

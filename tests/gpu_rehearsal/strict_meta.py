@@ -11,7 +11,7 @@ import torch
 from torch.nn import functional
 from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
-from torch.utils._pytree import tree_leaves
+from torch.utils._pytree import tree_leaves, tree_map_only
 
 META = torch.device("meta")
 # Each copies to the host and waits until the GPU is done: what it gives, or the shape of that, depends on the numbers.
@@ -96,7 +96,7 @@ class StrictCalls(TorchFunctionMode):
     ) -> Any:
         to = self.dtype and {**dict.fromkeys(REDUCED, self.dtype), **dict.fromkeys(FULL, torch.float32)}.get(func)
         if to is not None:
-            args, kwargs = _cast(args, to), _cast(kwargs, to)
+            args, kwargs = _cast((args, kwargs), to)
         if func is functional.scaled_dot_product_attention:
             mask = (kwargs or {}).get("attn_mask")
             if mask is not None and mask.dtype not in (torch.bool, args[0].dtype):
@@ -108,12 +108,8 @@ REDUCED = (functional.linear, functional.scaled_dot_product_attention, torch.mat
 FULL = (functional.layer_norm, functional.softmax, torch.softmax, torch.Tensor.softmax)
 
 
-def _cast(value: Any, dtype: torch.dtype) -> Any:
-    if isinstance(value, torch.Tensor) and value.is_floating_point():
-        return value.to(dtype)
-    if isinstance(value, dict):
-        return {key: _cast(each, dtype) for key, each in value.items()}
-    return tuple(_cast(each, dtype) for each in value) if isinstance(value, tuple) else value
+def _cast(given: Any, dtype: torch.dtype) -> Any:
+    return tree_map_only(torch.Tensor, lambda each: each.to(dtype) if each.is_floating_point() else each, given)
 
 
 @contextmanager

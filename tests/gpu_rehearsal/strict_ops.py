@@ -1,11 +1,10 @@
-"""Thinc's own CupyOps on strict arrays: its Python as it is, its CUDA kernels done again in NumPy."""
+"""Thinc's own CupyOps on strict arrays: its Python as it is, its CUDA kernels done by NumpyOps."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import SimpleNamespace
 from typing import Any
 
-import numpy
 import pytest
 import thinc.backends
 import thinc.types
@@ -20,73 +19,33 @@ import spacy_sbert.models.engine.training
 
 
 class StrictOps(CupyOps):
-    """CupyOps, but for the arrays. What it has of CuPy stands in its module, see installed."""
+    """CupyOps, but for the arrays. What it has of CuPy stands in its module, see strict_device."""
 
     name = "strict"
     xp = xp
     _xp2 = SimpleNamespace(scatter_add=lambda table, indices, values: table.scatter_add(indices, values))
 
 
-def reduce_sum(out: Any, X: Any, lengths: Any, B: int, T: int, O: int) -> None:  # noqa: E741
-    for row, start, end in _rows(lengths):
-        for state in X[start:end]:
-            out[row] += state
+NUMPY = NumpyOps()
+KERNELS = {  # by name: from what a kernel is given behind the arrays that it fills to what it fills them with
+    "reduce_sum": lambda X, lengths, *sizes: NUMPY.reduce_sum(X, lengths),
+    "reduce_max": lambda X, lengths, *sizes: NUMPY.reduce_max(X, lengths),
+    "backprop_reduce_sum": lambda d_sums, lengths, *sizes: NUMPY.backprop_reduce_sum(d_sums, lengths),
+    "backprop_reduce_mean": lambda d_means, lengths, *sizes: NUMPY.backprop_reduce_mean(d_means, lengths),
+    "backprop_reduce_max": lambda d_maxes, which, lengths, *_: NUMPY.backprop_reduce_max(d_maxes, which, lengths),
+    "gather_add": lambda table, indices, *sizes: NUMPY.gather_add(table, indices),
+    "maxout": lambda X, *sizes: NUMPY.maxout(X),
+    "backprop_maxout": lambda d_best, which, n_rows, n_out, n_pieces: NUMPY.backprop_maxout(d_best, which, n_pieces),
+    "seq2col": lambda seq, lengths, nW, *sizes: NUMPY.seq2col(seq, nW, lengths=lengths),
+    "backprop_seq2col": lambda d_cols, lengths, nW, *sizes: NUMPY.backprop_seq2col(d_cols, nW, lengths=lengths),
+    "hash_data": lambda ids, out_size, in_size, n, seed: NUMPY.hash(ids, seed),
+}
 
 
-def reduce_max(maxes: Any, which: Any, X: Any, lengths: Any, B: int, T: int, O: int) -> None:  # noqa: E741
-    for row, start, end in _rows(lengths):
-        maxes[row], which[row] = X[start:end].max(axis=0), X[start:end].argmax(axis=0)
-
-
-def backprop_reduce_sum(out: Any, d_sums: Any, lengths: Any, *sizes: int) -> None:
-    out[...] = numpy.repeat(d_sums, lengths, axis=0)
-
-
-def backprop_reduce_mean(out: Any, d_means: Any, lengths: Any, *sizes: int) -> None:
-    out[...] = numpy.repeat(d_means / numpy.maximum(lengths, 1)[:, None], lengths, axis=0)
-
-
-def backprop_reduce_max(out: Any, d_maxes: Any, which: Any, lengths: Any, *sizes: int) -> None:
-    for row, start, _ in _rows(lengths):
-        out[start + which[row], numpy.arange(out.shape[1])] = d_maxes[row]
-
-
-def hash_data(out: Any, ids: Any, out_size: int, in_size: int, n: int, seed: int) -> None:
-    out[...] = NumpyOps().hash(ids, seed)
-
-
-def gather_add(out: Any, table: Any, indices: Any, *sizes: int) -> None:
-    out[...] = table[indices].sum(axis=1)
-
-
-def maxout(best: Any, which: Any, X: Any, *sizes: int) -> None:
-    best[...], which[...] = NumpyOps().maxout(X)
-
-
-def backprop_maxout(out: Any, d_best: Any, which: Any, B: int, I: int, P: int) -> None:  # noqa: E741
-    out[...] = NumpyOps().backprop_maxout(d_best, which, P)
-
-
-def seq2col(out: Any, seq: Any, lengths: Any, nW: int, *sizes: int) -> None:
-    out[...] = NumpyOps().seq2col(seq, nW, lengths=lengths)
-
-
-def backprop_seq2col(out: Any, d_columns: Any, lengths: Any, nW: int, *sizes: int) -> None:
-    out[...] = NumpyOps().backprop_seq2col(d_columns, nW, lengths=lengths)
-
-
-def _rows(lengths: Any) -> Iterator[tuple[int, int, int]]:
-    ends = numpy.cumsum(lengths)
-    return zip(range(len(ends)), (ends - lengths).tolist(), ends.tolist(), strict=True)
-
-
-KERNELS = (reduce_sum, reduce_max, backprop_reduce_sum, backprop_reduce_mean, backprop_reduce_max, gather_add)
-KERNELS += (maxout, backprop_maxout, seq2col, backprop_seq2col)
-
-
-def kernel(function: Callable) -> Callable:
+def kernel(name: str) -> Callable:
     """A kernel knows where arrays begin, and takes it that they are contiguous: of a view it would read what it is a
     view of."""
+    n_filled = 2 if name in ("reduce_max", "maxout") else 1  # with what is largest, and where that stands
 
     def launch(grid: tuple, block: tuple, given: tuple) -> None:
         for each in given:
@@ -94,7 +53,10 @@ def kernel(function: Callable) -> Callable:
                 raise TypeError(f"Unsupported type {type(each)}")
             if isinstance(each, StrictArray) and not each.flags.c_contiguous:
                 raise ValueError("a kernel was given a view that is not contiguous")
-        function(*(each._array if isinstance(each, StrictArray) else each for each in given))
+        bare = [each._array if isinstance(each, StrictArray) else each for each in given]
+        found = KERNELS[name](*bare[n_filled:])
+        for filled, values in zip(bare[:n_filled], found if n_filled > 1 else [found], strict=True):
+            filled[...] = values
 
     return launch
 
@@ -139,10 +101,9 @@ def strict_device() -> Iterator[Looks]:
         patch.setattr(cupy_ops, "cublas", SimpleNamespace(nrm2=frobenius_norm))
         patch.setattr(cupy_ops, "adam_kernel", adam_kernel)
         patch.setattr(_custom_kernels, "_values_within_range", within_range)
-        patch.setattr(_custom_kernels, "hash_data_kernel", kernel(hash_data))
-        for function in KERNELS:
-            for dtype in ("float", "double"):
-                patch.setattr(_custom_kernels, f"{function.__name__}_kernel_{dtype}", kernel(function))
+        for name in KERNELS:
+            for dtype in [""] if name == "hash_data" else ["_float", "_double"]:
+                patch.setattr(_custom_kernels, f"{name}_kernel{dtype}", kernel(name))
         patch.setattr(spacy_sbert.models.engine.training, "can_fuse", lambda *args: False)  # it is for a CPU
         set_current_ops(StrictOps())
         LOOKS.clear()

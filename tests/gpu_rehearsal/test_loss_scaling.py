@@ -70,8 +70,7 @@ class Reference:
         Thinc beside the root of v.
     """
 
-    def __init__(self, folder, network, max_norm=MAX_NORM):
-        self.max_norm = max_norm
+    def __init__(self, folder, network):
         self.tokenizer = AutoTokenizer.from_pretrained(folder)
         self.network = deepcopy(network).double()
         self.parameters = {name: p for name, p in self.network.named_parameters() if "pooler" not in name}
@@ -91,13 +90,12 @@ class Reference:
             first, second, gold = zip(*batch, strict=True)
             cosines = torch.cosine_similarity(self.vectors(list(first)), self.vectors(list(second)))
             torch.nn.functional.mse_loss(cosines, torch.tensor(gold, dtype=torch.float64)).backward()
-        norm = float(sum((p.grad**2).sum() for p in self.parameters.values()) ** 0.5)
+        norm = float(torch.nn.utils.clip_grad_norm_(self.parameters.values(), MAX_NORM))
         self.t += 1
         with torch.no_grad():
             for name, p in self.parameters.items():
-                g = p.grad * min(1.0, self.max_norm / norm)
-                self.m[name] = B1 * self.m[name] + (1 - B1) * g
-                self.v[name] = B2 * self.v[name] + (1 - B2) * g**2
+                self.m[name] = B1 * self.m[name] + (1 - B1) * p.grad
+                self.v[name] = B2 * self.v[name] + (1 - B2) * p.grad**2
                 correction = (1 - B2**self.t) ** 0.5 / (1 - B1**self.t)
                 p -= RATE * correction * self.m[name] / (self.v[name].sqrt() + EPS)
         return norm

@@ -16,7 +16,7 @@ from spacy_sbert.models.engine.packed_bert import PackedBert, is_packable
 from spacy_sbert.models.engine.training import cached_forward, plain_forward
 from spacy_sbert.models.private_attributes import is_installed
 from spacy_sbert.models.span_batch import TokenEmbeddings
-from spacy_sbert.reranker.cross_encoder import _ClassifierShim
+from spacy_sbert.reranker import cross_encoder
 
 if is_installed():
     from spacy_sbert.models import shared_transformer
@@ -136,7 +136,7 @@ class MetaHead(torch.nn.Linear):
         return SimpleNamespace(logits=super().forward(torch.ones(len(input_ids), 1, device=META)))
 
 
-class MetaClassifier(_ClassifierShim):
+class MetaClassifier(cross_encoder._ClassifierShim):
     """A cross-encoder without a folder; its network is one layer."""
 
     def __init__(self):
@@ -147,10 +147,8 @@ class MetaClassifier(_ClassifierShim):
 
 def test_scores_of_pairs(monkeypatch):
     """In the order of the pairs, and back, in parts of one each."""
-    monkeypatch.setattr("spacy_sbert.reranker.cross_encoder.GPU_BUDGET", 1)
-    monkeypatch.setattr(
-        "spacy_sbert.reranker.cross_encoder.autocast", lambda device, precision: strict_autocast("float32")
-    )
+    monkeypatch.setattr(cross_encoder, "GPU_BUDGET", 1)
+    monkeypatch.setattr(cross_encoder, "autocast", lambda device, precision: strict_autocast("float32"))
     shim, wordpieces = MetaClassifier(), make_wordpieces()
     with strict_gpu() as gpu:
         used = shim.logits(wordpieces)
@@ -158,6 +156,5 @@ def test_scores_of_pairs(monkeypatch):
         backprop(torch.ones_like(logits))
     for found in (used, logits):
         assert (found.shape, found.dtype, found.device) == ((len(LENGTHS), 2), torch.float32, META)
-    assert shim._model.weight.grad.shape == (2, 1) and gpu.uploads == 10 * len(
-        LENGTHS
-    )  # twice four inputs and the places
+    assert shim._model.weight.grad.shape == (2, 1)
+    assert gpu.uploads == 10 * len(LENGTHS), "twice four inputs and the places"

@@ -7,7 +7,6 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-import spacy
 from counted_cases import COUNTS, SHOWN, Cases
 from spacy.language import Language
 
@@ -32,10 +31,9 @@ def counted(request: pytest.FixtureRequest) -> Callable:
 
 
 @pytest.fixture(scope="module")
-def nlp(tiny_bert: Path) -> Language:
+def nlp(make_nlp: Callable[..., Language]) -> Language:
     """A pipeline whose encoder is loaded."""
-    nlp = spacy.blank("en")
-    nlp.add_pipe("sbert", config={"model": {"name": str(tiny_bert)}})
+    nlp = make_nlp()
     nlp.get_pipe("sbert").encode(["a"])
     return nlp
 

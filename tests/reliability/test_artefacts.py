@@ -11,13 +11,12 @@ import pytest
 import spacy
 import writers
 from counted_cases import damages, judge, parts
-from made_data import HashedSource, write_benchmark
+from made_data import write_benchmark
 from made_stored import Stored
 from made_views import make_views
-from writers import TEXTS
+from writers import TEXTS, run_suite
 
 from spacy_sbert.bulk import encode_file
-from spacy_sbert.evaluation import Settings, evaluate_suites
 from spacy_sbert.evaluation.results import read_results
 from spacy_sbert.evaluation.suite import write_json
 from spacy_sbert.files.serialization import checksummed_json
@@ -104,11 +103,11 @@ def make_member_vectors(folder, nlp):
 
 
 def make_kept_evaluation(folder, nlp):
-    data, settings = folder.with_name("data"), Settings(any_count=True, bootstrap=0)
+    data = folder.with_name("data")
     write_benchmark(data)
 
     def read():
-        found = evaluate_suites(HashedSource(), data, ["sts"], settings=settings, cache=folder, progress_bar=False)
+        found = run_suite(data, folder)
         if found["failed"]:
             raise ValueError(str(found["failed"]))
         return {name: {**task, "reused": None} for name, task in found["tasks"].items()}
@@ -120,8 +119,7 @@ def make_kept_evaluation(folder, nlp):
 def make_results(folder, nlp):
     data = folder.with_name("results-data")
     write_benchmark(data)
-    found = evaluate_suites(HashedSource(), data, ["sts"], settings=Settings(any_count=True), progress_bar=False)
-    write_json(folder / "results.json", checksummed_json(found))
+    write_json(folder / "results.json", checksummed_json(run_suite(data, None)))
     return lambda: read_results(folder / "results.json")
 
 

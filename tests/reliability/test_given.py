@@ -4,6 +4,7 @@ import math
 
 import pytest
 import spacy
+from objectives import layer, make_examples
 from pipelines import PAIRS, make_example
 from spacy.tokens import Span, SpanGroup
 from spacy.training import Example
@@ -16,24 +17,19 @@ SURROGATES = {chr(code) for code in range(0xD800, 0xE000)}
 NO_TEXTS = [None, 3.5, 7, True, b"bytes", ["nested"], {"a": 1}, object()]
 NOT_SEVERAL = ["one text", b"bytes", None, 5, 1.5, True, {"a": "b"}, object()]
 ERRORS = (ValueError, TypeError)
+COSINE, SOFTMAX = layer("CosineSimilarityLoss"), layer("SoftmaxLoss")
 
 
 @pytest.fixture(scope="module")
-def nlp(tiny_bert):
-    made = spacy.blank("en")
-    made.add_pipe("sentencizer")
-    spans = {"@span_getters": "spacy-sbert.sentence_spans.v1", "unit": "doc+sent"}
-    made.add_pipe("sbert", config={"model": {"name": str(tiny_bert), "get_spans": spans}, "loss": SOFTMAX})
+def nlp(make_nlp, tiny_bert):
+    made = make_nlp(unit="doc+sent", loss=SOFTMAX)
     made.add_pipe("sbert_reranker", config={"model": {"name": str(tiny_bert), "n_outputs": 1}})
     made.initialize(lambda: labelled_and_scored(made))
     return made
 
 
 def labelled_and_scored(nlp):
-    examples = [make_example(nlp, "a man", "the dog"), make_example(nlp, "the cat", "a mat")]
-    for example, label in zip(examples, ("yes", "no"), strict=True):
-        example.reference.spans["sbert"].attrs = {"label": label, "score": 0.5}
-    return examples
+    return make_examples(nlp, 2, 2, label=["yes", "no"], score=[0.5])
 
 
 def test_lone_surrogates(counted, nlp):
@@ -158,10 +154,7 @@ def test_spans_keys(counted, make_nlp, encoder):
 
 # Gold that nothing can be learned from
 
-COSINE = {"@layers": "spacy-sbert.CosineSimilarityLoss.v1"}
-SOFTMAX = {"@layers": "spacy-sbert.SoftmaxLoss.v1"}
-MATRYOSHKA = {"@layers": "spacy-sbert.MatryoshkaLoss.v1", "dims": [16, 8]}
-MULTI = {"@layers": "spacy-sbert.MultiTaskLoss.v1", "objectives": {"sts": COSINE, "nli": SOFTMAX}}
+MULTI = layer("MultiTaskLoss", objectives={"sts": COSINE, "nli": SOFTMAX})
 NO_SCORES = [5.0, -1e-6, 1.001, 100, math.nan, math.inf, -math.inf, None, "0.5", [0.5], b"1", {}]
 NO_LABELS = ["unknown", "", None, 1, True, math.nan, ["a"], b"a", "\ud800"]
 GOLD = [  # the encoder and its loss, or the reranker and its objective; what is wrong; what the examples have else
@@ -172,25 +165,19 @@ GOLD = [  # the encoder and its loss, or the reranker and its objective; what is
     ("own", MULTI, "score", NO_SCORES, {"objective": "sts"}),
     ("reranker", "regression", "score", NO_SCORES, {}),
     ("reranker", "classification", "label", NO_LABELS, {}),
-    *(
-        ("own", {"@layers": f"spacy-sbert.{name}.v1"}, "score", NO_SCORES[4:], {})
-        for name in ("CoSENTLoss", "AnglELoss")
-    ),
-    ("own", {**MATRYOSHKA, "loss": COSINE}, "score", NO_SCORES, {}),
-    ("own", {**MATRYOSHKA, "loss": SOFTMAX}, "label", NO_LABELS, {}),
-    ("own", {"@layers": "spacy-sbert.ContrastiveLoss.v1"}, "score", NO_SCORES, {}),
-    ("own", {"@layers": "spacy-sbert.OnlineContrastiveLoss.v1"}, "score", NO_SCORES, {}),
+    ("own", layer("CoSENTLoss"), "score", NO_SCORES[4:], {}),
+    ("own", layer("AnglELoss"), "score", NO_SCORES[4:], {}),
+    ("own", layer("MatryoshkaLoss", dims=[16, 8], loss=COSINE), "score", NO_SCORES, {}),
+    ("own", layer("MatryoshkaLoss", dims=[16, 8], loss=SOFTMAX), "label", NO_LABELS, {}),
+    ("own", layer("ContrastiveLoss"), "score", NO_SCORES, {}),
+    ("own", layer("OnlineContrastiveLoss"), "score", NO_SCORES, {}),
 ]
 
 
 def make_batch(nlp, loss, name):
     if name == "score" and loss is not MULTI:
         return [make_example(nlp, *pair) for pair in PAIRS[:2]]
-    batch = []
-    for pair, label in zip(PAIRS, "aba", strict=True):
-        batch.append(Example(example_doc(nlp, pair[:2]), example_doc(nlp, pair[:2], label=label)))
-        batch[-1].reference.spans["sbert"].attrs.update({"objective": "nli"} if loss is MULTI else {})
-    return batch
+    return make_examples(nlp, 2, 3, label=["a", "b"], **({"objective": ["nli"]} if loss is MULTI else {}))
 
 
 @pytest.mark.filterwarnings("ignore:.*has a new head")

@@ -7,6 +7,7 @@ import warnings
 import numpy
 import pytest
 from counted_cases import parts
+from made_views import unit
 from scipy import linalg
 
 from spacy_sbert.meta import GCCA, SVD, Average, Concatenation, CrossViewAutoencoder
@@ -43,11 +44,6 @@ def made_members(rng):
     for _ in range(int(rng.integers(2, 5))):
         views.append(made_member(rng, n, shared, views))
     return views
-
-
-def unit(rows):
-    norms = numpy.linalg.norm(rows, axis=1, keepdims=True)
-    return rows / numpy.where(norms > 0, norms, 1)
 
 
 def centred(views, normalize):

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 import numpy
 import pytest
 from counted_cases import parts
+from made_views import unit
 from scipy import special
 from thinc.types import Ragged
 
@@ -49,15 +50,6 @@ def judged(cases, what, compute, expected, tolerance):
     cases.check(numpy.isfinite(found).all() and near, f"{what}: {found.ravel()[:6]} is not {expected.ravel()[:6]}")
 
 
-def exact(rows):
-    """Rows of any size as float64 rows of length 1, by themselves or of zeros."""
-    rows = rows.astype("float64")
-    largest = abs(rows).max(axis=1, keepdims=True)
-    rows = rows / numpy.where(largest > 0, largest, 1)
-    norms = numpy.sqrt((rows * rows).sum(axis=1, keepdims=True))
-    return rows / numpy.where(norms > 0, norms, 1)
-
-
 def drawn(rng, n, scales=SCALES):
     """float32 (n, WIDTH): rows of any size, some with numbers of all sizes, some zero."""
     rows = rng.normal(size=(n, WIDTH)) * rng.choice(scales, size=(n, 1))
@@ -74,12 +66,12 @@ def test_similarity(counted, rng):
         for i in range(len(u)):
             one, other = u[i : i + 1], v[i : i + 1]
             wide = one.astype("float64") - other.astype("float64")
-            unit, cos = exact(one), (exact(one) * exact(other)).sum(axis=1)
+            exact, cos = unit(one), (unit(one) * unit(other)).sum(axis=1)
             euclidean, manhattan = numpy.sqrt((wide**2).sum(axis=1)), abs(wide).sum(axis=1)
             for name, compute, expected, near in (
                 ("cosine", partial(similarity.cosine, one, other), cos, 8 * EPS),
-                ("length", partial(similarity.unit_length, one), unit, 4 * EPS),
-                ("layer", partial(unit_length().predict, one), unit, 4 * EPS),
+                ("length", partial(similarity.unit_length, one), exact, 4 * EPS),
+                ("layer", partial(unit_length().predict, one), exact, 4 * EPS),
                 ("euclidean", partial(similarity.euclidean, one, other), euclidean, 8 * EPS * euclidean + 1e-44),
                 ("manhattan", partial(similarity.manhattan, one, other), manhattan, 8 * EPS * manhattan + 1e-44),
             ):
@@ -218,8 +210,7 @@ def losses():
             dot = make(symmetric=symmetric, similarity="dot", scale=1.0)
             found[f"{name}, dot"] = Kind(dot, 2, TEXTS[:2], 2, sizes=(*PRODUCTS[:-1], 1e10, 1e17))
     for distance in distances.DISTANCES:
-        degree, sizes = (0, ()) if distance == "cosine" else (1, SQUARES)
-        sizes = {"sizes": sizes} if sizes else {}
+        degree, sizes = (0, {}) if distance == "cosine" else (1, {"sizes": SQUARES})
         found[f"Triplet, {distance}"] = Kind(TripletLoss(distance), 3, None, degree, **sizes)
         found[f"BatchHardTriplet, {distance}"] = Kind(BatchHardTripletLoss(distance), 1, LABELS, degree, **sizes)
         found[f"Contrastive, {distance}"] = Kind(ContrastiveLoss(distance), 2, BINARY, 2 * degree, **sizes)

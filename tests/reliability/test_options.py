@@ -8,8 +8,9 @@ import spacy
 import typer
 from click.testing import CliRunner
 from counted_cases import parts
+from pipelines import ROOT
 from thinc.api import Config
-from wrong_settings import PROMISE, ROOT
+from wrong_settings import PROMISE
 
 from spacy_sbert.bulk import encode_dataset
 from spacy_sbert.cli import app
@@ -130,13 +131,12 @@ def test_options(counted, folder, tiny_bert, part, monkeypatch):
     monkeypatch.chdir(folder)
     once = {str(folder / "nlp"): spacy.load(folder / "nlp")}  # to load it each time is not the point
     load = spacy.util.load_model
-    changing = {"fit-meta"}  # what adds a pipe to what it loads
-    for module, name in ((spacy, "load"), (spacy.util, "load_model")):
 
-        def loaded(given, **kwargs):
-            return (command not in changing and once.get(str(given))) or load(given, **kwargs)
+    def loaded(given, **kwargs):  # fit-meta adds a pipe to what it loads
+        return (command != "fit-meta" and once.get(str(given))) or load(given, **kwargs)
 
-        monkeypatch.setattr(module, name, loaded)
+    monkeypatch.setattr(spacy, "load", loaded)
+    monkeypatch.setattr(spacy.util, "load_model", loaded)
     every = [(*option, value) for option in options() for value in VALUES]
     with counted(PROMISE) as cases:
         for number, (command, name, written, value) in list(enumerate(every))[part::128]:

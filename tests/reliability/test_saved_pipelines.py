@@ -10,7 +10,7 @@ import pytest
 import spacy
 import srsly
 from counted_cases import damages, judge, parts
-from pipelines import INSTALLED
+from pipelines import INSTALLED, shim_of
 
 from spacy_sbert.files.serialization import MARK
 
@@ -139,7 +139,7 @@ def test_encoder_in_another_pipe(part, make_nlp, counted):
     """What stands in a tagger after replace_listeners, or was saved in any Thinc model."""
     nlp = make_nlp()
     expected, rng = answer(nlp), random.Random(part)
-    shim = nlp.get_pipe("sbert").model.get_ref("encoder").get_ref("transformer").shim
+    shim = shim_of(nlp)
     with counted("an encoder in the bytes of any pipe, damaged anywhere, has the same vectors or says so") as cases:
         for what, damaged in damaged_at_marks(shim.to_bytes(), rng, 30):
             use = lambda damaged=damaged: (shim.from_bytes(damaged), answer(nlp))[1]  # noqa: E731

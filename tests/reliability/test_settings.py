@@ -1,14 +1,16 @@
 """Every setting with wrong values: refused with an error that names it, before anything hangs or is allocated."""
 
 import inspect
+from importlib.metadata import distribution
 
 import numpy
 import pytest
 import spacy
 from counted_cases import parts
+from pipelines import ROOT
 from spacy.util import registry
 from thinc.api import reduce_mean
-from wrong_settings import LATER, MANY, NUMBERS, PROMISE, ROOT, entry_points, target, validated_functions
+from wrong_settings import LATER, MANY, NUMBERS, PROMISE, target, validated_functions
 
 from spacy_sbert import bulk, hub, meta, readers, search, visual
 from spacy_sbert.architectures import sentence_listener
@@ -93,7 +95,11 @@ BLOCKS = {  # the same in a config
     "pooling": {"@layers": "reduce_mean.v1"},
 }
 DEFAULT_BLOCKS = ("tok2vec", "get_spans")  # defaults that a config fills, and Python does not
-ENTRY_POINTS = entry_points()
+ENTRY_POINTS = {  # by name: the registry, such as "layers", and what is registered
+    point.name: (point.group.split("_", 1)[1], point.load())
+    for point in distribution("spacy-sbert").entry_points
+    if point.group != "spacy_cli"
+}
 REGISTERED = {name: made for name, made in ENTRY_POINTS.items() if made[0] != "factories"}
 
 
@@ -192,10 +198,9 @@ ALSO_RIGHT = {  # in place of RIGHT, and of defaults and flags, by names of vali
 
 
 @pytest.fixture(scope="module")
-def folder(tiny_bert, tmp_path_factory):
+def folder(make_nlp, tmp_path_factory):
     made = tmp_path_factory.mktemp("arguments")
-    alone = spacy.blank("en")
-    alone.add_pipe("sbert", config={"model": {"name": str(tiny_bert)}})
+    alone = make_nlp()
     alone.to_disk(made / "nlp")
     hub.export_folder(alone, made / "exported")
     (made / "texts").mkdir()
@@ -206,12 +211,10 @@ def folder(tiny_bert, tmp_path_factory):
 
 
 @pytest.fixture
-def nlp(tiny_bert):
-    made = spacy.blank("en")
-    made.add_pipe("sentencizer")
-    spans = {"@span_getters": "spacy-sbert.sentence_spans.v1", "unit": "doc+sent"}
-    for name in ("other", "sbert"):
-        made.add_pipe("sbert", name=name, config={"model": {"name": str(tiny_bert), "get_spans": spans}})
+def nlp(make_nlp, tiny_bert):
+    made = make_nlp(unit="doc+sent")
+    model = made.get_pipe_config("sbert")["model"]
+    made.add_pipe("sbert", name="other", config={"model": model}, before="sbert")
     made.add_pipe("sbert_meta", config={"set_hooks": False})
     made.add_pipe("sbert_reranker", config={"model": {"name": str(tiny_bert), "n_outputs": 1}})
     made.initialize()

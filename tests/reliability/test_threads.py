@@ -19,7 +19,7 @@ from counted_cases import parts
 from pipelines import PAIRS, TRAINED, make_example
 from spacy.util import fix_random_seed
 from thinc.api import Adam
-from transformers import AutoTokenizer, DistilBertConfig, DistilBertModel, DistilBertTokenizerFast
+from transformers import DistilBertConfig, DistilBertModel, DistilBertTokenizerFast
 
 from spacy_sbert.models.engine.concurrency import TrainedElsewhereError
 
@@ -46,8 +46,8 @@ def many_switches():
 def folders(tiny_bert, tmp_path_factory):
     """Of an encoder that is packed, and of one that is not."""
     folder = tmp_path_factory.mktemp("threads") / "distilbert"
-    tokenizer = AutoTokenizer.from_pretrained(tiny_bert)
-    DistilBertTokenizerFast.from_pretrained(tiny_bert).save_pretrained(folder)
+    tokenizer = DistilBertTokenizerFast.from_pretrained(tiny_bert)
+    tokenizer.save_pretrained(folder)
     sizes = {"dim": 16, "n_layers": 2, "n_heads": 2, "hidden_dim": 32, "max_position_embeddings": 24}
     other = {"initializer_range": 0.5, "activation": "silu"}  # which is not packed
     with torch.random.fork_rng():

@@ -7,12 +7,11 @@ import numpy
 import pytest
 import spacy
 import torch
-from pipelines import LISTENER, PAIRS, make_example
+from objectives import make_examples
+from pipelines import LISTENER, PAIRS, add_tagger, make_example, parameters_of, shim_of
 from spacy.training import Example
 from spacy.util import fix_random_seed
 from thinc.api import SGD, Adam, RAdam
-
-from spacy_sbert.readers import example_doc
 
 PROMISE = "nlp.update(sgd=optimizer) takes the steps of spacy train"
 N_STEPS = 2
@@ -21,16 +20,9 @@ SENTENCE_LISTENER = {"@architectures": "spacy-sbert.SentenceListener.v1"}
 SOFTMAX = {"@layers": "spacy-sbert.SoftmaxLoss.v1", "learn_rate_factor": 10.0}
 CACHED = {"@layers": "spacy-sbert.CachedMultipleNegativesRankingLoss.v1", "mini_batch_size": 2}
 DROPOUT = {"transformer_config": {"hidden_dropout_prob": 0.2}}
+HALVES, CHECKPOINTS = {**DROPOUT, "mini_batch_size": 2}, {**DROPOUT, "gradient_checkpointing": True}
 CUT = {"max_grad_norm": 0.1, "frozen": ["embeddings"]}
 SLOW, WITH_SPACY = pytest.mark.slow, pytest.mark.spacy_transformers
-
-
-def config_of(nlp, name):
-    return {key: value for key, value in nlp.get_pipe_config(name).items() if key != "factory"}
-
-
-def add_tagger(nlp, *, tok2vec=LISTENER, **kwargs):
-    nlp.add_pipe("tagger", config={"model": {"@architectures": "spacy.Tagger.v2", "tok2vec": tok2vec}}, **kwargs)
 
 
 def pairs(nlp):
@@ -43,10 +35,7 @@ def four_pairs(nlp):
 
 
 def labels(nlp):
-    return [
-        Example(example_doc(nlp, pair[:2]), example_doc(nlp, pair[:2], label=label))
-        for pair, label in zip(PAIRS, ("a", "b", "a"), strict=True)
-    ]
+    return make_examples(nlp, 2, 3, label=["a", "b"])
 
 
 def pairs_and_tags(nlp):
@@ -62,19 +51,16 @@ def both(make_nlp, transformer=None, **kwargs):
     return nlp
 
 
-def beside(make_nlp):
-    """An encoder of its own, and a tagger on a transformer."""
-    nlp = make_nlp("shared")
-    sbert = config_of(make_nlp(), "sbert")
-    nlp.remove_pipe("sbert")
-    add_tagger(nlp)
-    nlp.add_pipe("sbert", config=sbert)
-    return nlp
-
-
 def tagger_alone(make_nlp):
     nlp = both(make_nlp)
     nlp.remove_pipe("sbert")
+    return nlp
+
+
+def beside(make_nlp):
+    """An encoder of its own, and a tagger on a transformer."""
+    nlp = tagger_alone(make_nlp)
+    nlp.add_pipe("sbert", source=make_nlp())
     return nlp
 
 
@@ -88,13 +74,10 @@ def replaced(make_nlp):
 
 
 def two_transformers(make_nlp):
-    nlp = make_nlp("shared")
-    nlp.add_pipe("transformer", name="second", config=config_of(nlp, "transformer"))
-    add_tagger(nlp, tok2vec={**LISTENER, "upstream": "second"})
-    sbert = config_of(nlp, "sbert")
-    nlp.remove_pipe("sbert")
-    sbert["model"]["tok2vec"] = {**SENTENCE_LISTENER, "upstream": "transformer"}
-    nlp.add_pipe("sbert", config=sbert)
+    nlp = make_nlp("shared", model={"tok2vec": {**SENTENCE_LISTENER, "upstream": "transformer"}})
+    second = {"model": nlp.get_pipe_config("transformer")["model"]}
+    nlp.add_pipe("transformer", name="second", config=second, before="sbert")
+    add_tagger(nlp, tok2vec={**LISTENER, "upstream": "second"}, before="sbert")
     return nlp
 
 
@@ -112,32 +95,27 @@ def reranker(make_nlp):
     return nlp
 
 
-def own(loss=None, **model):
-    return lambda make: make(**({"loss": loss} if loss else {}), model=model)
-
-
-def shared(loss=None, model=None, **transformer):
-    kwargs = {key: value for key, value in {"loss": loss, "model": model}.items() if value}
-    return lambda make: make("shared", transformer=transformer, **kwargs)
+def made(encoder="own", **config):
+    return lambda make_nlp: make_nlp(encoder, **config)
 
 
 NO_GRADIENT = {"tok2vec": {**SENTENCE_LISTENER, "grad_factor": 0.0}}
 WAYS = {  # how the pipeline is made, and its batch
-    "own": (own(), pairs),
-    "own, in mini-batches": (own(mini_batch_size=2, **DROPOUT), pairs),
-    "own, checkpoints": (own(gradient_checkpointing=True, **DROPOUT), pairs),
-    "own, cut and frozen": (own(**CUT), pairs),
-    "own, labels": (own(SOFTMAX), labels),
-    "shared": (shared(), pairs),
-    "shared, bfloat16": (shared(precision="bfloat16"), pairs),
-    "shared, reference": (shared(precision="reference"), pairs),
-    "shared, dropout": (shared(**DROPOUT), pairs),
-    "shared, in mini-batches": (shared(mini_batch_size=2, **DROPOUT), pairs),
-    "shared, cached ranking": (shared(CACHED), four_pairs),
-    "shared, checkpoints": (shared(gradient_checkpointing=True, **DROPOUT), pairs),
-    "shared, cut and frozen": (shared(**CUT), pairs),
-    "shared, labels": (shared(SOFTMAX), labels),
-    "shared, grad_factor 0": (shared(SOFTMAX, NO_GRADIENT), labels),
+    "own": (made(), pairs),
+    "own, in mini-batches": (made(model=HALVES), pairs),
+    "own, checkpoints": (made(model=CHECKPOINTS), pairs),
+    "own, cut and frozen": (made(model=CUT), pairs),
+    "own, labels": (made(loss=SOFTMAX), labels),
+    "shared": (made("shared"), pairs),
+    "shared, bfloat16": (made("shared", transformer={"precision": "bfloat16"}), pairs),
+    "shared, reference": (made("shared", transformer={"precision": "reference"}), pairs),
+    "shared, dropout": (made("shared", transformer=DROPOUT), pairs),
+    "shared, in mini-batches": (made("shared", transformer=HALVES), pairs),
+    "shared, cached ranking": (made("shared", loss=CACHED), four_pairs),
+    "shared, checkpoints": (made("shared", transformer=CHECKPOINTS), pairs),
+    "shared, cut and frozen": (made("shared", transformer=CUT), pairs),
+    "shared, labels": (made("shared", loss=SOFTMAX), labels),
+    "shared, grad_factor 0": (made("shared", loss=SOFTMAX, model=NO_GRADIENT), labels),
     "own, a tagger beside": (beside, pairs_and_tags),
     "shared, a tagger before": (partial(both, before="sbert"), pairs_and_tags),
     "shared, a tagger behind": (both, pairs_and_tags),
@@ -174,7 +152,6 @@ def directly(nlp, parts, optimizer):
         pipe.update(parts[0], sgd=optimizer)
 
 
-HALVES, CHECKPOINTS = {**DROPOUT, "mini_batch_size": 2}, {**DROPOUT, "gradient_checkpointing": True}
 ANNOTATES = {"annotates": ["transformer"]}
 OTHERWISE = {  # how a pipeline with a tagger is made, and what else the judge is told
     "averages": (both, {"make_optimizer": partial(Adam, 0.01)}),
@@ -211,18 +188,6 @@ MARKED = [
 ]  # a case that begins with "shared" is known to need spacy-transformers
 
 
-def all_weights(nlp):
-    """Every parameter of every pipe."""
-    found = {}
-    for name, pipe in nlp.pipeline:
-        for i, node in enumerate(pipe.model.walk() if getattr(pipe, "is_trainable", False) else ()):
-            names = [key for key in node.param_names if node.has_param(key)]
-            found.update({(name, i, key): node.get_param(key).copy() for key in names})
-            for shim in node.shims:
-                found.update({(name, i, key): p.detach().numpy().copy() for key, p in shim._model.named_parameters()})
-    return found
-
-
 def same(found, expected):
     return found.keys() == expected.keys() and all(numpy.array_equal(found[key], expected[key]) for key in expected)
 
@@ -245,7 +210,7 @@ def initialized(nlp, make_batch=pairs_and_tags):
     fix_random_seed(0)
     batch = make_batch(nlp)
     nlp.initialize(lambda: batch)
-    return nlp, batch, all_weights(nlp)
+    return nlp, batch, parameters_of(nlp)
 
 
 def trained(nlp, batch, loop, *, n_parts=1, make_optimizer=None, **kwargs):
@@ -255,7 +220,7 @@ def trained(nlp, batch, loop, *, n_parts=1, make_optimizer=None, **kwargs):
     for _ in range(N_STEPS):
         loop(nlp, [batch[i::n_parts] for i in range(n_parts)], nlp._optimizer, **kwargs)
         nlp._optimizer.step_schedules()
-    return all_weights(nlp)
+    return parameters_of(nlp)
 
 
 @pytest.fixture
@@ -310,7 +275,7 @@ def test_missing_gradient(counted, make_nlp, monkeypatch):
             patched.setattr(nlp.get_pipe("tagger"), "update", lambda *args, **kwargs: {})
             second()
         ends()
-        return all_weights(nlp)
+        return parameters_of(nlp)
 
     def forgetting():
         """As spacy train, and nobody awaits the gradient any more."""
@@ -342,9 +307,9 @@ def test_error_between_forward_and_backward(counted, make_nlp, monkeypatch):
             kept.append(error)  # and with it the frames that hold the callback
     with counted("an interrupted update leaves the encoder as it was, and the next one trains") as cases:
         cases.check(numpy.array_equal(nlp(PAIRS[0][0]).vector, vector), "vectors after the error")
-        before = all_weights(nlp)
+        before = parameters_of(nlp)
         in_a_loop(nlp, [batch], optimizer)
-        moved = [key for key, value in all_weights(nlp).items() if not numpy.array_equal(before[key], value)]
+        moved = [key for key, value in parameters_of(nlp).items() if not numpy.array_equal(before[key], value)]
         cases.check(any("query" in key[2] for key in moved), "the encoder stands still")
         cases.check(not nlp.get_pipe("transformer").model.shim._deferred, "an update is left over")
 
@@ -352,7 +317,7 @@ def test_error_between_forward_and_backward(counted, make_nlp, monkeypatch):
 def test_other_weights_for_a_while_and_training_elsewhere(counted, make_nlp):
     """While one thread uses averages, another cannot train: its steps would be lost. Nor while a step is begun."""
     nlp, batch, before = initialized(make_nlp(), pairs)
-    shim = next(shim for node in nlp.get_pipe("sbert").model.walk() for shim in node.shims)
+    shim = shim_of(nlp)
     averaged, updated = partial(average, nlp, shim), lambda: nlp.update(batch, sgd=Adam(0.01))
 
     def elsewhere(function):
@@ -363,7 +328,7 @@ def test_other_weights_for_a_while_and_training_elsewhere(counted, make_nlp):
     with counted("weights are not exchanged while another thread trains, nor the other way round") as cases:
         with nlp.use_params({(shim.id, "none"): numpy.zeros(1)}):
             said = elsewhere(updated)
-        cases.check("MainThread" in said and same(all_weights(nlp), before), said)
+        cases.check("MainThread" in said and same(parameters_of(nlp), before), said)
         _, backprop = nlp.get_pipe("sbert").model.begin_update([example.predicted for example in batch])
         for function in (averaged, updated):
             said = elsewhere(function)
@@ -372,4 +337,4 @@ def test_other_weights_for_a_while_and_training_elsewhere(counted, make_nlp):
         cases.check(not said, f"saving elsewhere: {said}")
         del backprop
         said = elsewhere(averaged) + elsewhere(updated)
-        cases.check(not said and not same(all_weights(nlp), before), f"{said} once nobody awaits the gradient")
+        cases.check(not said and not same(parameters_of(nlp), before), f"{said} once nobody awaits the gradient")
