@@ -19,4 +19,4 @@ def make_views(n=300, widths=(7, 5, 4), seed=2):
 
 def unit(rows):
     rows = rows.astype("float64")
-    return rows / numpy.linalg.norm(rows, axis=1, keepdims=True)
+    return rows / numpy.linalg.norm(rows, axis=-1, keepdims=True)

@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy
 import pytest
 import spacy
+from made_data import HashedSource
 from pipelines import ROOT, real_data
 
 from spacy_sbert.evaluation import Settings
@@ -93,20 +94,12 @@ def test_regression_of_the_script_is_that_of_the_suite(load):
     """Support vectors, by the script and by the task of the package: the same predictions of pairs held out."""
     script, rows = load("argument_similarity"), read_arguments(SAMPLE, "ukp")
 
-    class Letters:
-        name = digest = "letters"
-        learns, nlp = False, None
-
-        def encode(self, texts, fit_on=()):
-            return numpy.array([[text.count(letter) for letter in "etaoin"] for text in texts], dtype="float32")
-
-    splits = script.make_splits("folds", rows, 3)
+    source, splits = HashedSource(), script.make_splits("folds", rows, 3)
     first, second = zip(*(row.members for row in rows), strict=True)
     pairs = GradedPairs(first, second, numpy.array([row.score for row in rows]), tuple(row.topic for row in rows))
-    encode = Letters().encode
-    run = Run(None, lambda texts, fit_on=None: encode(texts), Settings(bootstrap=0, seeds=(0,)), lambda items, _: items)
+    run = Run(None, source.encode, Settings(bootstrap=0, seeds=(0,)), lambda items, _: items)
     expected = _score_held_out(pairs, splits, run)["predictions"]["predicted"]
-    assert script.regressed(Letters(), rows, splits) == pytest.approx(expected, abs=1e-6)
+    assert script.regressed(source, rows, splits) == pytest.approx(expected, abs=1e-6)
 
 
 def read_rows(folder):
