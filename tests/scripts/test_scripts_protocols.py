@@ -93,7 +93,6 @@ def test_folds_of_the_aspect_corpus(load):
 def test_regression_of_the_script_is_that_of_the_suite(load):
     """Support vectors, by the script and by the task of the package: the same predictions of pairs held out."""
     script, rows = load("argument_similarity"), read_arguments(SAMPLE, "ukp")
-
     source, splits = HashedSource(), script.make_splits("folds", rows, 3)
     first, second = zip(*(row.members for row in rows), strict=True)
     pairs = GradedPairs(first, second, numpy.array([row.score for row in rows]), tuple(row.topic for row in rows))
