@@ -285,7 +285,7 @@ def test_a_seed_decides_everything_and_nobody_elses_numbers_change():
 def test_a_linear_autoencoder_finds_what_the_views_share():
     """Without hidden layers and with enough directions, each view is predicted as well as by least squares."""
     views = make_views(n=200)
-    settings = {"size": 16, "epochs": 600, "learn_rate": 0.02, "batch_size": 200, "dtype": "float64"}
+    settings = {"size": 16, "epochs": 250, "learn_rate": 0.05, "batch_size": 200, "dtype": "float64"}
     fitted = CrossViewAutoencoder(**settings, normalize=False).fit(views)
     rows = [numpy.column_stack([view.astype("f8"), numpy.ones(200)]) for view in views]
     residuals = [y[:, :-1] - x @ numpy.linalg.lstsq(x, y[:, :-1], rcond=None)[0] for x in rows for y in rows]

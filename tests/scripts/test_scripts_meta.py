@@ -153,11 +153,7 @@ def test_the_tables(tables, tmp_path):
         of_all = found["table3"]["nobody"][name]
         assert of_all["mean"] == rows[name]["mean"]
         assert of_all["dev"] == pytest.approx({key: rows[name]["tasks"]["STSb-dev"][key] for key in of_all["dev"]})
-    check_markdown(tmp_path / "out", found)
-
-
-def check_markdown(folder, found):
-    tables = [(folder / f"table{i}.md").read_text(encoding="utf8").splitlines() for i in range(1, 5)]
+    tables = [(tmp_path / "out" / f"table{i}.md").read_text(encoding="utf8").splitlines() for i in range(1, 5)]
     heads = [
         "| settings | STS benchmark dev | fit, s |",
         "|  | STS12 | STS14 | STSb-dev (tuned) | mean | better | fit, s |",
@@ -166,9 +162,7 @@ def check_markdown(folder, found):
     marked = [json.loads(line.split("|")[1].replace("(paper)", "")) for line in tables[0] if "} (paper) |" in line]
     expected = {("svd", True), ("gcca", False), ("ae", False)}
     assert {(one["method"], one.get("normalize", True)) for one in marked} == expected
-    assert [line.split(" | ")[0].strip("| ") for line in tables[1][2 : 2 + len(found["table2"])]] == list(
-        found["table2"]
-    )
+    assert [line.split(" | ")[0].strip("| ") for line in tables[1][2 : 2 + len(rows)]] == list(rows)
     assert tables[2][0].startswith("| left out | conc (paper), dev (tuned) | conc (paper), mean |")
     assert len(tables[3]) > 2 + 5 + 6 and tables[3][2].startswith("| STS12 MSRpar |")
 
