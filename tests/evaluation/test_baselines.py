@@ -23,18 +23,11 @@ CORPUS = ["cat dog", "a cat, a dog and a dog", "the dog", "Cat and cat", "", "ze
 
 @pytest.fixture
 def nlp():
-    """A pipeline with three static vectors, and a component that must not matter."""
+    """A pipeline with three static vectors."""
     nlp = spacy.blank("en")
     for word, vector in VECTORS.items():
         nlp.vocab.set_vector(word, numpy.array(vector, dtype="float32"))
     return nlp
-
-
-@pytest.fixture
-def sif(monkeypatch):
-    """SIF with a = 0.1."""
-    monkeypatch.setattr(encoders, "SMOOTHING", 0.1)
-    return lambda nlp, counts: make_baseline("sif", nlp=nlp, counts=counts)
 
 
 @pytest.fixture
@@ -44,15 +37,10 @@ def counts(tmp_path):
     return path
 
 
-def made(name, nlp, counts, tiny_bert):
-    return make_baseline(name, nlp=nlp, counts=counts, encoder=str(tiny_bert))
-
-
 @pytest.mark.parametrize("name", _BASELINES)
 def test_every_baseline_is_a_source(name, nlp, counts, tiny_bert):
-    source = made(name, nlp, counts, tiny_bert)
+    source, again = (make_baseline(name, nlp=nlp, counts=counts, encoder=str(tiny_bert)) for _ in range(2))
     assert source.name.startswith(name) and source.nlp is None
-    again = made(name, nlp, counts, tiny_bert)
     assert source.digest == again.digest and len(source.digest) == 64
     rows = source.encode(CORPUS, CORPUS)
     assert rows.dtype == "float32" and rows.shape[0] == len(CORPUS) and numpy.isfinite(rows).all()
@@ -84,12 +72,13 @@ def test_averages_and_power_means_of_static_vectors(nlp):
     assert row.tolist() == pytest.approx([1, -4, 0, 7 / 3, -8 / 3, 2 / 3, 3, 0, 2])
 
 
-def test_smooth_inverse_frequency(nlp, counts, sif):
+def test_smooth_inverse_frequency(nlp, counts, monkeypatch):
     """Weights a / (a + p) with p(cat) = 0.2 and p(dog) = 0.1, 1 for a word without a count; then no first component.
 
     A vector is that of the token as it is written, a count that of its lower-cased form.
     """
-    source = sif(nlp, counts)
+    monkeypatch.setattr(encoders, "SMOOTHING", 0.1)  # a
+    source = make_baseline("sif", nlp=nlp, counts=counts)
     nlp.vocab.set_vector("emu", numpy.array([1.0, 1.0, 1.0], dtype="float32"))  # has no count
     cat, dog, emu, upper = numpy.array([1, 0, 2]), numpy.array([3, -4, 0]), numpy.ones(3), numpy.array([0, 8, 0])
     texts = ["cat dog", "dog", "Emu emu cat the", "Cat"]  # "Emu" has no vector
