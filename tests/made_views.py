@@ -20,5 +20,5 @@ def make_views(n=300, widths=(7, 5, 4), seed=2):
 def unit(rows):
     """float64: of length 1, or of zeros."""
     rows = rows.astype("float64")
-    norms = numpy.linalg.norm(rows, axis=1, keepdims=True)
+    norms = numpy.linalg.norm(rows, axis=-1, keepdims=True)
     return rows / numpy.where(norms > 0, norms, 1)

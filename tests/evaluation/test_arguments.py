@@ -4,6 +4,7 @@ import csv
 
 import numpy
 import pytest
+from made_data import HashedSource
 from scipy.stats import pearsonr, spearmanr
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVR
@@ -22,11 +23,7 @@ from spacy_sbert.evaluation.task import MissingData, Run, Settings
 
 AFS, ASPECT, *LEARNED = TASKS
 TOPICS = ("Big data", "Drones")
-
-
-def encode(texts, *, fit_on=None):
-    rows = [numpy.random.default_rng([ord(letter) for letter in text]).normal(size=5) for text in texts]
-    return numpy.stack(rows).astype("float32")
+encode = HashedSource(width=5).encode
 
 
 def run_of(root=None, encode=encode, **settings):

@@ -1,15 +1,19 @@
-"""Baselines: hand-computed values, parity with scikit-learn, and what each needs."""
+"""Baselines: hand-computed values, parity with scikit-learn, what each needs, and suites through the command line."""
 
 import hashlib
+import json
 import sys
 
 import numpy
 import pytest
 import spacy
+from invoking import invoke
+from made_data import write_benchmark, write_year
 from scipy import linalg
 
 from spacy_sbert.evaluation import encoders
 from spacy_sbert.evaluation.encoders import _BASELINES, VectorStore, _word_signs, make_baseline
+from spacy_sbert.evaluation.protocols import classification, learned_similarity
 from spacy_sbert.files.text_lines import read_counts
 
 VECTORS = {"cat": [1.0, 0.0, 2.0], "dog": [3.0, -4.0, 0.0], "Cat": [0.0, 8.0, 0.0]}
@@ -19,18 +23,11 @@ CORPUS = ["cat dog", "a cat, a dog and a dog", "the dog", "Cat and cat", "", "ze
 
 @pytest.fixture
 def nlp():
-    """A pipeline with three static vectors, and a component that must not matter."""
+    """A pipeline with three static vectors."""
     nlp = spacy.blank("en")
     for word, vector in VECTORS.items():
         nlp.vocab.set_vector(word, numpy.array(vector, dtype="float32"))
     return nlp
-
-
-@pytest.fixture
-def sif(monkeypatch):
-    """SIF with a = 0.1."""
-    monkeypatch.setattr(encoders, "SMOOTHING", 0.1)
-    return lambda nlp, counts: make_baseline("sif", nlp=nlp, counts=counts)
 
 
 @pytest.fixture
@@ -40,15 +37,10 @@ def counts(tmp_path):
     return path
 
 
-def made(name, nlp, counts, tiny_bert):
-    return make_baseline(name, nlp=nlp, counts=counts, encoder=str(tiny_bert))
-
-
 @pytest.mark.parametrize("name", _BASELINES)
 def test_every_baseline_is_a_source(name, nlp, counts, tiny_bert):
-    source = made(name, nlp, counts, tiny_bert)
+    source, again = (make_baseline(name, nlp=nlp, counts=counts, encoder=str(tiny_bert)) for _ in range(2))
     assert source.name.startswith(name) and source.nlp is None
-    again = made(name, nlp, counts, tiny_bert)
     assert source.digest == again.digest and len(source.digest) == 64
     rows = source.encode(CORPUS, CORPUS)
     assert rows.dtype == "float32" and rows.shape[0] == len(CORPUS) and numpy.isfinite(rows).all()
@@ -80,12 +72,13 @@ def test_averages_and_power_means_of_static_vectors(nlp):
     assert row.tolist() == pytest.approx([1, -4, 0, 7 / 3, -8 / 3, 2 / 3, 3, 0, 2])
 
 
-def test_smooth_inverse_frequency(nlp, counts, sif):
+def test_smooth_inverse_frequency(nlp, counts, monkeypatch):
     """Weights a / (a + p) with p(cat) = 0.2 and p(dog) = 0.1, 1 for a word without a count; then no first component.
 
     A vector is that of the token as it is written, a count that of its lower-cased form.
     """
-    source = sif(nlp, counts)
+    monkeypatch.setattr(encoders, "SMOOTHING", 0.1)  # a
+    source = make_baseline("sif", nlp=nlp, counts=counts)
     nlp.vocab.set_vector("emu", numpy.array([1.0, 1.0, 1.0], dtype="float32"))  # has no count
     cat, dog, emu, upper = numpy.array([1, 0, 2]), numpy.array([3, -4, 0]), numpy.ones(3), numpy.array([0, 8, 0])
     texts = ["cat dog", "dog", "Emu emu cat the", "Cat"]  # "Emu" has no vector
@@ -170,3 +163,68 @@ def test_what_is_missing_is_said(nlp, counts, monkeypatch):
     ):
         with pytest.raises(error, match=message):
             make_baseline(name, **given)
+
+
+# Suites that need no more than vectors
+
+SUITES = ("sts", "sick", "triplets", "arguments", "learned", "transfer", "probing", "speed")
+FEW, SLOW = ("sts", "triplets", "speed"), pytest.mark.slow
+WORDS = ["man", "cat", "dog", "eating", "food", "mat", "meal", "going"]
+
+
+def text(*numbers):
+    return " ".join(WORDS[number % len(WORDS)] for number in numbers)
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory):
+    """A little of one data set of each suite."""
+    root = tmp_path_factory.mktemp("data")
+    write_year(root)
+    for split in ("train", "dev", "test"):
+        write_benchmark(root, split)
+    header = "pair_ID\tsentence_A\tsentence_B\trelatedness_score\tentailment_judgment"
+    pairs = [f"{i}\t{text(i)}\t{text(i, i + i % 5)}\t{1 + i % 5}\tNEUTRAL" for i in range(12)]
+    for split in ("train", "trial"):
+        (root / f"SICK_{split}.txt").write_text("\n".join([header, *pairs]))
+    (root / "wikisec").mkdir()
+    triplets = [f"title,{text(i)},{text(i, i + 1)},{text(i + 2, i + 3)}" for i in range(9)]
+    (root / "wikisec/test.csv").write_text("\n".join(["Article Title,Sentence1,Sentence2,Sentence3", *triplets]))
+    rows = [("xy"[i % 2], text(i), text(i, i + 2), ("NS", "SS", "HS")[i % 3]) for i in range(24)]
+    lines = ["topic\tsentence_1\tsentence_2\tlabel", *map("\t".join, rows)]
+    (root / "UKP_ASPECT.tsv").write_text("\n".join(lines))
+    (root / "MR").mkdir()
+    for number, label in enumerate(("pos", "neg")):
+        (root / f"MR/rt-polarity.{label}").write_text("\n".join(text(number, i, i // 3) for i in range(14)))
+    probing = [f"{split}\t{i % 2}\t{text(i % 2, i)}" for split in ("tr", "va", "te") for i in range(12)]
+    (root / "past_present.txt").write_text("\n".join(probing))
+    return root
+
+
+@pytest.fixture(scope="module")
+def vectors(tmp_path_factory):
+    """A pipeline with static vectors, and no pipe of this package."""
+    folder = tmp_path_factory.mktemp("vectors")
+    nlp = spacy.blank("en")
+    for number, word in enumerate(WORDS):
+        nlp.vocab.set_vector(word, numpy.random.default_rng(number).normal(size=5).astype("float32"))
+    nlp.to_disk(folder / "pipeline")
+    (folder / "counts.txt").write_text("".join(f"{word} {9 * i + 1}\n" for i, word in enumerate(WORDS)))
+    return folder
+
+
+@pytest.mark.parametrize("baseline", ["tf-idf", "untuned-cls", *(pytest.param(x, marks=SLOW) for x in ("sif", None))])
+def test_suites(data, vectors, tiny_bert, tmp_path, monkeypatch, baseline):
+    monkeypatch.setattr(learned_similarity, "_MAX_PASSES", 0)
+    monkeypatch.setattr(classification, "_MAX_PASSES", 8)
+    suites, output = SUITES if baseline == "tf-idf" else FEW, tmp_path / "results.json"
+    options = ["--suite", ",".join(suites), "--any-count", "--bootstrap", "0", "--seeds", "1", "--output", output]
+    options += ["--counts", vectors / "counts.txt", "--encoder", tiny_bert, "--classifier", "mlp"]
+    options += [] if baseline is None else ["--baseline", baseline]
+    invoke("benchmark", vectors / "pipeline", data, *options)
+    results = json.loads(output.read_text())
+    assert results["failed"] == {}
+    assert {task["suite"] for task in results["tasks"].values()} == set(suites)
+    assert baseline is None or results["model"]["name"].startswith(baseline)
+    speed = results["tasks"]["speed"]["variants"][0]["scores"]
+    assert set(speed) == ({"naive", "smart", "own"} if (baseline or "").startswith("untuned") else {"own"})

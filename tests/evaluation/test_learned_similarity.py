@@ -1,8 +1,11 @@
 """A learned similarity beside the cosine, on made vectors."""
 
+from unittest.mock import Mock
+
 import numpy
 import pytest
 import torch
+from made_data import write_benchmark
 from scipy.stats import pearsonr, spearmanr
 
 from spacy_sbert.evaluation.protocols import learned_similarity
@@ -20,7 +23,6 @@ from spacy_sbert.evaluation.task import MissingData, Run, Settings, Variant
 from spacy_sbert.losses.softmax import SYMMETRIC, concatenated
 
 STSB, SICK = TASKS
-WIDTH = 6
 
 
 @pytest.fixture(autouse=True)
@@ -29,28 +31,21 @@ def one_look(monkeypatch):
     monkeypatch.setattr(learned_similarity, "_MAX_PASSES", 0)
 
 
-class Encoder:
-    """Vectors by text; remembers what a source might have learned from."""
-
-    def __init__(self):
-        self.fit_on = []
-
-    def __call__(self, texts, *, fit_on=None):
-        self.fit_on.append(fit_on)
-        rows = [numpy.random.default_rng([ord(letter) for letter in text]).normal(size=WIDTH) for text in texts]
-        return numpy.stack(rows).astype("float32")
+def encode(texts, *, fit_on=None):
+    rows = [numpy.random.default_rng([ord(letter) for letter in text]).normal(size=6) for text in texts]
+    return numpy.stack(rows).astype("float32")
 
 
 def make_pairs(name, n, gold=None):
-    """Pairs whose gold score is how near they are in one number of WIDTH, which the cosine hardly sees."""
+    """Pairs whose gold score is how near they are in one number of six, which the cosine hardly sees."""
     first, second = (tuple(f"{name} {side} {i}" for i in range(n)) for side in "ab")
-    u, v = Encoder()(first), Encoder()(second)
+    u, v = encode(first), encode(second)
     given = -numpy.abs(u[:, 0] - v[:, 0]).astype("float64") if gold is None else numpy.array(gold)
     return GradedPairs(first, second, given, ("all",) * n)
 
 
-def score(train, tune, test, encode=None, **settings):
-    run = Run(None, encode or Encoder(), Settings(bootstrap=20, **settings), lambda items, name: items)
+def score(train, tune, test, encode=encode, **settings):
+    run = Run(None, encode, Settings(bootstrap=20, **settings), lambda items, name: items)
     return _score_learned(train, tune, test, run, (0, 5))
 
 
@@ -89,7 +84,7 @@ def test_it_finds_what_the_cosine_does_not_show():
     predicted = result["predictions"]["predicted"]
     assert scores["learned"]["spearman"] == pytest.approx(spearmanr(predicted, test.gold)[0], abs=1e-12)
     assert scores["learned"]["pearson"] == pytest.approx(pearsonr(predicted, test.gold)[0], abs=1e-12)
-    u, v = Encoder()(test.first), Encoder()(test.second)
+    u, v = encode(test.first), encode(test.second)
     plain = (u * v).sum(1) / numpy.sqrt((u * u).sum(1) * (v * v).sum(1))
     assert scores["cosine"]["spearman"] == pytest.approx(spearmanr(plain, test.gold)[0], abs=1e-6)
     assert scores["learned"]["mse"] == pytest.approx(((predicted - test.gold) ** 2).mean(), rel=1e-12)
@@ -104,10 +99,10 @@ def test_nothing_is_learned_from_the_test_pairs(normalization, size):
     train, tune, test = make_pairs("train", 50), make_pairs("tune", 20), make_pairs("test", 30)
     part = GradedPairs(test.first[:7], test.second[:7], -test.gold[:7], test.subset[:7])
     settings = {"normalizations": (normalization,), "sizes": (size,), "seeds": (1, 2)}
-    encode = Encoder()
-    whole = score(train, tune, test, encode, **settings)["predictions"]["predicted"]
+    seen = Mock(wraps=encode)
+    whole = score(train, tune, test, seen, **settings)["predictions"]["predicted"]
     assert score(train, tune, part, **settings)["predictions"]["predicted"] == pytest.approx(whole[:7], rel=1e-9)
-    assert encode.fit_on == [[*train.first, *train.second]] * 3
+    assert [call.kwargs["fit_on"] for call in seen.call_args_list] == [[*train.first, *train.second]] * 3
 
 
 def test_a_constant_prediction_is_undefined():
@@ -127,37 +122,27 @@ def test_the_regressor_of_distributions_is_beside_it(monkeypatch):
     graded = {name: 5 * numpy.exp(make_pairs(name, n).gold) for name, n in sizes.items()}  # from 0 to 5
     train, tune, test = (make_pairs(name, n, gold=graded[name]) for name, n in sizes.items())
 
-    def found(tune):
-        run = Run(None, Encoder(), Settings(bootstrap=0), lambda items, name: items)
-        return _score_learned(train, tune, test, run, (0, 5))["variants"][0]["scores"]["softmax"]
-
-    whole, folds = found(tune), found(None)
+    whole, folds = (score(train, given, test)["variants"][0]["scores"]["softmax"] for given in (tune, None))
     assert whole["pearson"] > 0.9 and 0 < whole["mse"] < 0.4
     assert folds["pearson"] > 0.85 and folds != whole
 
 
-def write_stsb(root, **counts):
-    for split, count in counts.items():
-        lines = [f"g\tf\ty\t{i}\t{i % 6}\t{split} a {i}\t{split} b {i}" for i in range(count)]
-        (root / f"sts-{split}.csv").write_text("\n".join(lines), encoding="utf8")
-
-
 def run_task(task, root, **settings):
-    return task.run(Run(root, Encoder(), Settings(bootstrap=0, **settings), lambda items, name: items))
+    return task.run(Run(root, encode, Settings(bootstrap=0, **settings), lambda items, name: items))
 
 
 def test_splits_that_are_there_decide(tmp_path):
     with pytest.raises(MissingData, match=r"sts-train\.csv"):
         STSB.find(tmp_path)
-    write_stsb(tmp_path, train=30)
+    write_benchmark(tmp_path, "train", pairs=30)
     with pytest.raises(MissingData, match=r"sts-dev\.csv"):
         STSB.find(tmp_path)
-    write_stsb(tmp_path, dev=12)
+    write_benchmark(tmp_path, pairs=12)
     result = run_task(STSB, tmp_path, any_count=True)
     assert result["splits"] == {"train": "train", "tune": "5 folds of train", "test": "dev"}
-    assert result["predictions"]["gold"] == [float(i % 6) for i in range(12)]
+    assert result["predictions"]["gold"] == pytest.approx([5 * i / 12 for i in range(12)])
     assert (result["counts"], result["intervals"]) == ({"train": 30, "dev": 12}, {})
-    write_stsb(tmp_path, test=13)
+    write_benchmark(tmp_path, "test", pairs=13)
     assert [file.name for file in STSB.find(tmp_path)] == ["sts-train.csv", "sts-dev.csv", "sts-test.csv"]
     result = run_task(STSB, tmp_path, any_count=True, trained_on=("STSb",))
     assert result["splits"] == {"train": "train", "tune": "dev", "test": "test"}
@@ -174,11 +159,10 @@ def test_the_normalisation_can_be_tuned_on_what_is_tuned_on():
     found = score(train, tune, test, normalizations=names)
     errors = []
     for name in names:
-        rows = {key: Encoder()([*part.first, *part.second]) for key, part in (("train", train), ("tune", tune))}
-        scale = Variant(name).fit(rows["train"], 1)
+        scale = Variant(name).fit(encode([*train.first, *train.second]), 1)
         parts = []
-        for key, part in (("train", train), ("tune", tune)):
-            u, v = numpy.split(scale(rows[key]), 2)
+        for part in (train, tune):
+            u, v = (scale(encode(side)) for side in (part.first, part.second))
             parts.append((concatenated(u, v, parts=SYMMETRIC), part.gold))
         errors.append(_squared_errors(*parts).min())
     best = int(numpy.argmin(errors))

@@ -377,10 +377,8 @@ def write_x_probe(root, file, data):
 
 
 def right(model, train, test):
-    (x, y), (tested, gold) = (
-        (Cued().encode([t for t, _ in rows]), [label for _, label in rows]) for rows in (train, test)
-    )
-    return bits(model.fit(x, y).predict(tested) == numpy.array(gold))
+    (texts, y), (tested, gold) = (map(list, zip(*rows, strict=True)) for rows in (train, test))
+    return bits(model.fit(Cued().encode(texts), y).predict(Cued().encode(tested)) == numpy.array(gold))
 
 
 def test_both_layouts_of_probing_give_the_same(tmp_path):

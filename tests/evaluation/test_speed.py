@@ -3,24 +3,19 @@
 import numpy
 import pytest
 import spacy
-from pipelines import PAIRS
+from made_data import write_benchmark
 
 from spacy_sbert.evaluation import PipelineSource
 from spacy_sbert.evaluation.encoders import make_baseline
 from spacy_sbert.evaluation.protocols import speed
 from spacy_sbert.evaluation.task import MissingData, Run, Settings
 
-LINE = "main-captions\tMSRvid\t2012test\t{id}\t{score}\t{first}\t{second}\n"
-
 
 @pytest.fixture
 def root(tmp_path):
     """A folder with a small train and dev split, and no test split."""
-    folder = tmp_path / "STSBenchmark"
-    folder.mkdir()
-    lines = [LINE.format(id=i, score=5 * score, first=a, second=b) for i, (a, b, score) in enumerate(PAIRS)]
-    (folder / "sts-train.csv").write_text("".join(lines), encoding="utf8")
-    (folder / "sts-dev.csv").write_text(lines[0], encoding="utf8")
+    write_benchmark(tmp_path, "train", pairs=3)
+    write_benchmark(tmp_path, "dev", pairs=1)
     return tmp_path
 
 
@@ -45,7 +40,7 @@ def clock(monkeypatch):
 def test_speeds_are_medians_of_runs_in_turn(root, make_nlp, clock, encoder):
     nlp = make_nlp(encoder)
     result = speed._SpeedTask().run(run_of(root, nlp))
-    sentences = [text for first, second, _ in [*PAIRS, PAIRS[0]] for text in (first, second)]
+    sentences = [f"{side} {pair}" for pair in (0, 1, 2, 0) for side in ("first", "second")]
     orders = {"naive": sentences, "smart": sorted(sentences, key=len, reverse=True), "own": sentences}
     assert clock[3:] == [*orders.items()] * 3
     tokenizer = next(n.shim.tokenizer for n in nlp.get_pipe(nlp.pipe_names[0]).model.walk() if n.name == "transformer")
@@ -107,7 +102,7 @@ def test_wordpieces_that_are_cut_do_not_count(make_nlp):
 @pytest.mark.parametrize("name", ["static", "tf-idf"])
 def test_a_baseline_is_timed(root, name):
     nlp = spacy.blank("en")
-    nlp.vocab.set_vector("man", numpy.ones(3, dtype="float32"))
+    nlp.vocab.set_vector("first", numpy.ones(3, dtype="float32"))
     source = make_baseline(name, nlp=nlp)
     result = speed._SpeedTask(repetitions=1).run(run_of(root, None, source))
     assert list(result["variants"][0]["scores"]) == ["own"] and result["primary"] == "own.sentences_per_second"

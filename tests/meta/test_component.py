@@ -1,12 +1,13 @@
 """The `sbert_meta` pipe: members side by side, one vector out, through fitting, saving and bad input."""
 
+import logging
 import pickle
 
 import numpy
 import pytest
 import spacy
 from made_views import SENTENCES as CORPUS
-from made_views import WORDS
+from made_views import WORDS, unit
 from pipelines import make_example
 from spacy.tokens import Doc, DocBin
 from spacy.util import import_file
@@ -19,10 +20,6 @@ from spacy_sbert.search import SpanSearch, collect_spans
 TEXT = "A man is eating food. The cat sat on the mat."
 METHODS = {"conc": {}, "avg": {}, "svd": {"size": 6}, "gcca": {"size": 6}, "ae": {"size": 6, "epochs": 3}}
 SHARED = {"@architectures": "spacy-sbert.SharedSentenceEncoder.v1"}
-
-
-def unit(row):
-    return row / numpy.linalg.norm(row)
 
 
 @pytest.fixture(scope="module")
@@ -81,12 +78,6 @@ def test_texts_without_docs(svd, saved):
     assert numpy.allclose(meta.encode(texts, batch_size=3), meta.encode(texts), atol=1e-6)
     with pytest.raises(ValueError, match="is in no pipeline"):
         pickle.loads(pickle.dumps(meta)).encode(texts)
-
-
-def add_vectors(nlp):
-    """Static vectors of the words, width 5."""
-    for word in WORDS:
-        nlp.vocab.set_vector(word, numpy.random.default_rng(len(word) + ord(word[0])).normal(size=5).astype("f4"))
 
 
 def test_the_meta_embedding_answers_and_members_keep_their_own(nlp):
@@ -267,7 +258,8 @@ def test_vectors_survive_transport(svd, saved):
 
 def test_functions_are_members(make_nlp, tmp_path):
     nlp, corpus, text = make_nlp(), CORPUS[:40], "the cat ran"
-    add_vectors(nlp)
+    for word in WORDS:
+        nlp.vocab.set_vector(word, numpy.random.default_rng(len(word) + ord(word[0])).normal(size=5).astype("f4"))
     functions = {
         "mean": {"@misc": "spacy-sbert.MeanStaticVectors.v1"},
         "sif": {"@misc": "spacy-sbert.SmoothInverseFrequency.v1", "a": 0.01},
@@ -303,8 +295,6 @@ def test_members_that_do_not_fit(make_nlp, make_meta, svd, tmp_path):
     ):
         with pytest.raises(ValueError, match=message):
             nlp.add_pipe("sbert_meta", config=config)
-    with pytest.raises(ValueError, match="'sbert' is not an 'sbert_meta' but a SentenceBert"):
-        fit_meta(nlp, "sbert", list)
     make_meta(pipes=["sbert", "sbert_max"]).to_disk(tmp_path)
     with pytest.raises(ValueError, match=r"combines the pipe sbert_max, which .* does not have \(it has: sbert\)"):
         spacy.load(tmp_path, exclude=["sbert_max"])
@@ -320,3 +310,50 @@ def test_members_that_do_not_fit(make_nlp, make_meta, svd, tmp_path):
         other = make_meta(method="svd", fit=False, **settings).get_pipe("sbert_meta")
         with pytest.raises(ValueError, match=message):
             other.from_bytes(find_meta(svd).to_bytes())
+
+
+@pytest.fixture
+def make_members(make_nlp, tiny_bert):
+    """Members of widths 16, and 16 or less."""
+
+    def make(width=0, **config):
+        nlp = make_nlp()
+        nlp.add_pipe("sbert", name="other", config={"model": {"name": str(tiny_bert), "truncate_dim": width}})
+        nlp.add_pipe("sbert_meta", config=config)
+        return nlp
+
+    return make
+
+
+WIDE = {"method": "ae", "size": 2**15, "options": {"hidden_layers": 1}}
+
+
+@pytest.mark.parametrize(
+    ("config", "width", "n", "message"),
+    [
+        ({"method": "svd", "size": 21}, 4, 120, "only 20 directions to give on 120 sentences"),
+        (WIDE, 0, 8, "at most 268435456 weights in a layer, not 32768 x 32768"),
+        ({"method": "svd"}, 0, 0, "no sentence to fit the meta-embedding on"),
+    ],
+)
+def test_said_before_anything_is_encoded(make_members, monkeypatch, config, width, n, message):
+    nlp, encoded = make_members(width, **config), []
+    monkeypatch.setattr(nlp, "pipe", lambda *args, **kwargs: encoded.append(args) or iter(()))
+    with pytest.raises(ValueError, match=message):
+        fit_meta(nlp, "sbert_meta", lambda: CORPUS[:n])
+    assert not encoded
+
+
+def test_fewer_directions_than_the_widest_member_are_logged(make_members, caplog, monkeypatch, tmp_path):
+    monkeypatch.setattr(logging.getLogger("spacy"), "propagate", True)
+    nlp = make_members(4, method="svd")
+    with caplog.at_level(logging.WARNING, "spacy"):
+        fit_meta(nlp, "sbert_meta", lambda: CORPUS[:9])
+    assert "'svd' the members of 'sbert_meta' have 8 directions to give, fewer than the 16" in caplog.text
+    vector = nlp("A man.").vector
+    assert vector.shape == (8,)
+    nlp.to_disk(tmp_path)
+    assert numpy.array_equal(spacy.load(tmp_path)("A man.").vector, vector)
+    caplog.clear()
+    fit_meta(make_members(method="svd", size=3), "sbert_meta", lambda: CORPUS[:9])
+    assert "directions" not in caplog.text

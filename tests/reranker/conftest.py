@@ -9,10 +9,9 @@ import torch
 from spacy.language import Language
 from transformers import (
     AutoConfig,
+    AutoModelForSequenceClassification,
     AutoTokenizer,
-    BertForSequenceClassification,
     DistilBertConfig,
-    DistilBertForSequenceClassification,
     DistilBertTokenizerFast,
 )
 
@@ -21,21 +20,18 @@ from transformers import (
 def make_classifier(tiny_bert: Path, tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Path]:
     """The folder of a random classifier with the vocabulary of tiny_bert: at most 24 wordpieces, no dropout."""
 
-    def make(n_outputs: int = 1, kind: str = "bert", **config: object) -> Path:
+    def make(n_outputs: int = 1, kind: str = "bert", **settings: object) -> Path:
         folder = tmp_path_factory.mktemp("classifier") / kind
-        tokenizer = DistilBertTokenizerFast if kind == "distilbert" else AutoTokenizer
+        settings |= {"num_labels": n_outputs, "initializer_range": 0.3}
+        tokenizer, config = AutoTokenizer, AutoConfig.from_pretrained(tiny_bert, **settings)
+        if kind == "distilbert":
+            sizes = {"dim": 16, "n_layers": 2, "n_heads": 2, "hidden_dim": 32, "max_position_embeddings": 24}
+            tokenizer = DistilBertTokenizerFast
+            config = DistilBertConfig(vocab_size=config.vocab_size, **sizes, **settings)
         tokenizer.from_pretrained(tiny_bert).save_pretrained(folder)
-        base = AutoConfig.from_pretrained(tiny_bert, num_labels=n_outputs, initializer_range=0.3, **config)
         with torch.random.fork_rng():
             torch.manual_seed(n_outputs)
-            if kind == "distilbert":
-                sizes = {"dim": 16, "n_layers": 2, "n_heads": 2, "hidden_dim": 32, "max_position_embeddings": 24}
-                settings = DistilBertConfig(
-                    vocab_size=base.vocab_size, initializer_range=0.3, num_labels=n_outputs, **sizes
-                )
-                DistilBertForSequenceClassification(settings).save_pretrained(folder)
-            else:
-                BertForSequenceClassification(base).save_pretrained(folder)
+            AutoModelForSequenceClassification.from_config(config).save_pretrained(folder)
         return folder
 
     return make

@@ -1,4 +1,4 @@
-"""Scores of pairs: parity with sentence-transformers, cut pairs, activations, ranking, and what is refused."""
+"""Scores of pairs: parity with sentence-transformers, arguments, cut pairs, activations, and what is refused."""
 
 import json
 import warnings
@@ -7,42 +7,125 @@ import numpy
 import pytest
 import spacy
 import torch
+from made_views import WORDS
 from pipelines import MINILM
 from sentence_transformers import CrossEncoder
 from transformers import AutoTokenizer, BertTokenizer
 from transformers.models.bert.modeling_bert import BertForSequenceClassification
 
+from spacy_sbert import find_reranker
 from spacy_sbert.models.resolve import resolve
 from spacy_sbert.models.sbert_config import read_settings
+from spacy_sbert.reranker import Ranked
+from spacy_sbert.reranker.cross_encoder import CrossEncoder as OurCrossEncoder
 from spacy_sbert.reranker.cross_encoder import _PairTokenizer
 
-WORDS = ["a", "man", "is", "eating", "food", "someone", "having", "meal", "the", "cat", "sat", "on", "mat", "dog"]
-WORDS += ["fast"]
 RNG = numpy.random.default_rng(0)
-TEXTS = [" ".join(RNG.choice(WORDS, size=n)) for n in RNG.integers(0, 40, size=80)]
-PAIRS = list(zip(TEXTS[:40], TEXTS[40:], strict=True))
-SHORT = [(first[:20], second[:20]) for first, second in PAIRS[:4]]
-NEW_HEAD = pytest.mark.filterwarnings("ignore:.*has a new head")
-CUT = pytest.mark.filterwarnings("ignore:.*longer than the cross-encoder's limit")
+DRAWN = [" ".join(RNG.choice(WORDS, size=n)) for n in RNG.integers(0, 40, size=80)]
+PAIRS = list(zip(DRAWN[:40], DRAWN[40:], strict=True))  # some are cut
+QUERY = "a man is eating"
+TEXTS = ["the cat sat on the mat", "a man is eating food", "dog", "someone is having a meal", "he ran fast"]
+SHORT = [(QUERY, text) for text in TEXTS]
+pytestmark = pytest.mark.filterwarnings("ignore:.*(has a new head|longer than the)")
 
 
-def reranker_of(nlp):
-    return nlp.get_pipe("sbert_reranker")
+@pytest.fixture(scope="module")
+def both(make_reranker, make_classifier):
+    """Our pipe and their CrossEncoder of the same folder."""
+    folders = {"one": make_classifier(), "three": make_classifier(3), "distilbert": make_classifier(1, "distilbert")}
+    return {n: (find_reranker(make_reranker(f)), CrossEncoder(str(f), device="cpu")) for n, f in folders.items()}
 
 
-@CUT
-@pytest.mark.parametrize(("n_outputs", "kind"), [(1, "bert"), (3, "bert"), (1, "distilbert")])
-def test_parity_with_sentence_transformers(make_reranker, make_classifier, n_outputs, kind):
-    folder = make_classifier(n_outputs, kind)
-    ours = reranker_of(make_reranker(folder)).score_pairs(iter(PAIRS))
-    theirs = CrossEncoder(str(folder), device="cpu").predict(PAIRS, batch_size=7)
-    assert ours.dtype == "float32" and ours.shape == theirs.shape == ((40,) if n_outputs == 1 else (40, 3))
-    assert numpy.allclose(ours, theirs, atol=1e-5, rtol=0)
-    assert numpy.ptp(ours) > 0.1
+@pytest.fixture(scope="module")
+def reranker(both):
+    return both["one"][0]
+
+
+@pytest.mark.parametrize(
+    ("classifier", "given"),
+    [
+        ("one", {}),
+        ("three", {}),
+        ("distilbert", {}),
+        ("one", {"activation_fn": torch.tanh, "convert_to_tensor": True}),
+        ("one", {"activation_fn": None, "apply_softmax": False, "convert_to_numpy": True, "show_progress_bar": False}),
+        ("three", {"apply_softmax": True}),
+        ("three", {"activation_fn": torch.nn.Sigmoid(), "apply_softmax": True, "convert_to_tensor": True}),
+    ],
+)
+def test_scores_are_those_of_sentence_transformers(both, classifier, given):
+    ours, theirs = both[classifier]
+    found, expected = ours.score_pairs(iter(PAIRS), **given), theirs.predict(PAIRS, batch_size=7, **given)
+    assert type(found) is type(expected) and found.dtype == expected.dtype and found.shape == expected.shape
+    assert numpy.allclose(found, expected, atol=1e-5, rtol=0) and numpy.ptp(numpy.asarray(found)) > 0.1
+
+
+@pytest.mark.parametrize("given", [{"top_k": 99}, {"top_k": 2, "activation_fn": torch.nn.Identity()}, {}])
+def test_ranks_are_those_of_sentence_transformers(both, given):
+    ours, theirs = (pipe.rank(QUERY, TEXTS, return_documents=True, **given) for pipe in both["one"])
+    assert [(r.index, r.text) for r in ours] == [(r["corpus_id"], r["text"]) for r in theirs]
+    assert [r.score for r in ours] == pytest.approx([float(r["score"]) for r in theirs], abs=1e-5)
+
+
+def test_rank_is_best_first_and_returns_what_it_was_given(reranker):
+    texts = ["the cat sat", "a man is eating", "the cat sat", "dog"]
+    scores = reranker.score_pairs([("a man", text) for text in texts], device="cpu")
+    ranked = reranker.rank("a man", texts)
+    assert [r.index for r in ranked] == sorted(range(4), key=lambda i: (-scores[i], i))
+    assert ranked[0] == Ranked(texts[ranked[0].index], float(scores.max()), ranked[0].index)
+    assert reranker.rank("a man", iter(texts), k=2, device="cpu") == ranked[:2]
+    assert reranker.rank("a", []) == []
+    doc = spacy.blank("en").make_doc("the cat sat . a man is eating . dog")
+    spans = [doc[:4], doc[4:9], doc[9:]]
+    ranked = reranker.rank(doc[4:6], spans)
+    by_text = reranker.rank("a man", [span.text for span in spans])
+    assert [(r.text.text, r.score) for r in ranked] == [(r.text, r.score) for r in by_text]
+    assert all(r.text is spans[r.index] for r in ranked)
+
+
+def test_no_more_pairs_than_a_batch_has_are_scored_together(reranker, monkeypatch):
+    seen = []
+    expected, predict = reranker.score_pairs(SHORT), OurCrossEncoder.predict
+    monkeypatch.setattr(OurCrossEncoder, "predict", lambda self, pairs: seen.append(len(pairs)) or predict(self, pairs))
+    assert numpy.allclose(reranker.score_pairs(iter(SHORT), batch_size=2), expected, atol=1e-6)
+    found = reranker.rank(QUERY, TEXTS, batch_size=4)
+    assert [one.index for one in found] == (-expected).argsort().tolist()
+    assert seen == [2, 2, 1, 4, 1]
+
+
+def test_an_activation_is_only_that_of_its_call(reranker):
+    before = reranker.score_pairs(SHORT)
+    assert not numpy.allclose(reranker.score_pairs(SHORT, activation_fn=torch.nn.Identity()), before)
+    assert numpy.array_equal(reranker.score_pairs(SHORT), before)
+    for wrong in (torch.mean, lambda logits: logits.tolist(), lambda logits: logits[:, 0]):
+        with pytest.raises(ValueError, match=r"of logits of shape \(5, 1\): expected a tensor of the same shape"):
+            reranker.score_pairs(SHORT, activation_fn=wrong)
+
+
+@pytest.mark.parametrize(
+    ("use", "error", "message"),
+    [
+        *(
+            (lambda one, pair=pair: one.score_pairs([("a", "b"), pair]), TypeError, "pair number 1, .* two texts")
+            for pair in ("ab", ("a",), ("a", "b", "c"), ("a", None), None)
+        ),
+        (lambda one: one.score_pairs(SHORT[0]), TypeError, "pair number 0, .*Put a single pair into a list"),
+        (lambda one: one.predict(SHORT), TypeError, r"predict of 'sbert_reranker' scores Docs.*score_pairs\(pairs\)"),
+        *((lambda one, k=k: one.rank("a", TEXTS, k), ValueError, "at least 1 and at most 5") for k in (0, 6)),
+        (lambda one: one.rank("a", TEXTS, k=2, top_k=2), ValueError, "k = 2 and top_k = 2: expected one of them"),
+        (lambda one: one.rank("a", "ab"), TypeError, "expected several texts"),
+        (lambda one: one.rank("a", spacy.blank("en")("ab")), TypeError, "expected several texts"),
+        (lambda one: one.score_pairs(SHORT, apply_softmax=True), ValueError, "Softmax of a single output is always 1"),
+        (lambda one: one.score_pairs(SHORT, convert_to_numpy=False), ValueError, "Cannot use convert_to_numpy = "),
+        (lambda one: one.rank("a", TEXTS, device="cuda"), ValueError, "Cannot use device = "),
+    ],
+)
+def test_arguments_that_are_refused(reranker, use, error, message):
+    with pytest.raises(error, match=message):
+        use(reranker)
 
 
 @pytest.mark.slow  # with the published weights; the tiny encoder below gets a new head in the same way
-@NEW_HEAD
 def test_a_plain_encoder_gets_a_new_head():
     """3 outputs on MiniLM: the encoder is the published one, and the same head is drawn each time."""
     settings = {"model": {"name": MINILM, "n_outputs": 3}}
@@ -62,7 +145,7 @@ def test_a_new_head_says_that_it_is_new(make_reranker, make_classifier, tiny_ber
     """Also one that another number of outputs makes of a trained one, whose encoder stays."""
     folder = make_classifier(3)
     plain, kept, other = (
-        reranker_of(make_reranker(f, model={"n_outputs": n})) for f, n in ((tiny_bert, 0), (folder, 3), (folder, 2))
+        find_reranker(make_reranker(f, model={"n_outputs": n})) for f, n in ((tiny_bert, 0), (folder, 3), (folder, 2))
     )
     with warnings.catch_warnings():
         warnings.simplefilter("error")
@@ -87,8 +170,7 @@ def test_pairs_are_cut_as_transformers_cuts_them(tiny_bert, kind):
     assert found.n_cut.tolist() == [max(len(ids) - 15, 0) for ids in whole] and found.n_cut.any()
 
 
-def test_one_warning_a_call_for_cut_pairs(make_reranker):
-    reranker = reranker_of(make_reranker())
+def test_one_warning_a_call_for_cut_pairs(reranker):
     long = " ".join(["cat"] * 30)
     for _ in range(2):
         with pytest.warns(UserWarning, match="2 of 3 pairs were longer than the cross-encoder's limit of 24") as seen:
@@ -99,14 +181,22 @@ def test_one_warning_a_call_for_cut_pairs(make_reranker):
         reranker.score_pairs([("a", "b")])
 
 
+def test_texts_of_a_quarter_of_a_megabyte_are_cut(reranker):
+    """Of two long texts the tokenizer's own truncation would make as many windows as the product of theirs."""
+    long = "cat sat " * 30_000
+    with pytest.warns(UserWarning, match="2 of 2 pairs"):
+        scores = reranker.score_pairs([(long, long), (long[:200], long[:200])])
+    assert scores[0] == pytest.approx(scores[1], abs=1e-6)
+
+
 def test_max_length(make_reranker):
-    reranker = reranker_of(make_reranker(model={"max_length": 10}))
+    reranker = find_reranker(make_reranker(model={"max_length": 10}))
     with pytest.warns(UserWarning, match="limit of 10 wordpieces"):
         cut = reranker.score_pairs([("cat sat on the mat is", "dog ran fast")])
     assert cut == pytest.approx(reranker.score_pairs([("cat sat on the", "dog ran fast")]), abs=1e-6)
     for wrong in (4, 25):
         with pytest.raises(ValueError, match=f"max_length = {wrong} wordpieces: expected 8 to 24"):
-            reranker_of(make_reranker(model={"max_length": wrong})).score_pairs([("a", "b")])
+            find_reranker(make_reranker(model={"max_length": wrong})).score_pairs([("a", "b")])
 
 
 @pytest.mark.parametrize("n_outputs", [1, 3])
@@ -114,7 +204,7 @@ def test_activations(make_reranker, make_classifier, n_outputs):
     folder = make_classifier(n_outputs)
 
     def scores(activation):
-        found = reranker_of(make_reranker(folder, model={"activation": activation})).score_pairs(SHORT)
+        found = find_reranker(make_reranker(folder, model={"activation": activation})).score_pairs(SHORT)
         return found.reshape(len(SHORT), n_outputs).astype("float64")
 
     logits, sigmoid = scores("identity"), scores("sigmoid")
@@ -130,30 +220,35 @@ def set_in(file, **values):
     file.write_text(json.dumps({**content, **values}))
 
 
-@pytest.mark.parametrize("where", ["new", "old", "file"])
-def test_auto_follows_the_folder(make_reranker, make_classifier, where):
+IDENTITY = "torch.nn.modules.linear.Identity"
+
+
+@pytest.mark.parametrize(
+    ("file", "values"),
+    [
+        ("config_sentence_transformers.json", {"activation_fn": IDENTITY}),
+        ("config.json", {"sentence_transformers": {"activation_fn": IDENTITY}}),
+        ("config.json", {"sbert_ce_default_activation_function": IDENTITY}),
+    ],
+)
+def test_auto_follows_the_folder(make_reranker, make_classifier, file, values):
     """As do the ms-marco cross-encoders, whose scores are logits; in the places that sentence-transformers writes."""
-    folder, identity = make_classifier(1), "torch.nn.modules.linear.Identity"
-    if where == "file":
-        set_in(folder / "config_sentence_transformers.json", activation_fn=identity)
-    elif where == "new":
-        set_in(folder / "config.json", sentence_transformers={"activation_fn": identity})
-    else:
-        set_in(folder / "config.json", sbert_ce_default_activation_function=identity)
+    folder = make_classifier(1)
+    set_in(folder / file, **values)
     nlp = make_reranker(folder)
-    logits = reranker_of(make_reranker(folder, model={"activation": "identity"})).score_pairs(SHORT)
-    assert numpy.array_equal(reranker_of(nlp).score_pairs(SHORT), logits)
+    logits = find_reranker(make_reranker(folder, model={"activation": "identity"})).score_pairs(SHORT)
+    assert numpy.array_equal(find_reranker(nlp).score_pairs(SHORT), logits)
     loaded = make_reranker("not there").from_bytes(nlp.to_bytes())
-    assert numpy.array_equal(reranker_of(loaded).score_pairs(SHORT), logits)
+    assert numpy.array_equal(find_reranker(loaded).score_pairs(SHORT), logits)
 
 
 def test_foreign_activations_are_not_run(make_reranker, make_classifier):
     folder = make_classifier(1)
     set_in(folder / "config.json", sentence_transformers={"activation_fn": "os.getcwd"})
     with pytest.raises(ValueError, match=r"names the activation 'os\.getcwd', which is not supported"):
-        reranker_of(make_reranker(folder)).score_pairs([("a", "b")])
+        find_reranker(make_reranker(folder)).score_pairs([("a", "b")])
     own = {"model": {"activation": "sigmoid"}}
-    assert reranker_of(make_reranker(folder, **own)).score_pairs([("a", "b")]).shape == (1,)
+    assert find_reranker(make_reranker(folder, **own)).score_pairs([("a", "b")]).shape == (1,)
 
 
 @pytest.mark.parametrize(
@@ -164,22 +259,13 @@ def test_foreign_activations_are_not_run(make_reranker, make_classifier):
         ({"model": {"@architectures": "spacy-sbert.SentenceEncoder.v1"}}, "is not a cross-encoder: expected the arch"),
     ],
 )
-@NEW_HEAD
 def test_settings_that_are_refused(make_reranker, config, message):
     with pytest.raises(ValueError, match=message):
-        reranker_of(make_reranker(**config)).rank("a", ["a", "b"])
-
-
-def test_texts_of_a_quarter_of_a_megabyte_are_cut(make_reranker):
-    """Of two long texts the tokenizer's own truncation would make as many windows as the product of theirs."""
-    long = "cat sat " * 30_000
-    with pytest.warns(UserWarning, match="2 of 2 pairs"):
-        scores = reranker_of(make_reranker()).score_pairs([(long, long), (long[:200], long[:200])])
-    assert scores[0] == pytest.approx(scores[1], abs=1e-6)
+        find_reranker(make_reranker(**config)).rank("a", ["a", "b"])
 
 
 def test_scores_that_are_not_finite(make_reranker):
-    reranker = reranker_of(make_reranker())
+    reranker = find_reranker(make_reranker())
     reranker.score_pairs([("a", "b")])
     with torch.no_grad():
         reranker.model.shim._model.classifier.weight.fill_(torch.nan)
@@ -187,13 +273,11 @@ def test_scores_that_are_not_finite(make_reranker):
         reranker.score_pairs([("a", "b")])
 
 
-@CUT
-def test_scores_hardly_depend_on_batches_and_precision(make_reranker, make_classifier, monkeypatch):
-    assert reranker_of(make_reranker(make_classifier(3))).score_pairs(iter([])).shape == (0, 3)
-    reranker, pairs = reranker_of(make_reranker()), PAIRS[:12]
-    near = reranker_of(make_reranker(model={"precision": "bfloat16"})).score_pairs(SHORT)
-    exact, whole = reranker.score_pairs(SHORT), reranker.score_pairs(pairs)
+def test_scores_hardly_depend_on_batches_and_precision(both, reranker, make_reranker, monkeypatch):
+    assert both["three"][0].score_pairs(iter([])).shape == (0, 3)
+    near = find_reranker(make_reranker(model={"precision": "bfloat16"})).score_pairs(SHORT)
+    exact, whole = reranker.score_pairs(SHORT), reranker.score_pairs(PAIRS[:12])
     assert near.dtype == "float32" and numpy.allclose(exact, near, atol=0.05) and not numpy.array_equal(exact, near)
     monkeypatch.setattr("spacy_sbert.reranker.component.WINDOW", 7)
-    parts = reranker_of(make_reranker(model={"max_batch_items": 30})).score_pairs(pair for pair in pairs)
+    parts = find_reranker(make_reranker(model={"max_batch_items": 30})).score_pairs(pair for pair in PAIRS[:12])
     assert numpy.allclose(whole, parts, atol=1e-6)

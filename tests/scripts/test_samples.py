@@ -1,14 +1,11 @@
 """The sample data: the script writes it byte for byte, and no sentence of a part occurs twice or in the other part."""
 
 import csv
-import importlib
 import json
-import sys
-from pathlib import Path
 
+from pipelines import ROOT
 from spacy.training.converters import iob_to_docs
 
-ROOT = Path(__file__).parents[2]
 ASSETS = ROOT / "assets"
 COUNTS = {
     "pairs": (480, 160),
@@ -46,10 +43,8 @@ def texts_of(name, part):
     return [[row[column] for column in columns if column in row] for row in read_table(path)]
 
 
-def test_script_writes_every_file(tmp_path, monkeypatch):
-    monkeypatch.syspath_prepend(str(ROOT / "scripts"))
-    monkeypatch.setattr(sys, "argv", ["make_sample", "--output", str(tmp_path), "--seed", "0"])
-    importlib.import_module("make_sample").main()
+def test_script_writes_every_file(run_script, tmp_path):
+    run_script("make_sample", "--output", tmp_path, "--seed", 0)
     names = {path.name for path in ASSETS.iterdir()} - {"README.md"}
     assert names == {path.name for path in tmp_path.iterdir()}
     assert len(names) == sum(map(len, COUNTS.values())) + 1  # and arguments.tsv, which has one part

@@ -1,11 +1,9 @@
 """The scripts of meta-embeddings: ensembles of several kinds of encoders, and the paper's tables."""
 
-import importlib
 import json
 import shutil
-import sys
 from collections import Counter
-from pathlib import Path
+from functools import partial
 
 import numpy
 import pytest
@@ -14,9 +12,9 @@ from made_data import write_benchmark, write_year
 from made_views import SENTENCES
 from transformers import BertConfig, BertModel
 
+from spacy_sbert.hub import export_folder
 from spacy_sbert.similarity import spearman
 
-ROOT = Path(__file__).parents[2]
 CODE = """
 import numpy
 from spacy.util import registry
@@ -25,21 +23,6 @@ from spacy.util import registry
 def make_lengths():
     return lambda texts: numpy.array([[len(text), len(text.text) ** 0.5] for text in texts], dtype="f4")
 """
-
-
-@pytest.fixture(scope="module", autouse=True)
-def paths():
-    with pytest.MonkeyPatch.context() as monkeypatch:
-        for folder in ("scripts", "benchmarks/papers"):
-            monkeypatch.syspath_prepend(str(ROOT / folder))
-        yield
-
-
-def call(script, *arguments):
-    """Run a script in this process."""
-    with pytest.MonkeyPatch.context() as monkeypatch:
-        monkeypatch.setattr(sys, "argv", [script, *map(str, arguments)])
-        importlib.import_module(script).main()
 
 
 @pytest.fixture(scope="module")
@@ -61,15 +44,13 @@ def code(tmp_path_factory):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", ["own", "shared", "listening"])
-def test_an_ensemble_of_every_kind_of_member(make_nlp, tiny_bert, narrow_bert, code, tmp_path, kind):
-    from spacy_sbert.hub import export_folder
-
+def test_an_ensemble_of_every_kind_of_member(run_script, make_nlp, tiny_bert, narrow_bert, code, tmp_path, kind):
     export_folder(make_nlp("static"), tmp_path / "table")
     pipeline = make_nlp(kind)
     pipeline.to_disk(tmp_path / "pipeline")
     encoders = [f"wide={tiny_bert}", f"narrow={narrow_bert}", f"table={tmp_path}/table", f"own={tmp_path}/pipeline"]
     given = ["--encoder", *encoders, "--function", "lengths=made_lengths.v2", "--code", code]
-    call("ensemble", *given, "--output", tmp_path / "ensemble")
+    run_script("ensemble", *given, "--output", tmp_path / "ensemble")
     nlp = spacy.load(tmp_path / "ensemble")
     doc = nlp("A man is eating.")
     assert [one.name for one in nlp.get_pipe("sbert_meta").members] == ["wide", "narrow", "table", "own", "lengths"]
@@ -81,21 +62,21 @@ def test_an_ensemble_of_every_kind_of_member(make_nlp, tiny_bert, narrow_bert, c
 
 
 @pytest.mark.spacy_transformers
-def test_poolings_share_a_transformer_beside_another_one(tiny_bert, narrow_bert, tmp_path):
+def test_poolings_share_a_transformer_beside_another_one(run_script, tiny_bert, narrow_bert, tmp_path):
     given = ["--encoder", f"mean={tiny_bert}", f"other={narrow_bert}", "--pooling", "max=max"]
-    call("ensemble", *given, "--output", tmp_path / "ensemble")
+    run_script("ensemble", *given, "--output", tmp_path / "ensemble")
     nlp = spacy.load(tmp_path / "ensemble")
     assert nlp.pipe_names == ["transformer", "mean", "max", "other", "sbert_meta"]
     assert nlp("A man.").vector.shape == (40,)
 
 
-def test_ensembles_that_cannot_be(capsys):
+def test_ensembles_that_cannot_be(run_script, capsys):
     for given, message in (
         (("--encoder", "a=x", "--trained", "a=y"), "a name of its own, given twice: a"),
         (("--counts", "words.txt"), "take the first --encoder"),
     ):
         with pytest.raises(SystemExit):
-            call("ensemble", *given, "--output", "nowhere")
+            run_script("ensemble", *given, "--output", "nowhere")
         assert message in capsys.readouterr().err
 
 
@@ -107,17 +88,22 @@ def put_sentences(file, number):
     file.write_text("".join("\t".join(line) + "\n" for line in lines), encoding="utf8")
 
 
-def make_tables(folder, code, n, *options):
-    """Run the script on the data of a folder, with a corpus of so many sentences; the scores that it writes."""
-    (folder / "corpus.txt").write_text("\n".join(SENTENCES[:n]) + "\n", encoding="utf8")
-    given = ["--corpus", folder / "corpus.txt", "--data", folder / "data", "--any-count"]
-    given += ["--code", code, "--output", folder / "out", "--epochs", 2, "--batch-size", 60]
-    call("meta_embeddings", folder / "ensemble", *given, *options)
-    return json.loads((folder / "out" / "scores.json").read_text(encoding="utf8"))
+@pytest.fixture(scope="module")
+def make_tables(run_script, code):
+    """Run the script on the data of a folder; the scores that it writes."""
+
+    def make(folder, *options):
+        (folder / "corpus.txt").write_text("\n".join(SENTENCES) + "\n", encoding="utf8")
+        given = ["--corpus", folder / "corpus.txt", "--data", folder / "data", "--any-count"]
+        given += ["--code", code, "--output", folder / "out", "--epochs", 2, "--batch-size", 60]
+        run_script("meta_embeddings", folder / "ensemble", *given, *options)
+        return json.loads((folder / "out" / "scores.json").read_text(encoding="utf8"))
+
+    return make
 
 
 @pytest.fixture(scope="module")
-def finished(tiny_bert, narrow_bert, code, tmp_path_factory):
+def finished(run_script, make_tables, tiny_bert, narrow_bert, code, tmp_path_factory):
     """Made data, an ensemble, and the folder of a run with all methods on 120 sentences: for copies."""
     folder = tmp_path_factory.mktemp("finished")
     files = [write_benchmark(folder / "data", pairs=12)]
@@ -125,19 +111,17 @@ def finished(tiny_bert, narrow_bert, code, tmp_path_factory):
         files += sorted(write_year(folder / "data", year, pairs=12).glob("*.input.*"))
     for number, file in enumerate(files):
         put_sentences(file, number)
-    encoders = ["--encoder", f"wide={tiny_bert}", f"narrow={narrow_bert}"]
-    call(
-        "ensemble", *encoders, "--function", "lengths=made_lengths.v2", "--code", code, "--output", folder / "ensemble"
-    )
-    make_tables(folder, code, 120)
+    given = ["--encoder", f"wide={tiny_bert}", f"narrow={narrow_bert}", "--function", "lengths=made_lengths.v2"]
+    run_script("ensemble", *given, "--code", code, "--output", folder / "ensemble")
+    make_tables(folder)
     return folder
 
 
 @pytest.fixture
-def tables(finished, code, tmp_path):
+def tables(finished, make_tables, tmp_path):
     """Run the script in a copy of a finished run."""
     shutil.copytree(finished, tmp_path, dirs_exist_ok=True)
-    return lambda n=120, *options: make_tables(tmp_path, code, n, *options)
+    return partial(make_tables, tmp_path)
 
 
 METHODS = ["conc (paper)", "avg (paper)", "svd (paper)", "gcca, raw (paper)", "gcca, unit length"]
@@ -169,11 +153,7 @@ def test_the_tables(tables, tmp_path):
         of_all = found["table3"]["nobody"][name]
         assert of_all["mean"] == rows[name]["mean"]
         assert of_all["dev"] == pytest.approx({key: rows[name]["tasks"]["STSb-dev"][key] for key in of_all["dev"]})
-    check_markdown(tmp_path / "out", found)
-
-
-def check_markdown(folder, found):
-    tables = [(folder / f"table{i}.md").read_text(encoding="utf8").splitlines() for i in range(1, 5)]
+    tables = [(tmp_path / "out" / f"table{i}.md").read_text(encoding="utf8").splitlines() for i in range(1, 5)]
     heads = [
         "| settings | STS benchmark dev | fit, s |",
         "|  | STS12 | STS14 | STSb-dev (tuned) | mean | better | fit, s |",
@@ -182,19 +162,17 @@ def check_markdown(folder, found):
     marked = [json.loads(line.split("|")[1].replace("(paper)", "")) for line in tables[0] if "} (paper) |" in line]
     expected = {("svd", True), ("gcca", False), ("ae", False)}
     assert {(one["method"], one.get("normalize", True)) for one in marked} == expected
-    assert [line.split(" | ")[0].strip("| ") for line in tables[1][2 : 2 + len(found["table2"])]] == list(
-        found["table2"]
-    )
+    assert [line.split(" | ")[0].strip("| ") for line in tables[1][2 : 2 + len(rows)]] == list(rows)
     assert tables[2][0].startswith("| left out | conc (paper), dev (tuned) | conc (paper), mean |")
     assert len(tables[3]) > 2 + 5 + 6 and tables[3][2].startswith("| STS12 MSRpar |")
 
 
 @pytest.mark.slow
-def test_a_table_goes_on_where_it_was_stopped(tables, tmp_path, monkeypatch):
+def test_a_table_goes_on_where_it_was_stopped(load, tables, tmp_path, monkeypatch):
     shutil.rmtree(tmp_path / "out")
-    data = importlib.import_module("meta_scores").Data
+    data = load("meta_scores").Data
     score = data.score
-    methods = (120, "--methods", "svd", "gcca")
+    methods = ("--methods", "svd", "gcca")
 
     def stop(self, source):
         if len(list((tmp_path / "out" / "runs").glob("gcca*"))) == 3:
@@ -214,8 +192,8 @@ def test_a_table_goes_on_where_it_was_stopped(tables, tmp_path, monkeypatch):
     assert list(found["table2"])[-3:] == ["svd (paper)", "gcca, raw (paper)", "gcca, unit length"]
 
 
-def test_resamples_are_those_of_each_subset():
-    script = importlib.import_module("meta_scores")
+def test_resamples_are_those_of_each_subset(load):
+    script = load("meta_scores")
     rng = numpy.random.default_rng(0)
     gold, subset = rng.normal(size=60), ["a"] * 40 + ["b"] * 20
     near, far = gold + 0.5 * rng.normal(size=60), gold + 2 * rng.normal(size=60)

@@ -1,15 +1,14 @@
 """Supervised STS, argument similarity, ablation: what is trained on and scored, and a tiny run of each script."""
 
 import argparse
-import importlib
 import json
-import sys
 from pathlib import Path
 
 import numpy
 import pytest
 import spacy
-from pipelines import real_data
+from made_data import HashedSource
+from pipelines import ROOT, real_data
 
 from spacy_sbert.evaluation import Settings
 from spacy_sbert.evaluation.protocols.arguments import _score_held_out
@@ -17,16 +16,7 @@ from spacy_sbert.evaluation.protocols.sts import GradedPairs
 from spacy_sbert.evaluation.task import Run
 from spacy_sbert.readers.datasets import read_arguments
 
-ROOT = Path(__file__).parents[2]
 SAMPLE = ROOT / "assets" / "arguments.tsv"
-
-
-@pytest.fixture
-def load(monkeypatch):
-    monkeypatch.syspath_prepend(str(ROOT / "scripts"))  # of the sample
-    monkeypatch.syspath_prepend(str(ROOT / "benchmarks" / "papers"))
-    monkeypatch.chdir(ROOT)
-    return importlib.import_module
 
 
 def keys(rows, indices):
@@ -103,21 +93,12 @@ def test_folds_of_the_aspect_corpus(load):
 def test_regression_of_the_script_is_that_of_the_suite(load):
     """Support vectors, by the script and by the task of the package: the same predictions of pairs held out."""
     script, rows = load("argument_similarity"), read_arguments(SAMPLE, "ukp")
-
-    class Letters:
-        name = digest = "letters"
-        learns, nlp = False, None
-
-        def encode(self, texts, fit_on=()):
-            return numpy.array([[text.count(letter) for letter in "etaoin"] for text in texts], dtype="float32")
-
-    splits = script.make_splits("folds", rows, 3)
+    source, splits = HashedSource(), script.make_splits("folds", rows, 3)
     first, second = zip(*(row.members for row in rows), strict=True)
     pairs = GradedPairs(first, second, numpy.array([row.score for row in rows]), tuple(row.topic for row in rows))
-    encode = Letters().encode
-    run = Run(None, lambda texts, fit_on=None: encode(texts), Settings(bootstrap=0, seeds=(0,)), lambda items, _: items)
+    run = Run(None, source.encode, Settings(bootstrap=0, seeds=(0,)), lambda items, _: items)
     expected = _score_held_out(pairs, splits, run)["predictions"]["predicted"]
-    assert script.regressed(Letters(), rows, splits) == pytest.approx(expected, abs=1e-6)
+    assert script.regressed(source, rows, splits) == pytest.approx(expected, abs=1e-6)
 
 
 def read_rows(folder):
@@ -128,19 +109,6 @@ def read_rows(folder):
 
 def read_scores(folder):
     return {name: run["scores"] for name, run in json.loads((folder / "scores.json").read_text())["runs"].items()}
-
-
-@pytest.fixture
-def run_script(load, monkeypatch):
-    """Run a script with options; its module."""
-
-    def run(name, *options):
-        monkeypatch.setattr(sys, "argv", [f"{name}.py", *map(str, options)])
-        script = load(name)
-        script.main()
-        return script
-
-    return run
 
 
 @pytest.fixture(scope="module")
@@ -307,7 +275,7 @@ def test_supervised_sts(load, run_script, sts_options, tmp_path, monkeypatch):
     def look_and_train(folder, settings, config, args, overrides):
         if not folder.exists():
             assert folder.name not in seen
-            seen[folder.name] = overrides
+            seen[folder.name] = args, overrides
         return trained(folder, settings, config, args, overrides)
 
     monkeypatch.setattr(script, "trained", look_and_train)
@@ -315,11 +283,12 @@ def test_supervised_sts(load, run_script, sts_options, tmp_path, monkeypatch):
     options = [*sts_options, "--seeds", 1, "--rows", *names]
     run_script("supervised_sts", *options, "--keep-models")
     assert sorted(seen) == sorted(f"{name}-1" for name in names), "NLI once"
-    assert seen["nli-sts-1"]["paths.checkpoint"] == str(output / "models" / "nli-1")
+    args, overrides = seen["nli-sts-1"]
+    assert overrides["paths.checkpoint"] == str(output / "models" / "nli-1")
     pipe = spacy.load(output / "models" / "cross-sts-1").get_pipe("sbert_reranker")
     assert (pipe.objective, pipe.model.activation) == ("squared_error", "identity")
     with pytest.raises(SystemExit, match=r"models/nli-1/training.json was made with .* choose another --output"):
-        script.model_of(argparse.Namespace(**{**vars(script.parse()), "learn_rate": 0.5}), "nli", 1)
+        script.model_of(argparse.Namespace(**{**vars(args), "learn_rate": 0.5}), "nli", 1)
 
     rows, differences = read_rows(output)
     assert [row[0] for row in rows] == [script.TRAININGS[name].title for name in names]

@@ -80,7 +80,6 @@ def test_tsne_is_the_same_for_the_same_seed():
         ([DOCS[0]] * 20_001, {}, "Cannot draw 20001 texts: expected at most 20000"),
         (DOCS, {"labels": ["a"]}, "Given 1 labels, expected one for each of the 12 texts"),
         (DOCS, {"colour": "red"}, "The style 'map' has no option 'colour': expected some of labels, projection"),
-        ([made("One.", [1, 0]), made("Twice.", [2, 0])], {}, "All 2 vectors have the same direction"),
     ],
 )
 def test_refused(docs, options, message):

@@ -1,4 +1,4 @@
-"""`spacy sbert visualize`, and the files that it reads and writes."""
+"""`visualize`, and the files that it reads and writes."""
 
 import os
 from pathlib import Path
@@ -19,7 +19,7 @@ def pipeline(make_nlp, tmp_path_factory):
 
 
 @pytest.fixture(autouse=True)
-def folder(tmp_path, monkeypatch):
+def folder(tmp_path, monkeypatch, loaded_once):
     monkeypatch.chdir(tmp_path)
     return tmp_path
 

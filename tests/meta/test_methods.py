@@ -1,21 +1,22 @@
-"""SVD, GCCA, concatenation and average: values by hand, identities, parity with scikit-learn and classical CCA."""
+"""The methods: values by hand, identities, parity with scikit-learn, classical CCA, least squares and PyTorch."""
 
 import numpy
 import pytest
 import srsly
+import torch
 from made_views import make_views, unit
 from scipy import linalg
 
 from spacy_sbert.files.serialization import add_checksum
-from spacy_sbert.meta import GCCA, SVD, Average, Concatenation, Moments
-from spacy_sbert.meta.methods import METHODS, estimator_from_bytes, make_estimator
+from spacy_sbert.meta import GCCA, SVD, Average, Concatenation, CrossViewAutoencoder, Moments
+from spacy_sbert.meta.methods import LAYERS, LOSSES, METHODS, _CrossViewNetwork, estimator_from_bytes, make_estimator
 
 RNG = numpy.random.default_rng(1)
 FITTED = ("svd", "gcca", "ae")
 
 
-def joined(views):
-    return numpy.hstack([unit(view) for view in views])
+def joined(views, normalize):
+    return numpy.hstack([unit(view) if normalize else view.astype("float64") for view in views])
 
 
 def small(method, **settings):
@@ -36,14 +37,13 @@ def test_concatenation_and_average_by_hand():
 def test_svd_is_scikit_learns_pca_up_to_sign(normalize, size):
     decomposition = pytest.importorskip("sklearn.decomposition")
     views, other = make_views(), make_views(seed=3)
-    rows = joined(views) if normalize else numpy.hstack(views).astype("float64")
+    rows = joined(views, normalize)
     pca = decomposition.PCA(size, svd_solver="full").fit(rows)
     ours = SVD(size=size, normalize=normalize).fit(views)
     signs = numpy.sign((ours.components_ * pca.components_).sum(axis=1))
     assert ours.components_ == pytest.approx(pca.components_ * signs[:, None], abs=1e-6)
     assert ours.values_ == pytest.approx(pca.singular_values_ / (len(rows) - 1) ** 0.5, abs=1e-9)
-    given = joined(other) if normalize else numpy.hstack(other).astype("float64")
-    assert ours.transform(other) == pytest.approx(pca.transform(given) * signs, abs=1e-6)
+    assert ours.transform(other) == pytest.approx(pca.transform(joined(other, normalize)) * signs, abs=1e-6)
 
 
 def test_gcca_of_two_views_is_classical_cca():
@@ -67,14 +67,9 @@ def test_gcca_of_two_views_is_classical_cca():
 def test_gcca_satisfies_constraint_and_eigen_equation(tau, normalize, size):
     views = make_views()
     ours = GCCA(size=size, tau=tau, normalize=normalize).fit(views)
-    rows = joined(views) if normalize else numpy.hstack(views).astype("float64")
-    covariance = numpy.cov(rows.T)
-    widths = [view.shape[1] for view in views]
-    within = linalg.block_diag(*(numpy.cov(part.T) for part in numpy.split(rows, numpy.cumsum(widths)[:-1], axis=1)))
-    between = covariance - within
-    ridge = [numpy.full(width, tau * numpy.trace(covariance[i : i + width, i : i + width]) / width)
-             for i, width in zip(numpy.cumsum(widths) - widths, widths, strict=True)]  # fmt: skip
-    within += numpy.diag(numpy.concatenate(ridge))
+    covariances = [numpy.cov(joined([view], normalize).T) for view in views]
+    between = numpy.cov(joined(views, normalize).T) - linalg.block_diag(*covariances)
+    within = linalg.block_diag(*(c + tau * numpy.trace(c) / len(c) * numpy.eye(len(c)) for c in covariances))
     theta = ours.components_.T
     assert theta.T @ within @ theta == pytest.approx(numpy.eye(size), abs=1e-8)
     assert between @ theta == pytest.approx(within @ theta * ours.values_, abs=1e-8)
@@ -175,3 +170,124 @@ def test_wrong_views_are_errors():
 def test_bad_settings(method, settings, message):
     with pytest.raises(ValueError, match=message):
         make_estimator(method, **settings)
+
+
+# Widths: what there is to have, and a remedy where more is asked for
+
+
+def deficient():
+    """Views 7 and 5 wide of 4 and 5 directions."""
+    views = make_views()[:2]
+    views[0] = (views[0][:, :4] @ numpy.random.default_rng(0).normal(size=(4, 7))).astype("f4").astype("f8")
+    views[0][:, 4:] = views[0][:, :3]  # exactly, whatever the rounding
+    return views
+
+
+def test_the_default_is_what_there_is_and_is_saved():
+    views = deficient()
+    for estimator, given in ((GCCA(normalize=False), views), (SVD(normalize=False), views), (GCCA(), make_views()[:2])):
+        fitted = estimator.fit(given)
+        assert fitted.width == fitted.size_ == 7 and fitted.size is None
+        assert fitted.transform(views).shape == (300, 7)
+        again = estimator_from_bytes(fitted.to_bytes())
+        assert again.width == 7 and again.size is None
+        assert numpy.array_equal(again.transform(views), fitted.transform(views))
+    for kind in (SVD, GCCA):
+        assert kind().fit([view[:4] for view in make_views()]).width == 3  # of 4 sentences, about their mean
+    assert CrossViewAutoencoder(epochs=1).fit([view[:4] for view in make_views()]).width == 7
+
+
+def test_the_remedies_of_messages_work():
+    views = deficient()
+    with pytest.raises(ValueError, match=r"size = 10: .* have only 9 directions to give on 300 sentences"):
+        SVD(size=10, normalize=False).fit(views, ["a", "b"])
+    assert SVD(size=9, normalize=False).fit(views).width == 9
+    with pytest.raises(ValueError, match=r"member 'a' cannot be inverted with tau = 0.0: .* 4 directions, of the 7"):
+        GCCA(tau=0.0, normalize=False).fit(views, ["a", "b"])
+    assert GCCA(tau=0.1, normalize=False).fit(views).width == 7
+    with pytest.raises(ValueError, match=r"too large for their squares\. Set normalize = true"):
+        SVD(size=3, normalize=False).fit([view.astype("f8") * 1e200 for view in views])
+
+
+@pytest.mark.parametrize("normalize", [False, True])
+def test_gcca_takes_the_largest_rho_whatever_their_sign(normalize):
+    views = [rows[:, :width] for rows, width in zip(make_views(widths=(7, 7)), (7, 4), strict=True)]
+    whole = GCCA(size=11, normalize=normalize).fit(views)
+    assert whole.values_ == pytest.approx(-whole.values_[::-1], abs=1e-12)  # 4 pairs of canonical correlations
+    assert (whole.values_[:4] > 1e-4).all() and whole.values_[4:7] == pytest.approx(numpy.zeros(3), abs=1e-12)
+    for size in (4, 7, 9):
+        narrow = GCCA(size=size, normalize=normalize).fit(views)
+        assert narrow.values_ == pytest.approx(whole.values_[:size], abs=1e-12)
+        assert (len(list(narrow.notes("it"))) > 0) == (size > 4)
+    with pytest.raises(ValueError, match=r"size = 12: .* only 11 directions to give on 300 sentences"):
+        GCCA(size=12).fit(views)
+
+
+# Cross-view autoencoders
+
+X, Y = torch.tensor([[3.0, 4.0], [1.0, 0.0]]), torch.tensor([[1.0, 4.0], [0.0, -1.0]])
+KL = sum((y * (y / x).log()).sum() for x, y in zip(X.softmax(dim=1), Y.softmax(dim=1), strict=True)) / 2
+BY_HAND = {"mse": 6 / 4, "mae": 4 / 4, "cosine": ((1 - 19 / (5 * 17**0.5)) ** 2 + 1) / 2, "kld": float(KL)}
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+def test_losses_by_hand(loss):
+    assert float(LOSSES[loss](X, Y)) == pytest.approx(BY_HAND[loss], rel=1e-5)
+    assert float(LOSSES[loss](X, X)) == pytest.approx(0, abs=1e-7)
+
+
+def two_views(n):
+    return [torch.from_numpy(view[:n, :width].astype("f8")) for view, width in zip(make_views(), (4, 3), strict=False)]
+
+
+@pytest.mark.parametrize("hidden_layers", LAYERS)
+@pytest.mark.parametrize("loss", LOSSES)
+def test_gradients(loss, hidden_layers):
+    torch.manual_seed(3)
+    network, views = _CrossViewNetwork([4, 3], 3, hidden_layers).double(), two_views(6)
+    parameters = tuple(network.parameters())  # which are changed in their places
+    assert torch.autograd.gradcheck(lambda *_: network.loss(views, loss), parameters, eps=1e-5, rtol=1e-6, atol=1e-8)
+
+
+def test_the_loss_is_over_all_pairs_of_members_and_the_code_is_the_sum():
+    torch.manual_seed(4)
+    network = _CrossViewNetwork([4, 3], 2, 1).double()
+    views = two_views(5)
+    codes = [network.encoders[j](views[j]) for j in range(2)]
+    expected = sum(((network.decoders[k](codes[j]) - views[k]) ** 2).mean() for j in range(2) for k in range(2))
+    assert float(network.loss(views, "mse").detach()) == pytest.approx(float(expected.detach()), rel=1e-12)
+    assert torch.equal(network(views), codes[0] + codes[1])
+
+
+@pytest.mark.parametrize(("loss", "hidden_layers"), [("mse", 0), ("mae", 1), ("kld", 2), ("cosine", 0)])
+def test_training_trains(loss, hidden_layers):
+    settings = {"size": 5, "hidden_layers": hidden_layers, "loss": loss, "epochs": 40, "learn_rate": 0.02}
+    views = make_views()
+    fitted = CrossViewAutoencoder(**settings, batch_size=100).fit(views)
+    assert fitted.losses_.shape == (40,)
+    assert fitted.losses_[-5:].mean() < 0.7 * fitted.losses_[0]
+    given = [torch.from_numpy(unit(view)).float() for view in views]
+    assert float(fitted._network.loss(given, loss)) == pytest.approx(fitted.losses_[-1], rel=0.2)
+
+
+def test_a_seed_decides_everything_and_nobody_elses_numbers_change():
+    views = make_views()
+    torch.manual_seed(7)
+    before = torch.random.get_rng_state()
+    one, same, other = (CrossViewAutoencoder(size=4, epochs=3, batch_size=64, seed=s).fit(views) for s in (1, 1, 2))
+    assert torch.equal(before, torch.random.get_rng_state())
+    assert numpy.array_equal(one.transform(views), same.transform(views))
+    assert not numpy.allclose(one.transform(views), other.transform(views))
+    with pytest.raises(ValueError, match="not finite in epoch 1"):
+        CrossViewAutoencoder(size=3, epochs=2, normalize=False).fit([1e20 * view for view in views])
+
+
+def test_a_linear_autoencoder_finds_what_the_views_share():
+    """Without hidden layers and with enough directions, each view is predicted as well as by least squares."""
+    views = make_views(n=200)
+    settings = {"size": 16, "epochs": 250, "learn_rate": 0.05, "batch_size": 200, "dtype": "float64"}
+    fitted = CrossViewAutoencoder(**settings, normalize=False).fit(views)
+    rows = [numpy.column_stack([view.astype("f8"), numpy.ones(200)]) for view in views]
+    residuals = [y[:, :-1] - x @ numpy.linalg.lstsq(x, y[:, :-1], rcond=None)[0] for x in rows for y in rows]
+    best = sum(float((residual**2).mean()) for residual in residuals)
+    assert best <= fitted.losses_[-1] < 1.02 * best

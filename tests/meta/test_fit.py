@@ -74,7 +74,7 @@ def test_the_command_fits_and_saves(two_encoders):
         (("--method", "pca"), "Unknown method 'pca'"),
         (("--method", "svd", "--option", "tau=1"), "'svd' has no setting tau"),
         (("--option", "tau"), "Bad value 'tau' for --option: expected such as tau=1.0"),
-        (("--pipe", "sbert"), "'sbert' is not an 'sbert_meta'"),
+        (("--pipe", "sbert"), "'sbert' is not an 'sbert_meta' but a SentenceBert"),
     ],
 )
 def test_the_command_says_what_is_wrong(two_encoders, options, message):
