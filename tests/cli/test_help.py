@@ -55,6 +55,9 @@ def test_options_that_all_commands_share():
     # import, export and distill-static write new folders; index resumes; hub-card and train have other ways
     folders = {"distill-static", "export", "import", "hub-card", "index", "train"}
     assert set(COMMANDS) - with_option("--overwrite") == folders
+    loading = with_option("--pipe") - {"import"}
+    assert loading <= with_option("--code") and loading - {"card", "export", "hub-card"} <= with_option("--gpu-id")
+    assert with_option("--id-column") == {"cluster", "encode", "mine", "search"}  # which keep rows
     assert with_option("--name") == {"card", "hub-card"} and with_option("--pipeline") == {"encode"}
 
 

@@ -9,8 +9,6 @@ import pytest
 from invoking import said
 
 from spacy_sbert import SentenceBert
-from spacy_sbert.search import SpanSearch, VectorIndex
-from spacy_sbert.visual import render
 from spacy_sbert.visual.scatter import class_terms, words_of
 
 TEXTS = ["the cat sat on the mat", "a dog ran", "the cat sat on the mat", "", "food for the man", "a dog ran", "he"]
@@ -163,19 +161,3 @@ def test_ids_of_pairs_and_groups(nlp):
         assert "'number'" in done
     said("cluster", "nlp", "a.csv", "c.jsonl", *COLUMNS, "--threshold", 0.9999, "--min-size", 2)
     assert {row["cluster"]: bool(row["name"]) for row in read("c.jsonl")} == {0: True, 1: True, -1: False}
-
-
-def test_missing_package_in_functions(monkeypatch):
-    def read():
-        raise AssertionError("something was encoded")
-        yield
-
-    monkeypatch.setitem(sys.modules, "faiss", None)
-    monkeypatch.setitem(sys.modules, "sklearn.manifold", None)
-    for work in (
-        lambda: SpanSearch(read(), kind="flat"),
-        lambda: VectorIndex.build(read()),
-        lambda: render(read(), "map", options={"projection": "tsne"}),
-    ):
-        with pytest.raises(ImportError, match="pip install"):
-            work()

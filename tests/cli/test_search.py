@@ -49,9 +49,12 @@ def test_cluster(options):
     assert [row["text"] for row in found] == TEXTS and [row["row"] for row in found] == list(range(6))
     n = len({row["cluster"] for row in found})
     assert f"{n} clusters of 6 texts" in output and n == (options[-1] if "-n" in options else n)
-    for threshold, advice in ((0.999999, True), (-1, False)):
-        options = ("--overwrite", "--quiet", "--threshold", threshold, "--min-size", 2)
-        assert ("lower --threshold" in said("cluster", "nlp", "corpus.txt", "c.tsv", *options)) is advice
+
+
+@pytest.mark.parametrize(("threshold", "advice"), [(0.999999, True), (-1, False)])
+def test_advice_where_most_texts_are_in_no_cluster(threshold, advice):
+    output = said("cluster", "nlp", "corpus.txt", "c.tsv", "--quiet", "--threshold", threshold, "--min-size", 2)
+    assert ("lower --threshold" in output) is advice
 
 
 def test_bad_input(folder, make_nlp):
