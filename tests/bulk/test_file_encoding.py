@@ -15,10 +15,6 @@ from spacy_sbert.files.tables import TextColumns, read_text_rows
 FORMATS = ["a.txt", "a.txt.gz", "a.jsonl", "a.jsonl.gz", "a.csv", "a.csv.gz", "a.tsv", "a.tsv.gz", "a.parquet"]
 
 
-def read(path, columns=None):
-    return list(read_text_rows(path, columns or TextColumns()))
-
-
 @pytest.mark.parametrize("name", ["a.txt.gz", "a.csv", "a.parquet"])
 def test_equals_encode(sbert, texts, write_texts, tmp_path, name):
     report = encode_file(sbert, write_texts(name, texts), tmp_path / "out.npy", window=3)
@@ -34,14 +30,14 @@ def test_equals_encode(sbert, texts, write_texts, tmp_path, name):
 def test_rows_with_ids(texts, write_texts, name):
     if name == "a.parquet":
         with pytest.raises(ValueError, match=r"line 2: .*None"):
-            read(write_texts(name, ["one", None]))
+            list(read_text_rows(write_texts(name, ["one", None]), TextColumns()))
     path = write_texts(name, texts)
     if ".txt" in name:
         with pytest.raises(ValueError, match=r"no column 'id': a \.txt file has a text a line"):
-            read(path, TextColumns(id="id"))
+            list(read_text_rows(path, TextColumns(id="id")))
         return
     ids = [str(10 * i) if "sv" in name else 10 * i for i in range(len(texts))]
-    assert read(path, TextColumns(id="id")) == list(zip(texts, ids, strict=True))
+    assert list(read_text_rows(path, TextColumns(id="id"))) == list(zip(texts, ids, strict=True))
 
 
 @pytest.mark.parametrize(

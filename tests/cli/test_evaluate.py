@@ -80,16 +80,14 @@ def test_task_that_fails(folder):
     assert "Cannot compare 1 results" in said("compare", "results.json", code=1)
 
 
-def test_plain_table_in_a_terminal_and_markdown_in_a_file(monkeypatch):
+def test_plain_table_in_a_terminal(monkeypatch, capsys):
+    """Elsewhere it is the Markdown of the file: see test_benchmark_and_compare."""
     table = Table("STS", ("Model", "STS12"), [("mine", Cell("70.00", ["Seen in training."]))])
     document = Document("Evaluation of mine", [], [table])
-    shown = []
-    monkeypatch.setattr("spacy_sbert.cli.benchmark.echo", shown.append)
-    for in_terminal in (False, True):
-        monkeypatch.setattr("sys.stdout.isatty", lambda in_terminal=in_terminal: in_terminal)
-        _show(document.markdown(), document.terminal)
-    assert shown[0] == document.markdown() and r"| 70.00 \[1\] |" in shown[0]
-    assert "mine   70.00 [1]" in shown[1] and "|" not in shown[1]
+    monkeypatch.setattr("sys.stdout.isatty", lambda: True)
+    _show(document.markdown(), document.terminal)
+    shown = capsys.readouterr().out
+    assert "mine   70.00 [1]" in shown and "|" not in shown
 
 
 @pytest.mark.parametrize(

@@ -1,10 +1,8 @@
 """The commands `search`, `mine` and `cluster`, as a user types them."""
 
-import json
-from pathlib import Path
-
 import pytest
 import spacy
+import srsly
 from invoking import said
 
 TEXTS = ["A man is eating food.", "The cat sat on the mat.", "He cannot go.", "The dog ran fast.", "the dog ran", "he"]
@@ -19,7 +17,7 @@ def folder(nlp_folder):
 
 
 def rows(path="found.jsonl"):
-    return [json.loads(line) for line in Path(path).read_text(encoding="utf8").split("\n") if line]
+    return list(srsly.read_jsonl(path))
 
 
 def test_search_with_an_index():
@@ -73,7 +71,6 @@ def test_bad_input(folder, make_nlp):
         (["search", "blank", "corpus.txt", "he"], "blank"),
         ([*SEARCH, "--queries", "empty.txt"], "--queries"),
         ([*SEARCH, "--queries", "none.txt"], "none.txt"),
-        (SEARCH, "--queries"),
         ([*SEARCH, "he", "--vectors", "none.npy"], "none.npy"),
         ([*SEARCH, "he", "--vectors", "corpus.txt"], "corpus.txt"),
         (["search", "without", "corpus.txt", "he"], "no 'sbert' pipe"),
