@@ -1,12 +1,10 @@
-"""Texts that formats find hard, written to files of each format."""
+"""Texts that formats find hard, and a pipeline to encode them with."""
 
-import csv
-import gzip
-import json
 from collections.abc import Callable, Sequence
 from functools import cache
 from pathlib import Path
 
+import made_tables
 import pytest
 
 from spacy_sbert.bulk import load_pipe
@@ -52,27 +50,4 @@ def pipeline(make_nlp, tmp_path_factory) -> Path:
 @pytest.fixture
 def write_texts(tmp_path) -> Callable[[str, Sequence[str]], Path]:
     """Write texts, and with them ids 0, 10, 20, ..., to a file whose name tells the format."""
-
-    def write(name: str, texts: Sequence[str]) -> Path:
-        path = tmp_path / name
-        rows = [{"id": 10 * i, "text": text} for i, text in enumerate(texts)]
-        if path.suffix == ".parquet":
-            pyarrow = pytest.importorskip("pyarrow")
-            parquet = pytest.importorskip("pyarrow.parquet")
-            parquet.write_table(pyarrow.Table.from_pylist(rows), path)
-            return path
-        opened = gzip.open if path.suffix == ".gz" else open
-        with opened(path, "wt", encoding="utf8", newline="") as file:
-            if ".csv" in name:
-                writer = csv.DictWriter(file, ["id", "text"])
-                writer.writeheader()
-                writer.writerows(rows)
-            elif ".jsonl" in name:
-                file.writelines(json.dumps(row) + "\n" for row in rows)
-            elif ".tsv" in name:
-                file.write("id\ttext\n" + "".join(f"{row['id']}\t{row['text']}\n" for row in rows))
-            else:
-                file.writelines(text + "\n" for text in texts)
-        return path
-
-    return write
+    return lambda name, texts: made_tables.write_texts(tmp_path / name, texts)

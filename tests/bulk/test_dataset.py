@@ -1,11 +1,11 @@
 """Folders of files to folders of vectors: the bytes of single files, each shard once, and what is refused."""
 
-import json
 import sys
 
 import numpy
 import pytest
 import spacy
+from made_tables import write_texts
 
 from spacy_sbert.bulk import encode_dataset, encode_file
 from spacy_sbert.bulk.dataset_encoding import Index, Job, ShardEncoder, ShardManifest, ShardResult, WorkerConfig
@@ -25,13 +25,9 @@ def source(tmp_path):
     folder = tmp_path / "in"
     (folder / "deep").mkdir(parents=True)
     for number in range(N_FILES):
-        texts = [f"The cat sat {number} {i}." for i in range(number)]
+        name = f"part{number}.txt" if number % 2 else f"part{number}.jsonl"
         place = folder / "deep" if number % 3 == 0 else folder
-        if number % 2:
-            (place / f"part{number}.txt").write_text("".join(f"{text}\n" for text in texts))
-        else:
-            rows = [json.dumps({"text": text}) + "\n" for text in texts]
-            (place / f"part{number}.jsonl").write_text("".join(rows))
+        write_texts(place / name, [f"The cat sat {number} {i}." for i in range(number)])
     (folder / "_SUCCESS").write_text("")
     (folder / ".hidden").write_text("")
     return folder

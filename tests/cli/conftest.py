@@ -1,27 +1,15 @@
-"""The shipped sample as a folder of data sets, and a saved pipeline, each made once."""
+"""A saved pipeline and tables, each made once."""
 
-import runpy
 import shutil
-import sys
 from pathlib import Path
 
 import pytest
-from pipelines import ROOT
 from spacy.language import Language
 
 from spacy_sbert.bulk.loading import load_pipeline
 
 TEXTS = ["the cat sat on the mat", "a dog ran", "the dog ran", "food for the man", "the cat sat on a mat", "he can"]
 LOADED: dict[tuple[object, ...], Language] = {}
-
-
-@pytest.fixture(scope="session")
-def sample_data(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("sample") / "data"
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(sys, "argv", ["evaluation_sample.py", str(folder), "--assets", str(ROOT / "assets")])
-        runpy.run_path(str(ROOT / "scripts" / "evaluation_sample.py"), run_name="__main__")
-    return folder
 
 
 @pytest.fixture

@@ -1,8 +1,12 @@
-"""Every command takes a pipeline in the same way, and uses the pipe and the code that it is given."""
+"""The convention of the command line, which docs/using.md states: of all commands, and of those that load a pipeline.
+
+The former is read from their help; the latter use the pipe and the code that they are given.
+"""
 
 import json
 import re
 import shutil
+from collections import defaultdict
 from pathlib import Path
 
 import catalogue
@@ -10,14 +14,70 @@ import numpy
 import pytest
 import spacy
 import typer
-from invoking import said
+from invoking import invoke, said
 
 from spacy_sbert.cli import app
 
 COMMANDS = typer.main.get_command(app).commands
-LOADING = {"benchmark", "card", "cluster", "distill-static", "encode", "evaluate", "export", "fit-meta", "hub-card"}
-LOADING |= {"mine", "search", "visualize"}
-NOT_COMPUTING = {"card", "export", "hub-card"}
+SHORT = {  # letters with another meaning in one command
+    ("encode", "-g"): "--gpu-ids",
+    ("train", "-c"): "--code",
+    ("cluster", "-n"): "--n-clusters",
+    **{(command, "-n"): "--name" for command in ("card", "hub-card")},
+    **{(command, "-v"): "--version" for command in ("card", "hub-card")},
+    ("fit-meta", "-o"): "--option",
+    **{(command, "-m"): "--method" for command in ("fit-meta", "cluster")},
+    ("visualize", "-l"): "--labels",
+    ("visualize", "-t"): "--title",
+    ("visualize", "-s"): "--style",
+    ("benchmark", "-s"): "--suite",
+}
+
+
+def parameters():
+    return [(name, one) for name, command in COMMANDS.items() for one in command.params if one.name != "help"]
+
+
+def with_option(option):
+    return {name for name, one in parameters() if option in one.opts}
+
+
+def test_every_parameter_has_help_and_is_listed():
+    assert [(name, one.name) for name, one in parameters() if not one.help or getattr(one, "hidden", False)] == []
+    for name in COMMANDS:
+        assert "--help" in invoke(name, "--help").output
+
+
+def test_letter_means_one_option():
+    letters = defaultdict(set)
+    for name, one in parameters():
+        for letter in one.opts:
+            if letter.startswith("-") and not letter.startswith("--"):
+                long = next(option for option in one.opts if option.startswith("--"))
+                assert SHORT.get((name, letter), long) == long
+                letters[letter].update({long} if (name, letter) not in SHORT else ())
+    assert {letter: options for letter, options in letters.items() if len(options) > 1} == {}
+
+
+def test_options_that_all_commands_share():
+    assert set(COMMANDS) - with_option("--quiet") == {"train"}  # it has a log
+    assert set(COMMANDS) - with_option("--pipe") == {"compare", "convert", "index", "init-config", "train"}
+    # import, export and distill-static write new folders; index resumes; hub-card and train have other ways
+    folders = {"distill-static", "export", "import", "hub-card", "index", "train"}
+    assert set(COMMANDS) - with_option("--overwrite") == folders
+    loading = with_option("--pipe") - {"import"}  # which makes a pipe
+    assert loading <= with_option("--code") and loading - {"card", "export", "hub-card"} <= with_option("--gpu-id")
+    assert with_option("--id-column") == {"cluster", "encode", "mine", "search"}  # which keep rows
+    assert with_option("--name") == {"card", "hub-card"} and with_option("--pipeline") == {"encode"}
+
+
+def test_pipeline_is_the_first_argument():
+    for name, command in COMMANDS.items():
+        arguments = [(one.metavar or one.name).lower() for one in command.params if one.param_type_name == "argument"]
+        if "pipeline" in arguments and name != "hub-card":  # which begins with the repository
+            assert arguments[0] == "pipeline", name
+
+
 RUNS = {  # arguments after PIPELINE, and the output
     "benchmark": ("data -o {out}.json --any-count --bootstrap 0", "{out}.json"),
     "card": ("--overwrite", "{pipeline}/README.md"),
@@ -37,14 +97,6 @@ from spacy_sbert.models.spans import sentence_spans
 
 spacy.registry.span_getters("own.spans.v1")(sentence_spans)
 """
-
-
-@pytest.mark.parametrize("command", sorted(LOADING))
-def test_options_of_commands_that_load_a_pipeline(command):
-    options = {option for one in COMMANDS[command].params for option in one.opts}
-    assert {"--pipe", "--code", "--quiet"} | (set() if command in NOT_COMPUTING else {"--gpu-id"}) <= options
-    assert ("--id-column" in options) == (command in {"cluster", "encode", "mine", "search"})  # which keep rows
-    assert command in RUNS or command == "hub-card"  # which needs the hub
 
 
 @pytest.fixture(scope="module")
@@ -97,11 +149,10 @@ def result(command, output):
 
 
 LONG = ("benchmark", "cluster", "distill-static", "fit-meta", "mine", "visualize")
+LOADING = sorted(with_option("--pipe") - {"hub-card", "import"})  # which needs the hub, and which makes a pipe
 
 
-@pytest.mark.parametrize(
-    "command", [pytest.param(c, marks=pytest.mark.slow if c in LONG else ()) for c in sorted(RUNS)]
-)
+@pytest.mark.parametrize("command", [pytest.param(c, marks=[pytest.mark.slow] * (c in LONG)) for c in LOADING])
 def test_code_pipe_and_name(inside, command):
     """Code is imported before loading; the results of a pipe are those of its encoder, given by its name."""
     if command in ("card", "evaluate", "search"):  # all load by one function

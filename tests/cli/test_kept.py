@@ -1,39 +1,37 @@
 """What a table says of its texts is kept: ids and other columns; texts of any kind are written."""
 
 import csv
-import json
 import sys
 from pathlib import Path
 
 import pytest
+import spacy
+import srsly
 from invoking import said
+from made_tables import write_rows
 
 from spacy_sbert import SentenceBert
-from spacy_sbert.search import SpanSearch, VectorIndex
-from spacy_sbert.visual import render
 from spacy_sbert.visual.scatter import class_terms, words_of
 
 TEXTS = ["the cat sat on the mat", "a dog ran", "the cat sat on the mat", "", "food for the man", "a dog ran", "he"]
 IDS = [f"t{i}" for i in range(len(TEXTS))]
 
 
-@pytest.fixture
-def nlp(make_nlp, nlp_folder):
-    nlp = make_nlp()
-    with open("a.csv", "w", newline="", encoding="utf8") as file:
-        rows = [(name, i % 2, text, f"note {i}, more") for i, (name, text) in enumerate(zip(IDS, TEXTS, strict=True))]
-        csv.writer(file).writerows([("sku", "cluster", "body", "note"), *rows])
-    with open("a.jsonl", "w", encoding="utf8") as file:
-        for i, text in enumerate(TEXTS):
-            row = {"body": text, "sku": IDS[i], "cluster": i % 2, "note": f"note {i}, more"}
-            file.write(json.dumps(row | ({"tags": ["x"]} if i == 5 else {})) + "\n")
-    return nlp
+@pytest.fixture(autouse=True)
+def folder(nlp_folder):
+    """A table of these texts in two formats; in one a row has a column that the others have not."""
+    header = ("body", "sku", "cluster", "note")
+    rows = [(text, IDS[i], i % 2, f"note {i}, more") for i, text in enumerate(TEXTS)]
+    write_rows(nlp_folder / "a.csv", header, rows)
+    records = [dict(zip(header, row, strict=True)) for row in rows]
+    records[5]["tags"] = ["x"]
+    srsly.write_jsonl(nlp_folder / "a.jsonl", records)
 
 
 def read(path):
+    if path.endswith(".jsonl"):
+        return list(srsly.read_jsonl(path))
     with open(path, encoding="utf8", newline="") as file:
-        if path.endswith(".jsonl"):
-            return [json.loads(line) for line in file]
         return list(csv.DictReader(file, delimiter="\t", strict=True))
 
 
@@ -41,7 +39,7 @@ COLUMNS = ("--column", "body", "--id-column", "sku", "--quiet")
 
 
 @pytest.mark.parametrize(("source", "target"), [("a.csv", "c.jsonl"), ("a.jsonl", "c.tsv")])
-def test_cluster_keeps_columns(nlp, source, target):
+def test_cluster_keeps_columns(source, target):
     said("cluster", "nlp", source, target, *COLUMNS, "-m", "hierarchical", "-n", 3)
     found = read(target)
     kept = [i for i, text in enumerate(TEXTS) if text]
@@ -51,17 +49,16 @@ def test_cluster_keeps_columns(nlp, source, target):
     ]
     assert [int(row["cluster_2"]) for row in found] == [i % 2 for i in kept]  # the name was taken
     tags = ["tags"] if source == "a.jsonl" else []
-    expected = ["cluster", "name", "row", "id", "text", "cluster_2", "note", *tags]
-    assert list(found[0]) == expected
-    if source == "a.jsonl":
-        assert [row["tags"] for row in found if row["tags"]] == [["x"] if target == "c.jsonl" else '["x"]']
+    assert list(found[0]) == ["cluster", "name", "row", "id", "text", "cluster_2", "note", *tags]
+    assert [row["tags"] for row in found if row.get("tags")] == ['["x"]' for _ in tags]
     labels = [int(row["cluster"]) for row in found]
-    terms = class_terms([words_of(nlp.make_doc(TEXTS[i])) for i in kept], labels, 3)
+    tokenize = spacy.blank("en").make_doc
+    terms = class_terms([words_of(tokenize(TEXTS[i])) for i in kept], labels, 3)
     assert [row["name"] for row in found] == [", ".join(terms[label]) for label in labels]
     assert any(row["name"] for row in found)
 
 
-def test_search_has_ids(nlp):
+def test_search_has_ids():
     pytest.importorskip("faiss")
 
     def found(corpus, *options):
@@ -85,10 +82,9 @@ def test_search_has_ids(nlp):
         assert "other.csv" in said("search", "nlp", "other.csv", "he", *options, code=1)
 
 
-def test_texts_with_line_breaks(nlp, tmp_path):
+def test_texts_with_line_breaks():
     texts = [f'the cat {i}\nsat\ton "the" mat' for i in range(3)]
-    with open("n.csv", "w", newline="", encoding="utf8") as file:
-        csv.writer(file).writerows([["text"], *([text] for text in texts)])
+    write_rows(Path("n.csv"), ("text",), [[text] for text in texts])
     said("mine", "nlp", "n.csv", "m.tsv", "--quiet")
     assert {row["first"] for row in read("m.tsv")} == set(texts[:2])
     said("cluster", "nlp", "n.csv", "c.tsv", "--quiet", "-m", "hierarchical", "-n", 1)
@@ -98,7 +94,7 @@ def test_texts_with_line_breaks(nlp, tmp_path):
 
 
 @pytest.mark.parametrize("charset", ["cp1252", "ascii"])
-def test_console_without_unicode(nlp, tmp_path, charset):
+def test_console_without_unicode(tmp_path, charset):
     """They are replaced where they are shown, and kept in files."""
     text = "emoji \U0001f600 text, \u4e00"
     (tmp_path / "e.txt").write_text(f"{text}\nplain\n", encoding="utf8")
@@ -126,7 +122,7 @@ MISSING = [
 
 
 @pytest.mark.parametrize(("module", "command"), MISSING)
-def test_missing_package_is_reported_before_encoding(nlp, tmp_path, monkeypatch, module, command):
+def test_missing_package_is_reported_before_encoding(tmp_path, monkeypatch, module, command):
     (tmp_path / "texts.txt").write_text("he\na dog ran\nfood\n")
     (tmp_path / "texts.parquet").write_bytes(b"")
     if "nlp index" in command:
@@ -144,7 +140,7 @@ def test_missing_package_is_reported_before_encoding(nlp, tmp_path, monkeypatch,
     assert sorted(path.name for path in tmp_path.iterdir()) == there
 
 
-def test_ids_of_pairs_and_groups(nlp):
+def test_ids_of_pairs_and_groups():
     said("mine", "nlp", "a.csv", "p.tsv", *COLUMNS, "-k", 2)
     rows = read("p.tsv")
     assert list(rows[0]) == ["score", "first_row", "second_row", "first_id", "second_id", "first", "second"]
@@ -163,19 +159,3 @@ def test_ids_of_pairs_and_groups(nlp):
         assert "'number'" in done
     said("cluster", "nlp", "a.csv", "c.jsonl", *COLUMNS, "--threshold", 0.9999, "--min-size", 2)
     assert {row["cluster"]: bool(row["name"]) for row in read("c.jsonl")} == {0: True, 1: True, -1: False}
-
-
-def test_missing_package_in_functions(monkeypatch):
-    def read():
-        raise AssertionError("something was encoded")
-        yield
-
-    monkeypatch.setitem(sys.modules, "faiss", None)
-    monkeypatch.setitem(sys.modules, "sklearn.manifold", None)
-    for work in (
-        lambda: SpanSearch(read(), kind="flat"),
-        lambda: VectorIndex.build(read()),
-        lambda: render(read(), "map", options={"projection": "tsne"}),
-    ):
-        with pytest.raises(ImportError, match="pip install"):
-            work()

@@ -129,11 +129,7 @@ def test_benchmark_updates_only_its_own_results(folder):
         run_command("benchmark")
 
 
-def test_existing_outputs_are_refused_before_any_work(folder):
-    (folder / "pairs.tsv").write_text(HAND)
-    done = invoke("mine", "no pipeline", "texts.txt", "pairs.tsv", code=1)
-    assert "pairs.tsv" in done.output and "no pipeline" not in done.output
-    remove(folder / "pairs.tsv")
+def test_links_and_reports_that_exist_are_refused(folder):
     (folder / "pairs.tsv").symlink_to(folder / "elsewhere.tsv")
     assert "pairs.tsv" in run_command("mine", code=1).output and not (folder / "elsewhere.tsv").exists()
     for name in ("r.md", "r.html"):

@@ -6,15 +6,13 @@ import subprocess
 import sys
 
 import pytest
-from typer.testing import CliRunner
-
-from spacy_sbert.cli import app
+from invoking import said
 
 HEAVY = ["spacy_sbert.pipeline.sbert", "spacy_sbert.models", "spacy_sbert.search.corpus_search", "spacy_sbert.bulk"]
 # Of a folder with texts.txt, own.csv, vectors.npy and out.tsv; and what is said
 WRONG = {
     "no corpus": (["search", "nope", "none.txt", "a dog"], "'none.txt' does not exist"),
-    "no query": (["search", "nope", "texts.txt"], "query"),
+    "no query": (["search", "nope", "texts.txt"], "--queries"),
     "taken": (["mine", "nope", "texts.txt", "out.tsv"], "out.tsv"),
     "another table": (["cluster", "nope", "texts.txt", "out.csv"], "out.csv"),
     "taken picture": (["visualize", "nope", "texts.txt", "out.tsv"], "out.tsv"),
@@ -55,9 +53,9 @@ def folder(tmp_path, monkeypatch):
 def test_errors_before_heavy_imports(folder):
     given = json.dumps({name: arguments for name, (arguments, _) in WRONG.items()})
     done = subprocess.run([sys.executable, "-c", SCRIPT, given], capture_output=True, text=True, check=True)
-    said, modules = json.loads(done.stdout.splitlines()[-1])
+    answers, modules = json.loads(done.stdout.splitlines()[-1])
     for name, (_, expected) in WRONG.items():
-        code, output = said[name]
+        code, output = answers[name]
         flat = " ".join(output.replace("│", " ").split())
         assert code in (1, 2) and expected in flat, (name, flat)
     assert not set(HEAVY) & set(modules)
@@ -83,5 +81,4 @@ def test_errors_before_loading(folder, arguments, expected):
     """The pipeline cannot be loaded, which would be said first."""
     (folder / "broken").mkdir()
     (folder / "broken" / "meta.json").write_text("{")
-    done = CliRunner().invoke(app, [arguments[0], "broken", *arguments[1:]])
-    assert done.exit_code == 1 and expected in " ".join(done.output.split()), done.output
+    assert expected in said(arguments[0], "broken", *arguments[1:], code=1)

@@ -2,12 +2,13 @@
 
 import csv
 import json
-import random
 
 import numpy
 import pytest
 import spacy
 from invoking import said as typed
+from made_tables import NLI, cycle, text, write_rows
+from made_tables import write_columns as write
 from spacy.cli.train import train
 from spacy.util import load_config
 
@@ -15,33 +16,12 @@ from spacy_sbert.readers import PairCorpus, convert
 from spacy_sbert.readers.infer_schema import check_missing_labels, find_table
 from spacy_sbert.training.quickstart_config import quickstart_config
 
-WORDS = ["the", "cat", "sat", "on", "a", "mat", "dog", "ran", "he", "man", "food", "is"]
-RANDOM = random.Random(0)
 NLP = spacy.blank("en")
-NLI = ("entailment", "neutral", "contradiction")
 LABELLED = ("premise", "hypothesis", "label")
 
 
 def run(*arguments, code=0):
     return typed(*arguments, *([] if arguments[0] == "train" else ["-q"]), code=code)
-
-
-def text(i=0):
-    return " ".join(RANDOM.sample(WORDS, 5))
-
-
-def cycle(*values):
-    return lambda i: values[i % len(values)]
-
-
-def table(path, rows):
-    with path.open("w", newline="", encoding="utf8") as file:
-        csv.writer(file).writerows(rows)
-    return path
-
-
-def write(path, header, *columns, n=40):
-    return table(path, [header, *([column(i) for column in columns] for i in range(n))])
 
 
 def golds(name, *arguments, **settings):
@@ -161,8 +141,6 @@ def test_train_and_dev_of_different_gold(tmp_path, tiny_bert):
     config["training"]["logger"]["progress_bar"] = False
     config.to_disk(tmp_path / "b.cfg")
     assert "pair_ap" in run("train", tmp_path / "b.cfg", "--output", tmp_path / "out", code=1)
-    with pytest.raises(ValueError, match="pair_ap"):
-        train(tmp_path / "b.cfg", tmp_path / "out")
     assert not (tmp_path / "out/model-best").exists()
     config["training"]["logger"] = {"@loggers": "spacy.ConsoleLogger.v1"}
     config["training"]["score_weights"]["sts_spearman"] = 1.0  # one that is defined
@@ -249,8 +227,8 @@ def test_missing_labels_and_range_of_each_file(tmp_path, pipeline, scored_as):
 def test_columns_without_names_or_with_commas(tmp_path, pipeline, scored_as):
     """Columns without names are those of the options: those of another table may mean something else."""
     rows = [(text(), text(), i % 7 / 2) for i in range(30)]
-    scored_as(table(tmp_path / "dev.csv", rows), header=False)
-    path = table(tmp_path / "same.csv", rows[:20])
+    scored_as(write_rows(tmp_path / "dev.csv", rows[0], rows[1:]), header=False)
+    path = write_rows(tmp_path / "same.csv", rows[0], rows[1:20])
     run("evaluate", pipeline, path, code=1)
     said = run("evaluate", pipeline, path, "--no-header", "--members", "0,1", "--score", "2")
     assert "Columns found: 0, 1, 2, scores from 0 to 5" in said and "Examples 20" in said

@@ -5,6 +5,7 @@ from pipelines import real_data
 
 from spacy_sbert.readers.datasets import ASPECT_SCORES, ArgumentRow, read_arguments
 
+LONG = "x" * 200_000  # characters: csv by itself reads 131,072
 HEADER = ["regression_label", *(f"column_{i}" for i in range(2, 10)), "sentence_1", "sentence_2"]
 ASPECTS = ["topic\tsentence_1\tsentence_2\tlabel"]
 ASPECTS += ['Big data\t "Quoted \tSecond.\tHS', "Drones\tThird.\tFourth.\tDTORCD"]
@@ -26,7 +27,7 @@ def write_aspects(folder, *lines):
 
 
 def test_afs_topics_scores_and_quotes(tmp_path):
-    records = [afs_record("5", "Caf\xe9s, \xbb\x96\xab", 'He said "no".'), afs_record("0", "Two\nlines", "Last.")]
+    records = [afs_record("5", "Caf\xe9s, \xbb\x96\xab", 'He said "no".'), afs_record("0", "Two\nlines", LONG)]
     write_afs(tmp_path, *records)
     write_afs(tmp_path, afs_record("2.5", "Die?", "Live!"), name="ArgPairs_DP.csv")
     write_afs(tmp_path, afs_record("1", "Marry.", "Do not."), name="ArgPairs_GM_x_y.csv")
@@ -34,9 +35,10 @@ def test_afs_topics_scores_and_quotes(tmp_path):
     assert read_arguments(tmp_path, "afs") == [
         ArgumentRow(("Die?", "Live!"), 2, score=0.5, topic="death penalty"),
         ArgumentRow(("Caf\xe9s, \xbb\x96\xab", 'He said "no".'), 2, score=1.0, topic="gun control"),
-        ArgumentRow(("Two\nlines", "Last."), 3, score=0.0, topic="gun control"),
+        ArgumentRow(("Two\nlines", LONG), 3, score=0.0, topic="gun control"),
         ArgumentRow(("Marry.", "Do not."), 2, score=0.2, topic="gay marriage"),
     ]
+    assert csv.field_size_limit() == 131_072  # a setting of the process
 
 
 def test_aspect_labels_are_scores(tmp_path):

@@ -50,9 +50,7 @@ def make_table(rng, least):
 def written_by_csv(rng, names, rows, **dialect):
     file = io.StringIO()
     writer = csv.writer(file, lineterminator=rng.choice(["\n", "\r\n"]), **dialect)
-    if names is not None:
-        writer.writerow(names)
-    writer.writerows(rows)
+    writer.writerows([names, *rows])
     return file.getvalue()
 
 

@@ -1,6 +1,5 @@
 """Each layout on a few lines of it, and each way in which a line can be wrong."""
 
-import csv
 import gzip
 import json
 import logging
@@ -10,12 +9,16 @@ import pytest
 import spacy
 from pipelines import real_data
 
-from spacy_sbert.readers import PairCorpus, convert
-from spacy_sbert.readers.datasets import afs_rows
+from spacy_sbert.readers import PairCorpus, convert, pair_doc, read_sts
+from spacy_sbert.readers.formats import _starts_as_sts as starts_as_sts
 
 QUORA = "id\tqid1\tqid2\tquestion1\tquestion2\tis_duplicate"
 SICK = "pair_ID\tsentence_A\tsentence_B\trelatedness_score\tentailment_judgment"
 WIKI = "Article Title,Sentence1,Sentence2,Sentence3"
+STS = [
+    "main-captions\tMSRvid\t2012test\t0001\t5.000\tA plane is taking off.\tAn air plane is taking off.",
+    'main-news\theadlines\t2013\t0002\t0\t He said "no \t\u00c9t\u00e9 \u4e2d\u6587 \tlicence\tmore',
+]
 NLP = spacy.blank("en")
 
 
@@ -42,6 +45,36 @@ def read(path, **settings):
         assert [span.text for span in seen] == [span.text for span in group] and not seen.attrs
         found.append(([span.text for span in group], dict(group.attrs)))
     return found
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".tsv", ".spacy"])
+def test_sts(write, tmp_path, suffix):
+    path = write("pairs.tsv" if suffix == ".tsv" else "pairs.csv", *STS, "")
+    expected = [
+        (["A plane is taking off.", "An air plane is taking off."], {"score": 1.0}),
+        (['He said "no', "\u00c9t\u00e9 \u4e2d\u6587"], {"score": 0.0}),
+    ]
+    assert [([first, second], {"score": score}) for first, second, score in read_sts(path)] == expected
+    if suffix == ".spacy":
+        assert convert(path, tmp_path / "sub" / "pairs.spacy", expect=2) == 2
+        path = tmp_path / "sub" / "pairs.spacy"
+    assert read(path) == expected
+
+
+@pytest.mark.parametrize("texts", [["a b", "c"], ["(x)", ")y("], ["a  b", "c \n d"], ["end.", "Next"]])
+def test_pair_doc_keeps_texts(texts):
+    doc = pair_doc(NLP, *texts, 0.5)
+    assert [span.text for span in doc.spans["sbert"]] == texts
+
+
+def test_other_tables_of_seven_columns(write):
+    """The first line of this layout has a year, a score from 0 to 5 and two texts; others are named when read."""
+    rows = ["a\tb\t2017\tx1\tnoun\tA man.\tA boy.", "a\tb\t2017\tx2\t2\tA dog.\t17", "a\tb\t2017\tx3\t9\tA.\tB c."]
+    rows += ["a\tb\t7\tx1\t2\tA man.\tA boy.", "genre\tfile\tyear\tid\tscore\tsentence1\tsentence2"]
+    assert not any(starts_as_sts(write("a.csv", row, *STS)) for row in rows)
+    assert all(starts_as_sts(write("a.csv", line, *rows)) for line in STS) and starts_as_sts(write("a.csv"))
+    with pytest.raises(ValueError, match="line 1: the layout of the STS benchmark has no header"):
+        list(read_sts(write("a.csv", rows[-1], *STS)))
 
 
 def test_nli(write, caplog):
@@ -143,6 +176,16 @@ NLI, SICK_, WIKI_, QUORA_, TEXT = ({"format": name} for name in ("nli", "sick", 
 @pytest.mark.parametrize(
     ("name", "settings", "lines", "message"),
     [
+        ("a.csv", {}, [STS[0], "a\tb\tc\td\t3.2\tonly one"], "line 2: .*7 .*6"),
+        *(
+            ("a.csv", {}, [STS[0], f"a\tb\tc\td\t{score}\ts\tt"], f"line 2: .*from 0 to 5.*'{score}'")
+            for score in ("three", "5.1", "nan")
+        ),
+        ("a.csv", {}, [STS[0], "a\tb\tc\td\t1\ts\t  "], "line 2: sentence2"),
+        ("a.csv", {}, [STS[0], "a\tb\tc\td\t1\t\tt"], "line 2: sentence1"),
+        ("a.csv", {}, [STS[0], "a\tb\tc\td\t1\ts\t\u200b\x00"], "line 2: has a NUL character"),
+        ("a.csv", {}, [STS[0], b"a\tb\tc\td\t1\tcaf\xe9\tt\n"], "line 2: .*UTF-8"),
+        ("a.csv", {}, [""], "no pairs"),
         ("a.jsonl", NLI, [nli(), nli("maybe")], "line 2: .*'maybe'"),
         ("a.jsonl", NLI, [nli(), nli(None)], "line 2: .*'None'"),
         ("a.jsonl", NLI, ["", nli(second="\t ")], "line 2: sentence2"),
@@ -191,12 +234,18 @@ def test_bad_lines_are_named(write, name, settings, lines, message):
         PairCorpus(path, **settings).count()
 
 
-def test_damaged_gzip(write):
-    path = write("a.txt.gz", *(f"Line {i} of {i * i}" for i in range(1000)))
-    for data in (path.read_bytes()[:-20], b"no gzip at all"):
-        path.write_bytes(data)
-        with pytest.raises(ValueError, match=r"a\.txt\.gz, line \d+: the compressed file is damaged"):
-            PairCorpus(path, format="text").count()
+def test_convert_writes_nothing_of_bad_files(write, tmp_path):
+    path, bad = write("a.csv", *STS), write("bad.csv", STS[0], "a\tb\tc\td\t5.1\ts\tt")
+    for given, name, options, message in (
+        (bad, "out.spacy", {}, r"bad\.csv, line 2"),
+        (path, "out.spacy", {"expect": 5749}, "2 pairs.* 5749"),
+        (path, "out.docbin", {}, r"\.spacy"),
+        (tmp_path / "none.csv", "out.spacy", {}, "no file"),
+        (tmp_path / "pairs.json", "out.spacy", {}, "Cannot read"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            convert(given, tmp_path / name, **options)
+        assert not (tmp_path / name).exists()
 
 
 def test_limit_of_line_length(write, monkeypatch):
@@ -207,18 +256,6 @@ def test_limit_of_line_length(write, monkeypatch):
     unclosed = [f'T,A,"{"x" * 60}', "x" * 60, "x,C"]
     with pytest.raises(ValueError, match=r"line 2: not comma-separated as expected .field larger than field limit"):
         PairCorpus(write("a.csv", WIKI, *unclosed), format="wikisection").count()
-
-
-def test_long_columns_are_read(write):
-    """Of which csv reads 131,072 characters, a setting of the process that is left as it was."""
-    before = csv.field_size_limit()
-    long = "x" * (before + 1)
-    path = write("a.csv", "a,b", f"{long},C")
-    assert PairCorpus(path, members=["a", "b"]).count() == 1
-    assert convert(path, path.with_suffix(".spacy"), members=["a", "b"]) == 1
-    path = write("ArgPairs_GC.csv", "score" + "," * 10, "0.5" + "," * 9 + f"b,{long}")
-    (row,) = afs_rows(path)
-    assert row.members == ("b", long) and csv.field_size_limit() == before
 
 
 def test_text_without_tokens(write):

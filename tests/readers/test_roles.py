@@ -1,38 +1,17 @@
 """Which columns of a table are the texts and the gold: by options, by well-known names, or refused with the options."""
 
-import csv
 import json
-import random
+from functools import partial
 
 import pytest
 import spacy
+from made_tables import NLI, cycle, text, write_columns
 
 from spacy_sbert.files.tables import TextColumns, read_text_rows
 from spacy_sbert.readers import PairCorpus
 from spacy_sbert.readers.infer_schema import find_table
 
-WORDS = ["the", "cat", "sat", "on", "a", "mat", "dog", "ran", "he", "man", "food", "eats"]
-NLI = ("entailment", "neutral", "contradiction")
-RANDOM = random.Random(0)
 NLP = spacy.blank("en")
-
-
-def text(size=6):
-    return " ".join(RANDOM.sample(WORDS, size))
-
-
-def write(folder, header, row, n=60, suffix=".csv"):
-    rows = [row(i) for i in range(n)]
-    path = folder / f"own{suffix}"
-    if suffix == ".parquet":
-        pyarrow, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
-        parquet.write_table(pyarrow.Table.from_pylist([dict(zip(header, one, strict=True)) for one in rows]), path)
-    elif suffix == ".jsonl":
-        path.write_text("".join(json.dumps(dict(zip(header, one, strict=True))) + "\n" for one in rows))
-    else:
-        with path.open("w", newline="", encoding="utf8") as file:
-            csv.writer(file).writerows([header, *rows])
-    return path
 
 
 def roles(table):
@@ -40,57 +19,52 @@ def roles(table):
     return table.kind, columns.members, columns.score or columns.label
 
 
-def pair(*other):
-    """Two texts, and what the other columns have in row i."""
-    return lambda i: (text(), text(), *(column(i) for column in other))
+@pytest.fixture
+def write(tmp_path):
+    """Write a table of these columns."""
+    return lambda header, *columns, suffix=".csv", **n: write_columns(tmp_path / f"own{suffix}", header, *columns, **n)
 
 
-def cycle(*values):
-    return lambda i: values[i % len(values)]
-
-
-FOUND = {
-    "Quora": (
-        ("question1", "question2", "created_at", "is_duplicate"),
-        pair(cycle("2024-03-04"), cycle(0, 1)),
-        "binary",
-    ),
-    "e-SNLI": (("premise", "hypothesis", "explanation", "label"), pair(lambda i: text(), cycle(*NLI)), "labelled"),
-    "a person": (("Text A", "Text B", "author", "Score"), pair(lambda i: text(2), cycle(1.5, 4)), "graded"),
-    "fractions under a label": (("q1", "q2", "gold"), pair(cycle(0, 0.5)), "graded"),
+FOUND = {  # the kind of a table; its header, of which the first two are texts and the last is the gold; other columns
+    "Quora": ("binary", ("question1", "question2", "created_at", "is_duplicate"), cycle("2024-03-04"), cycle(0, 1)),
+    "e-SNLI": ("labelled", ("premise", "hypothesis", "explanation", "label"), text, cycle(*NLI)),
+    "a person": ("graded", ("Text A", "Text B", "author", "Score"), partial(text, size=2), cycle(1.5, 4)),
+    "fractions under a label": ("graded", ("q1", "q2", "gold"), cycle(0, 0.5)),
     "the STS benchmark of the hub": (
-        ("sentence1", "sentence2", "genre", "year", "split", "score"),
-        pair(cycle("main-news", "main-forums"), cycle("2012test", "2017"), cycle("train"), cycle(0.5, 5, 3)),
         "graded",
+        ("sentence1", "sentence2", "genre", "year", "split", "score"),
+        cycle("main-news", "main-forums"),
+        cycle("2012test", "2017"),
+        cycle("train"),
+        cycle(0.5, 5, 3),
     ),
-    "MRPC": (("#1 String", "#2 String", "#1 ID", "Quality"), pair(lambda i: 10 + 3 * i, cycle(0, 1)), "binary"),
-    "labels beside gold labels": (("s1", "s2", "label", "gold_label"), pair(cycle(*NLI), cycle(*NLI)), "labelled"),
-    "words": (("one", "two", "verdict"), pair(cycle("supports", "refutes")), "labelled"),
-    "left and right": (("left_text", "right_text", "humanScore"), pair(lambda i: i / 60), "graded"),
-    "first and second": (("first sentence", "second sentence", "label"), pair(cycle(0, 1, 2)), "labelled"),
-    "a distance beside it": (("a", "b", "distance", "relatedness_score"), pair(cycle(1, 0), cycle(1, 4)), "graded"),
-    "columns of Python": (("x1", "x2", "target"), pair(cycle(0, 1)), "binary"),
-    "an original": (("original", "paraphrase", "label"), pair(cycle(0, 1)), "binary"),
-    "a table of scikit-learn": (("Unnamed: 0", "text", "topic"), lambda i: (i, text(), "xyz"[i % 3]), "classes"),
+    "MRPC": ("binary", ("#1 String", "#2 String", "#1 ID", "Quality"), lambda i: 10 + 3 * i, cycle(0, 1)),
+    "labels beside gold labels": ("labelled", ("s1", "s2", "label", "gold_label"), cycle(*NLI), cycle(*NLI)),
+    "words": ("labelled", ("one", "two", "verdict"), cycle("supports", "refutes")),
+    "left and right": ("graded", ("left_text", "right_text", "humanScore"), lambda i: i / 60),
+    "first and second": ("labelled", ("first sentence", "second sentence", "label"), cycle(0, 1, 2)),
+    "a distance beside it": ("graded", ("a", "b", "distance", "relatedness_score"), cycle(1, 0), cycle(1, 4)),
+    "columns of Python": ("binary", ("x1", "x2", "target"), cycle(0, 1)),
+    "an original": ("binary", ("original", "paraphrase", "label"), cycle(0, 1)),
 }
 
 
 @pytest.mark.parametrize("name", FOUND)
-def test_well_known_names(tmp_path, name):
-    header, row, kind = FOUND[name]
-    members = header[1:2] if kind == "classes" else header[:2]
-    table = find_table(write(tmp_path, header, row))
-    assert roles(table) == (kind, members, header[-1])
-    assert set(table.unused) == {*header} - {*members, header[-1]}
+def test_well_known_names(write, name):
+    kind, header, *others = FOUND[name]
+    table = find_table(write(header, text, text, *others))
+    assert roles(table) == (kind, header[:2], header[-1])
+    assert table.unused == header[2:-1]
 
 
-def test_unused_columns(tmp_path):
+def test_unused_columns(write):
     for header in (("a", "b", "year"), ("one", "two", "split"), ("anchor", "Positive", "row_id")):
-        table = find_table(write(tmp_path, header, pair(cycle(2010, "train", 7))))
+        table = find_table(write(header, text, text, cycle(2010, "train", 7)))
         assert roles(table) == ("positives", header[:2], None) and table.unused == header[2:]
-    header = ("", "first", "second", "score", "", "")
-    path = write(tmp_path, header, lambda i: (i, text(), text(), 0.5, "", ""))
+    path = write(("", "first", "second", "score", "", ""), int, text, text, cycle(0.5), cycle(""), cycle(""))
     assert roles(find_table(path)) == ("graded", ("first", "second"), "score")
+    table = find_table(write(("Unnamed: 0", "text", "topic"), int, text, cycle(*"xyz")))  # as scikit-learn's
+    assert roles(table) == ("classes", ("text",), "topic") and table.unused == ("Unnamed: 0",)
 
 
 REFUSED = {  # what is not known by its name is neither guessed nor passed over
@@ -108,8 +82,8 @@ REFUSED = {  # what is not known by its name is neither guessed nor passed over
 
 
 @pytest.mark.parametrize("header", REFUSED)
-def test_other_names_are_refused(tmp_path, header):
-    path = write(tmp_path, header, lambda i: [*(text() for _ in header[1:]), i % 2])
+def test_other_names_are_refused(write, header):
+    path = write(header, *(text for _ in header[1:]), cycle(0, 1))
     with pytest.raises(ValueError, match=REFUSED[header]) as caught:
         find_table(path)
     said = str(caught.value)
@@ -121,32 +95,34 @@ def test_other_names_are_refused(tmp_path, header):
     assert roles(find_table(path, members=header[:1], label=header[-1]))[:2] == ("classes", header[:1])
 
 
-def test_members_that_options_name_need_no_gold(tmp_path):
-    path = write(tmp_path, ("a", "b", "karma"), pair(cycle(0, 1)))
+def test_members_that_options_name_need_no_gold(write):
+    path = write(("a", "b", "karma"), text, text, cycle(0, 1))
     assert roles(find_table(path, members=("a", "b"))) == ("positives", ("a", "b"), None)
     assert roles(find_table(path, score="karma")) == ("binary", ("a", "b"), "karma")
-    path = write(tmp_path, ("a", "b", "similarity"), pair(cycle(0, 1)))
+    path = write(("a", "b", "similarity"), text, text, cycle(0, 1))
     assert roles(find_table(path, members=("b", "a"))) == ("binary", ("b", "a"), "similarity")
     with pytest.raises(ValueError, match="expected a column 'glod'"):
         find_table(path, score="glod")
 
 
-def test_triplets(tmp_path):
-    names = ("query positive negative", "anchor pos hard_neg", "question answer wrong_answer", "sent0 sent1 hard_neg")
-    for header in map(tuple, map(str.split, names)):
-        path = write(tmp_path, ("id", *header), lambda i: (f"q{i}", text(), text(), text()))
-        assert roles(find_table(path)) == ("triplets", header, None)
-        assert roles(find_table(path, members=header[::-1])) == ("triplets", header[::-1], None)
+@pytest.mark.parametrize(
+    "names", ["query positive negative", "anchor pos hard_neg", "question answer wrong_answer", "sent0 sent1 hard_neg"]
+)
+def test_triplets(write, names):
+    header = tuple(names.split())
+    path = write(("id", *header), "q{}".format, text, text, text)
+    assert roles(find_table(path)) == ("triplets", header, None)
+    assert roles(find_table(path, members=header[::-1])) == ("triplets", header[::-1], None)
 
 
 @pytest.mark.parametrize("suffix", [".csv", ".jsonl", ".parquet"])
-def test_booleans(tmp_path, suffix):
-    for values in ((True, False), ("yes", "no"), ("TRUE", "FALSE")):
-        path = write(tmp_path, ("left", "right", "same"), pair(cycle(*values)), suffix=suffix)
-        table = find_table(path)
-        assert roles(table) == ("binary", ("left", "right"), "same")
-        examples = PairCorpus(path, format="table", **table.reading())(NLP)
-        assert [example.reference.spans["sbert"].attrs["score"] for example in examples] == [1.0, 0.0] * 30
+@pytest.mark.parametrize("values", [(True, False), ("yes", "no"), ("TRUE", "FALSE")])
+def test_booleans(write, values, suffix):
+    path = write(("left", "right", "same"), text, text, cycle(*values), suffix=suffix)
+    table = find_table(path)
+    assert roles(table) == ("binary", ("left", "right"), "same")
+    examples = PairCorpus(path, format="table", **table.reading())(NLP)
+    assert [example.reference.spans["sbert"].attrs["score"] for example in examples] == [1.0, 0.0] * 20
 
 
 MISSING = {  # values, those that mark no gold, kind
@@ -168,9 +144,9 @@ MISSING = {  # values, those that mark no gold, kind
 
 @pytest.mark.parametrize("name", MISSING)
 @pytest.mark.parametrize("suffix", [".csv", ".jsonl"])
-def test_rows_without_gold(tmp_path, name, suffix):
+def test_rows_without_gold(write, name, suffix):
     values, marks, kind = MISSING[name]
-    path = write(tmp_path, ("premise", "hypothesis", "label"), pair(cycle(*values)), n=84, suffix=suffix)
+    path = write(("premise", "hypothesis", "label"), text, text, cycle(*values), n=84, suffix=suffix)
     table = find_table(path)
     skipped = sum(str(values[i % len(values)]) in marks for i in range(84))
     assert (table.kind, table.columns.missing, table.skipped, table.count) == (kind, marks, skipped, 84 - skipped)
@@ -180,13 +156,17 @@ def test_rows_without_gold(tmp_path, name, suffix):
     assert {str(gold[key]) for gold in golds for key in gold}.isdisjoint(marks)
 
 
-def test_bad_cells(tmp_path):
-    """Scores are never missing, numbers are no texts, and neither are lists."""
-    for bad, message in ((-1, "line 11: the score -1"), ("NA", "line 11: expected a number.* got 'NA'")):
-        path = write(tmp_path, ("one", "two", "score"), pair(lambda i, bad=bad: bad if i == 9 else i % 2))
-        with pytest.raises(ValueError, match=message):
-            find_table(path)
-    path = write(tmp_path, ("text", "paraphrase", "score"), lambda i: (text(), i % 2, i % 3))
+@pytest.mark.parametrize(
+    ("bad", "message"), [(-1, "line 11: the score -1"), ("NA", "line 11: expected a number.* got 'NA'")]
+)
+def test_scores_are_never_missing(write, bad, message):
+    path = write(("one", "two", "score"), text, text, lambda i: bad if i == 9 else i % 2)
+    with pytest.raises(ValueError, match=message):
+        find_table(path)
+
+
+def test_numbers_and_lists_are_no_texts(write, tmp_path):
+    path = write(("text", "paraphrase", "score"), text, cycle(0, 1), cycle(0, 1, 2))
     with pytest.raises(ValueError, match="paraphrase is a text, but it holds numbers"):
         find_table(path)
     path = tmp_path / "own.jsonl"
@@ -196,47 +176,51 @@ def test_bad_cells(tmp_path):
             find_table(path)
 
 
-def test_columns_without_names(tmp_path):
+def test_columns_without_names(write):
     """Two columns of words, and one of numbers at most."""
-    path = write(tmp_path, (1, text(), text()), lambda i: (i % 2, text(), text()))
+    path = write((1, text(), text()), cycle(0, 1), text, text)
     assert roles(find_table(path, header=False)) == ("binary", ("1", "2"), "0")
-    path = write(tmp_path, (text(), text()), lambda i: (text(), text()))
+    path = write((text(), text()), text, text)
     assert roles(find_table(path, header=False)) == ("positives", ("0", "1"), None)
     for row in ((1, text(), text(), 17), (text(), text(), "x"), (text(), 0.5)):
-        path = write(tmp_path, row, lambda i, row=row: row)
+        path = write(row, *map(cycle, row))
         with pytest.raises(ValueError, match=f"two columns of words and one of numbers .* are: 0, 1.*{len(row) - 1}"):
             find_table(path, header=False)
         texts = [str(place) for place, cell in enumerate(row) if isinstance(cell, str)][:2]
-        assert find_table(path, header=False, members=texts[:1], label=str(len(row) - 1)).count == 61
+        assert find_table(path, header=False, members=texts[:1], label=str(len(row) - 1)).count == 41
 
 
-def test_first_row_of_data_is_no_header(tmp_path):
-    path = tmp_path / "own.csv"
-    for rows in (
+@pytest.mark.parametrize(
+    "rows",
+    [
         "A man eats food.,A man eats.,4.8\nA dog barks.,It rains now.,0.2\n",
         "cat,dog,0.3\ncar,tree,0.1\n",
         "A man eats.\nIt rains now.\n",
         "A man eats.,Someone eats.,entailment\nA dog barks.,A cat barks.,neutral\n",
         "\u4e00\u4e2a\u4eba\u3002,\u6709\u4eba\u3002\n\u5929\u5728\u4e0b\u96e8\u3002,\u72d7\u3002\n",
-    ):
-        path.write_text(rows, encoding="utf8")
-        with pytest.raises(ValueError, match=r"own\.csv.*--no-header"):
-            find_table(path)
-        with pytest.raises(ValueError, match=r"own\.csv, line 1: expected a column 'text'.*--no-header"):
-            list(read_text_rows(path, TextColumns()))  # as encode and search read it
-        assert len(list(read_text_rows(path, TextColumns("0", header=False)))) == 2
+    ],
+)
+def test_first_row_of_data_is_no_header(tmp_path, rows):
+    path = tmp_path / "own.csv"
+    path.write_text(rows, encoding="utf8")
+    with pytest.raises(ValueError, match=r"own\.csv.*--no-header"):
+        find_table(path)
+    with pytest.raises(ValueError, match=r"own\.csv, line 1: expected a column 'text'.*--no-header"):
+        list(read_text_rows(path, TextColumns()))  # as encode and search read it
+    assert len(list(read_text_rows(path, TextColumns("0", header=False)))) == 2
 
 
 # Rows without gold
 
 
-def test_all_labels_missing(tmp_path):
-    for row in (pair(cycle("")), pair(cycle("-")), pair(cycle("", "-")), lambda i: (text(), text(), " ")):
-        for name, options in (("label", {}), ("gold_label", {}), ("kind", {"members": ["a", "b"], "label": "kind"})):
-            path = write(tmp_path, ("a", "b", name), row)
-            with pytest.raises(ValueError, match=f"'{name}'.* 60 rows"):
-                find_table(path, **options)
-    path = write(tmp_path, ("a", "b", "label"), pair(cycle("")))
+@pytest.mark.parametrize("values", [[""], ["-"], ["", "-"], [" "]])
+@pytest.mark.parametrize(
+    ("name", "options"), [("label", {}), ("gold_label", {}), ("kind", {"members": ["a", "b"], "label": "kind"})]
+)
+def test_all_labels_missing(write, values, name, options):
+    path = write(("a", "b", name), text, text, cycle(*values))
+    with pytest.raises(ValueError, match=f"'{name}'.* 40 rows"):
+        find_table(path, **options)
     assert find_table(path, members=["a", "b"]).kind == "positives"
 
 

@@ -9,6 +9,7 @@ from spacy_sbert.search import (
     BinaryVectors,
     EncoderIdentity,
     Int8Vectors,
+    SpanSearch,
     VectorIndex,
     communities,
     hierarchical_clusters,
@@ -18,6 +19,7 @@ from spacy_sbert.search import (
     pairs_above,
     recall,
 )
+from spacy_sbert.visual import render
 
 VECTORS = numpy.random.default_rng(0).standard_normal((30, 8), dtype="float32")
 QUERIES = VECTORS[:4] + 1
@@ -85,8 +87,22 @@ def test_refused(use, message):
         use()
 
 
-def test_packages_that_are_not_installed(monkeypatch):
-    for package, use in (("faiss", VectorIndex.build), ("sklearn.cluster", USES["kmeans_clusters"])):
-        monkeypatch.setitem(sys.modules, package, None)
-        with pytest.raises(ImportError, match=r"pip install 'spacy-sbert\[search\]"):
-            use(VECTORS)
+def unread():
+    raise AssertionError("something was encoded")
+    yield
+
+
+@pytest.mark.parametrize(
+    ("package", "extra", "use"),
+    [
+        ("faiss", "search", lambda: VectorIndex.build(unread())),
+        ("faiss", "search", lambda: SpanSearch(unread(), kind="flat")),
+        ("sklearn.cluster", "search", lambda: kmeans_clusters(VECTORS, n_clusters=2)),
+        ("sklearn.manifold", "visual", lambda: render(unread(), "map", options={"projection": "tsne"})),
+    ],
+)
+def test_packages_that_are_not_installed(monkeypatch, package, extra, use):
+    """It is said before anything is encoded."""
+    monkeypatch.setitem(sys.modules, package, None)
+    with pytest.raises(ImportError, match=rf"pip install 'spacy-sbert\[{extra}\]"):
+        use()

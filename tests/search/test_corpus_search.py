@@ -1,12 +1,8 @@
 """What the commands do with files of texts: parity with search among vectors, saved indexes, and bad input."""
 
-import csv
-import json
-
 import numpy
 import pytest
 
-from spacy_sbert.files.tables import read_table, write_table
 from spacy_sbert.search import (
     VectorIndex,
     communities,
@@ -115,18 +111,6 @@ def test_cluster(pipe, corpus):
     assert [text for _, _, text in found] == TEXTS and {label for label, _, _ in found} == {0, -1}
 
 
-def test_tabs_quotes_and_line_ends_are_quoted(tmp_path):
-    path, texts = tmp_path / "out.tsv", ["fine", "a\tb", 'He said "no"', '"All."', "two\r\nlines", "one\rother", ""]
-    write_table(path, ("score", "text"), [(0.5, text) for text in texts])
-    assert [text for _, (text,) in read_table(path, ["text"])] == texts
-    with path.open(encoding="utf8", newline="") as file:
-        assert [row["text"] for row in csv.DictReader(file, delimiter="\t", strict=True)] == texts
-    write_table(tmp_path / "new" / "out.jsonl", ("score", "text"), [(0.25, "Käse \u2028 a")])
-    assert json.loads((tmp_path / "new" / "out.jsonl").read_text("utf8")) == {"score": 0.25, "text": "Käse \u2028 a"}
-    write_table(path, ("id", "kept"), [(None, ["x", {"y": 1}]), (2, True)])
-    assert path.read_text() == 'id\tkept\n\t"[""x"", {""y"": 1}]"\n2\tTrue\n'
-
-
 def test_refused(pipe, corpus, tmp_path, monkeypatch):
     monkeypatch.setattr(module, "_MAX_HIERARCHICAL", 5)
     for name, content in (("one.txt", "a\n"), ("none.txt", "\n"), ("a.csv", "id\n1\n")):
@@ -145,7 +129,6 @@ def test_refused(pipe, corpus, tmp_path, monkeypatch):
             "'communities' takes no linkage: .* threshold, min_size",
         ),
         (lambda: cluster_texts(pipe, corpus, method="hierarchical", n_clusters=2), "Cannot cluster 6 .* at most 5"),
-        (lambda: write_table(tmp_path / "out.csv", ("text",), []), r"ends in \.tsv or \.jsonl"),
     ]:
         with pytest.raises(ValueError, match=message):
             work()
