@@ -9,11 +9,10 @@ import numpy
 import pytest
 import spacy
 import torch
-from objectives import MULTI, OBJECTIVES, layer, make_examples, several
+from objectives import OBJECTIVES, make
 from pipelines import TRAINED, add_tagger, make_example
 from ranks import descend, descend_all, in_threads, start
 from spacy.training import Example
-from thinc.api import fix_random_seed
 
 from spacy_sbert.distributed.torch_distributed import TorchDistributed, _parameters_of
 from spacy_sbert.distributed.train_loop import _JointTraining
@@ -29,10 +28,7 @@ IN_PROCESSES = [("own", IN_BATCH[0]), ("own", "MultiTaskLoss")]
 
 
 def save(make_nlp, folder, encoder, loss):
-    fix_random_seed(0)
-    n_members, gold, settings = OBJECTIVES.get(loss, (0, {}, {}))
-    nlp = make_nlp(encoder, loss=MULTI if loss == "MultiTaskLoss" else layer(loss, **settings))
-    nlp.initialize(lambda: several(nlp) if loss == "MultiTaskLoss" else make_examples(nlp, n_members, **gold))
+    nlp, _ = make(make_nlp, encoder, loss)
     nlp.to_disk(folder / f"{encoder}, {loss}")
     return folder / f"{encoder}, {loss}"
 

@@ -7,7 +7,7 @@ import numpy
 import pytest
 import spacy
 import torch
-from objectives import MULTI, OBJECTIVES, TEXTS, layer, make_examples, several
+from objectives import OBJECTIVES, TEXTS, examples_of, loss_of
 from pipelines import add_curated
 from spacy.vectors import Vectors
 from thinc.api import NumpyOps, Ops, fix_random_seed
@@ -76,10 +76,8 @@ def build(nlp, bert, models, add_upstream, way, loss):
     if way == "listening":
         add_upstream(nlp, bert)
     source = {"name": str(bert)} if models[way] is STATIC else {}
-    n_members, gold, settings = OBJECTIVES.get(loss, (0, {}, {}))
-    config = MULTI if loss == "MultiTaskLoss" else layer(loss, **settings)
-    nlp.add_pipe("sbert", config={"model": {**models[way], **source}, "loss": config})
-    batch = several(nlp) if loss == "MultiTaskLoss" else make_examples(nlp, n_members, 3, **gold)
+    nlp.add_pipe("sbert", config={"model": {**models[way], **source}, "loss": loss_of(loss)})
+    batch = examples_of(nlp, loss, 3)
     nlp.initialize(lambda: batch)
     return batch
 

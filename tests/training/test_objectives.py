@@ -157,10 +157,7 @@ def test_cached_loss_encodes_in_mini_batches(make_nlp):
 
 
 def test_each_objective_gets_its_own_examples(make_nlp):
-    fix_random_seed(0)
-    nlp = make_nlp(TRAINED, loss=MULTI)
-    batch = several(nlp)
-    nlp.initialize(lambda: batch)
+    nlp, batch = make(make_nlp, TRAINED, "MultiTaskLoss")
     assert nlp.get_pipe("sbert").labels == tuple(sorted(LABELS))
     losses = nlp.update(batch, sgd=False)
     assert losses["sbert"] == pytest.approx(losses["sbert_nli"] + losses["sbert_sts"] + losses["sbert_tri"])
@@ -176,9 +173,7 @@ def test_each_objective_gets_its_own_examples(make_nlp):
 
 def test_head_without_examples_does_not_move(make_nlp):
     """Adam's momentum would move it."""
-    nlp = make_nlp("own", loss=MULTI)
-    batch = several(nlp)
-    nlp.initialize(lambda: batch)
+    nlp, batch = make(make_nlp, "own", "MultiTaskLoss")
     optimizer = Adam(0.01)
     for part, moves in ((batch[:3], True), (batch[3:7], False)):
         before = heads(nlp)
@@ -188,9 +183,7 @@ def test_head_without_examples_does_not_move(make_nlp):
 
 
 def test_scores_of_each_data_set(make_nlp):
-    nlp = make_nlp("own", loss=MULTI)
-    batch = several(nlp)
-    nlp.initialize(lambda: batch)
+    nlp, batch = make(make_nlp, "own", "MultiTaskLoss")
     sick = make_examples(nlp, 2, 4, score=[0.9, 0.1], label=["neutral"], objective=["sick"])
     scores, alone = nlp.evaluate([*batch, *sick]), nlp.evaluate(batch)
     assert scores["nli_acc"] == scores["nli_acc_nli"] == alone["nli_acc"]  # the others' labels are no head's
