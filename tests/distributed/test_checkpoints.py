@@ -11,15 +11,14 @@ import numpy
 import pytest
 import spacy
 import torch
+from invoking import said
 from killing import command, killed_at, run
 from pipelines import HOLDER, ROOT, TRAINED, shipped_config
 from ranks import start, typed
 from spacy.cli.train import train as spacy_train
 from spacy.language import Language
 from spacy.util import registry
-from typer.testing import CliRunner
 
-from spacy_sbert.cli import app
 from spacy_sbert.distributed.checkpoint import _random_states, _set_random_states
 from spacy_sbert.training.quickstart_config import check_config
 
@@ -60,10 +59,7 @@ def config_of(tiny_bert, tmp_path, monkeypatch):
 
 
 def train(arguments, output, *options, code=0):
-    """Return what the command says."""
-    done = CliRunner().invoke(app, ["train", *map(str, arguments), "--output", str(output), *map(str, options)])
-    assert done.exit_code == code and isinstance(done.exception, SystemExit | None), done.output
-    return " ".join(done.output.split())
+    return said("train", *arguments, "--output", output, *options, code=code)
 
 
 refused = partial(train, code=1)
@@ -150,8 +146,8 @@ def test_resumed_equals_uninterrupted(config_of, tmp_path, kind):
     arguments, options = config_of(name, **settings, **STOPS), ("--checkpoint-every", every)
     train(arguments, tmp_path / "straight", *options)
     whole = logged(tmp_path)
-    said = stopped(arguments, tmp_path / "broken", every + 2, *options)
-    assert "with --resume continues from" in said and f"/checkpoint/step-{every}" in said.replace(" ", "")
+    told = stopped(arguments, tmp_path / "broken", every + 2, *options)
+    assert "with --resume continues from" in told and f"/checkpoint/step-{every}" in told.replace(" ", "")
     logged(tmp_path)
     assert "Resuming from" in train(arguments, tmp_path / "broken", *options, "--resume")
     check_same(tmp_path / "straight", tmp_path / "broken")
@@ -229,8 +225,7 @@ def test_checkpoint_of_another_run(broken):
             assert model.read_bytes() == b"weights of a later step"
     finally:
         corpus.write_text("".join(pairs), encoding="utf8")
-    done = CliRunner().invoke(app, ["train", *map(str, arguments), "--checkpoint-every", "4"])
-    assert done.exit_code == 1 and "--checkpoint-every and --resume need a f" in done.output
+    assert "--checkpoint-every and --resume need a f" in said("train", *arguments, "--checkpoint-every", 4, code=1)
     assert (output / "checkpoint" / "step-4").is_dir()
 
 
