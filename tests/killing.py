@@ -4,7 +4,6 @@ import os
 import runpy
 import signal
 import sys
-import time
 from collections.abc import Callable, Iterator, Sequence
 from functools import cache, partial
 from multiprocessing import get_context, set_start_method
@@ -65,15 +64,10 @@ def _ended(work: Callable[[], Any], seconds: float = SECONDS) -> int | None:
     return process.exitcode
 
 
-def run(work: Callable[[], Any]) -> float:
-    """Work to its end, in seconds.
-
-    RAISES (ChildProcessError): if it fails or hangs.
-    """
-    started = time.monotonic()
+def run(work: Callable[[], Any]) -> None:
+    """Work to its end. RAISES (ChildProcessError): if it fails or hangs."""
     if (code := _ended(work)) != 0:
         raise ChildProcessError(f"the process ended with {code}")
-    return time.monotonic() - started
 
 
 def killed(work: Callable[[], Any], after: float) -> bool:

@@ -27,6 +27,9 @@ INSTALLED = ENCODERS if is_installed() else tuple(encoder for encoder in ENCODER
 TRAINED = "shared" if is_installed() else "own"  # where it does not matter whose the transformer is
 HOLDER = {"own": "sbert", "shared": "transformer", "tokens": "sbert", "listening": "tok2vec", "curated": "transformer"}
 HOLDER |= {"static": "sbert"}
+CNN = {"@architectures": "spacy.HashEmbedCNN.v2", "width": 16, "depth": 1, "embed_size": 100, "window_size": 1}
+CNN |= {"maxout_pieces": 2, "subword_features": True, "pretrained_vectors": None}
+TOK2VEC_LISTENER = {"@architectures": "spacy.Tok2VecListener.v1", "width": 16}
 CURATED = "spacy-curated-transformers."
 MAX_LENGTH = 24  # of the tiny BERT
 
