@@ -81,7 +81,7 @@ def examples_of(nlp, name, n=6):
 
 def make(make_nlp, encoder, name, **config):
     fix_random_seed(0)
-    nlp = make_nlp(encoder, loss=loss_of(name), **config)
+    nlp = make_nlp(encoder, **{"loss": loss_of(name), **config})
     batch = examples_of(nlp, name)
     nlp.initialize(lambda: batch)
     return nlp, batch

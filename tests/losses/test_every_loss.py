@@ -59,10 +59,10 @@ def cases():
         for scale in (1.0, 20.0):
             reference = lambda st, model, n=build.__name__, s=scale: getattr(st, n)(model, scale=s)  # noqa: E731
             yield f"{build.__name__} {scale}", partial(build, scale), MEMBERS[:2], SCORES, reference, 1e-9
-    yield "CosineSimilarity", CosineSimilarityLoss, MEMBERS[:2], SCORES, Cosine, 1e-12
+    yield "CosineSimilarity", CosineSimilarityLoss, MEMBERS[:2], SCORES, lambda *_: squared_cosines, 1e-12
     for margin in (0.1, 0.4, 2.0):
-        loss = partial(MegaBatchMarginLoss, margin)
-        yield f"MegaBatchMargin {margin}", loss, MEMBERS[:2], TEXTS, partial(MegaBatchMargin, margin), 1e-12
+        loss, reference = partial(MegaBatchMarginLoss, margin), lambda *_, m=margin: partial(mega_batch_margin, m)
+        yield f"MegaBatchMargin {margin}", loss, MEMBERS[:2], TEXTS, reference, 1e-12
         yield f"MegaBatchMargin {margin}, repeated", loss, MEMBERS[:2], REPEATED, None, 0
     for n in (1, 2):
         reference = lambda st, model: st.MSELoss(model)  # noqa: E731
@@ -72,27 +72,17 @@ def cases():
             yield f"ProjectedDistillation {n} {width}", partial(projected, teacher), MEMBERS[:n], teacher, None, 0
 
 
-class Cosine:
-    """The loss in float64, which that of sentence-transformers is not."""
-
-    def __init__(self, st, model):
-        pass
-
-    def compute_loss_from_embeddings(self, tensors, gold):
-        return torch.nn.functional.mse_loss(torch.cosine_similarity(*tensors), gold)
+def squared_cosines(tensors, gold):
+    """CosineSimilarityLoss in float64, which that of sentence-transformers is not."""
+    return torch.nn.functional.mse_loss(torch.cosine_similarity(*tensors), gold)
 
 
-class MegaBatchMargin:
-    """The loss with one negative for each anchor."""
-
-    def __init__(self, margin, st, model):
-        self.margin = margin
-
-    def compute_loss_from_embeddings(self, tensors, gold):
-        unit = [torch.nn.functional.normalize(tensor) for tensor in tensors]
-        similar = unit[0] @ unit[1].T
-        wrong = similar.masked_fill(torch.eye(len(similar), dtype=bool), -torch.inf)
-        return torch.relu(self.margin - similar.diagonal() + wrong.max(dim=1).values).mean()
+def mega_batch_margin(margin, tensors, gold):
+    """MegaBatchMarginLoss with one negative for each anchor."""
+    unit = [torch.nn.functional.normalize(tensor) for tensor in tensors]
+    similar = unit[0] @ unit[1].T
+    wrong = similar.masked_fill(torch.eye(len(similar), dtype=bool), -torch.inf)
+    return torch.relu(margin - similar.diagonal() + wrong.max(dim=1).values).mean()
 
 
 CASES = {name: case for name, *case in cases()}
@@ -109,9 +99,10 @@ def test_gradients(judge, name):
 def test_parity_with_sentence_transformers(judge, embedder, st_losses, name):
     build, members, gold, reference, tolerance = CASES[name]
     theirs = reference(st_losses, embedder(4))
+    theirs = getattr(theirs, "compute_loss_from_embeddings", theirs)  # ours are functions
     targets = torch.tensor(gold) if isinstance(gold, numpy.ndarray) else gold
     targets = [targets] * len(members) if "Distillation" in name else targets
-    judge.parity(build(), members, gold, lambda x: theirs.compute_loss_from_embeddings(x, targets), tolerance)
+    judge.parity(build(), members, gold, lambda tensors: theirs(tensors, targets), tolerance)
 
 
 @pytest.mark.parametrize("margin", [0.4, 5.0])
