@@ -2,9 +2,9 @@
 
 import inspect
 from collections.abc import Callable
-from configparser import ConfigParser
 from dataclasses import dataclass
 from importlib import import_module
+from importlib.metadata import distribution
 from itertools import islice
 from pathlib import Path
 from pkgutil import walk_packages
@@ -99,17 +99,9 @@ class Target:
 
 
 def entry_points() -> dict[str, tuple[str, Any]]:
-    """What setup.cfg registers: by name the registry, such as "layers", and what is registered."""
-    parser = ConfigParser()
-    parser.optionxform = str  # type: ignore[method-assign, assignment]
-    parser.read(ROOT / "setup.cfg", encoding="utf8")
-    found = {}
-    for group, lines in parser["options.entry_points"].items():
-        for line in lines.strip().splitlines() if group != "spacy_cli" else []:
-            name, place = (part.strip() for part in line.split("="))
-            module, attribute = place.split(":")
-            found[name] = group.split("_", 1)[1], getattr(import_module(module), attribute)
-    return found
+    """What the package registers: by name the registry, such as "layers", and what is registered."""
+    registered = [one for one in distribution("spacy-sbert").entry_points if one.group != "spacy_cli"]
+    return {one.name: (one.group.partition("_")[2], one.load()) for one in registered}
 
 
 def target(name: str, function: Callable[..., Any], given: dict[str, Any], but: tuple[str, ...] = ()) -> Target:
