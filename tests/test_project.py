@@ -7,17 +7,15 @@ import shutil
 import subprocess
 import sys
 import zipfile
-from pathlib import Path
 
 import pytest
 import spacy
 import srsly
 from killing import typed
+from pipelines import ROOT
 from workflows import use_tiny_bert
 
 from spacy_sbert.readers import PairCorpus, read_sts
-
-ROOT = Path(__file__).parent.parent
 
 
 @pytest.fixture

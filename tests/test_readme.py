@@ -4,20 +4,19 @@ import re
 import shlex
 import shutil
 from functools import partial
-from pathlib import Path
 
 import pytest
 import spacy
 import srsly
 import torch
 from keyword_packages import stand_in_for_missing
+from pipelines import ROOT
 from thinc.api import Config
 from transformers import BertConfig, BertModel
 from typer.main import get_command
 
 from spacy_sbert.cli import app
 
-ROOT = Path(__file__).parent.parent
 PAGES = {page: page.read_text(encoding="utf8") for page in (ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")))}
 PRINTING = {"README": 3, "faq": 100}  # pages of which so many blocks print what their comments say
 SHARED = ("meta", "sharing")  # whose pipelines share a transformer

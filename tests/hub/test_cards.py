@@ -2,19 +2,19 @@
 
 import math
 import re
-from pathlib import Path
 
 import pytest
 import spacy
 from huggingface_hub import ModelCard
 from invoking import said
+from pipelines import ROOT
 from spacy.lookups import Lookups
 
 from spacy_sbert.hub import cards
 from spacy_sbert.hub.cards import describe, package_card, sentence_transformers_card, write_readme
 from spacy_sbert.pipeline.listeners import find_transformer
 
-ASSETS = Path(__file__).parents[2] / "assets"
+ASSETS = ROOT / "assets"
 NASTY = "a\"b|c\n---\n```\n# <b>[x](y)': *d* \u202e"
 SCORES = {"sts_spearman": 0.75125, "nli_acc": None, "sbert_loss": 0.25, "ents_f": 0.5}
 

@@ -2,14 +2,13 @@
 
 import json
 import shutil
-from pathlib import Path
 
 import numpy
 import pytest
 import spacy
 import torch
 from invoking import said
-from pipelines import MINILM, make_example
+from pipelines import MINILM, ROOT, make_example
 from sentence_transformers import SentenceTransformer
 from sentence_transformers.sentence_transformer.modules import Dense, Normalize, Pooling, Transformer
 from transformers import BertConfig, BertModel
@@ -17,7 +16,7 @@ from transformers import BertConfig, BertModel
 from spacy_sbert.hub import export_folder, import_folder
 from spacy_sbert.models.resolve import resolve
 
-ASSETS = Path(__file__).parent.parent.parent / "assets"
+ASSETS = ROOT / "assets"
 CASES = {
     "mean": ("mean", [], False),
     "max": ("max", [], False),

@@ -3,12 +3,12 @@
 import json
 import shutil
 import warnings
-from pathlib import Path
 
 import numpy
 import pytest
 import spacy
 import torch
+from pipelines import ROOT
 from safetensors.torch import load_file, save_file
 from sentence_transformers import SentenceTransformer
 from sentence_transformers.sentence_transformer.modules import Dense, Dropout, Normalize, StaticEmbedding
@@ -18,7 +18,7 @@ from tokenizers import Tokenizer
 from spacy_sbert.hub import export_folder, import_folder
 from spacy_sbert.pipeline.listeners import find_static_embedding
 
-ASSETS = Path(__file__).parent.parent.parent / "assets"
+ASSETS = ROOT / "assets"
 SHARED = "config_sentence_transformers.json"
 WIDTH = 16
 STATIC = "spacy-sbert.StaticSentenceEncoder.v1"
