@@ -149,12 +149,9 @@ def test_joint_training_learns_from_both(tiny_bert, tmp_path, monkeypatch):
 def test_training_resumes_from_sourced_pipes(fit, tmp_path):
     """Transformer and head sourced: the loss goes on where it was, and the head keeps its labels."""
     first = fit("nli", "first")
-    config = Config().from_disk(ROOT / "configs" / "nli.cfg", interpolate=False)
-    limit(config["corpora"], 40)
+    config = first.config
     for name in ("transformer", "sbert"):
         config["components"][name] = {"source": str(tmp_path / "first" / "model-last")}
-    config["training"]["optimizer"]["learn_rate"].update(epochs=1, max_steps=0, start_step=1)  # those of the whole
-    config["training"].update(max_epochs=0, max_steps=1, eval_frequency=1)
     nlp = init_nlp(config)
     assert nlp.get_pipe("sbert").labels == first.get_pipe("sbert").labels == ("contradiction", "entailment", "neutral")
     before = weights_of(nlp)

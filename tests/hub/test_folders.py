@@ -219,22 +219,19 @@ def test_dense_layers_are_used_trained_and_saved(made, tmp_path):
 
 LINEAR = "2_Dense/config.json"
 WRONG = [  # file, where in it, and value; None for the whole content
-    ("modules.json", (3, "type"), "custom_module.Normalize", "the module custom_module.Normalize, which is unknown"),
+    ("modules.json", (4, "type"), "custom_module.Normalize", "the module custom_module.Normalize, which is unknown"),
     ("modules.json", (1, "type"), "sentence_transformers.models.Normalize", "in this order"),
     ("modules.json", (1, "path"), "../elsewhere", "lies outside of its folder"),
     ("modules.json", None, "[{", "modules.json, a part of the encoder's folder"),
     ("1_Pooling/config.json", ("pooling_mode",), "median", "Pooling module of .* something unknown here"),
     (LINEAR, ("activation_function",), "os.system", "its activation os.system is none of torch.nn"),
     (LINEAR, None, "[1]", r"2_Dense/config\.json.*expected a JSON object, found list"),
-    (LINEAR, ("out_features",), 99, r"its config says linear.weight of \(99, 64\)"),
+    (LINEAR, ("out_features",), 99, r"its config says linear.weight of \(99, 128\)"),
 ]
 
 
 def test_wrong_folders(made, tmp_path):
-    shutil.copytree(made["Dense"], tmp_path / "in")
-    modules = json.loads((tmp_path / "in" / "modules.json").read_text())
-    modules.append({"path": "3_Normalize", "type": "sentence_transformers.models.Normalize"})
-    (tmp_path / "in" / "modules.json").write_text(json.dumps(modules))
+    shutil.copytree(made["all"], tmp_path / "in")
     assert import_folder(str(tmp_path / "in"))
     for name, place, value, message in WRONG:
         file = tmp_path / "in" / name
