@@ -13,7 +13,7 @@ os.environ["TOKENIZERS_PARALLELISM"] = "false"
 import pytest
 import spacy
 import torch
-from pipelines import MAX_LENGTH, PAIRS, TOKENS, add_curated, make_example
+from pipelines import CNN, MAX_LENGTH, PAIRS, TOK2VEC_LISTENER, TOKENS, add_curated, make_example
 from spacy.language import Language
 from spacy.training import Example
 from thinc.api import fix_random_seed
@@ -125,11 +125,9 @@ def make_nlp(tiny_bert: Path) -> Callable[..., Language]:
 
 def add_token_encoder(nlp: Language, encoder: str, model: dict[str, Any], config: dict[str, Any]) -> Language:
     """Add a small convolutional tok2vec and a sentence encoder over it, initialised, as they have no other weights."""
-    cnn = {"@architectures": "spacy.HashEmbedCNN.v2", "width": 16, "depth": 1, "embed_size": 100, "window_size": 1}
-    cnn |= {"maxout_pieces": 2, "subword_features": True, "pretrained_vectors": None}
-    tok2vec = cnn if encoder == "tokens" else {"@architectures": "spacy.Tok2VecListener.v1", "width": 16}
+    tok2vec = CNN if encoder == "tokens" else TOK2VEC_LISTENER
     if encoder == "listening":
-        nlp.add_pipe("tok2vec", config={"model": cnn})
+        nlp.add_pipe("tok2vec", config={"model": CNN})
     architecture = {"@architectures": "spacy-sbert.Tok2VecSentenceEncoder.v1", "tok2vec": tok2vec}
     nlp.add_pipe("sbert", config={"model": {**architecture, **model}, **config})
     draw(nlp)

@@ -65,10 +65,7 @@ def _ended(work: Callable[[], Any], seconds: float = SECONDS) -> int | None:
 
 
 def run(work: Callable[[], Any]) -> None:
-    """Work to its end.
-
-    RAISES (ChildProcessError): if it fails or hangs.
-    """
+    """Work to its end. RAISES (ChildProcessError): if it fails or hangs."""
     if (code := _ended(work)) != 0:
         raise ChildProcessError(f"the process ended with {code}")
 

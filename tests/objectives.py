@@ -52,16 +52,38 @@ def layer(name, **settings):
     return {"@layers": f"spacy-sbert.{name.split()[0]}.v1", **settings}
 
 
+MULTI = {
+    "@layers": "spacy-sbert.MultiTaskLoss.v1",
+    "objectives": {"nli": layer("SoftmaxLoss"), "sts": layer("CosineSimilarityLoss"), "tri": layer("TripletLoss")},
+    "weights": {"nli": 1.0, "sts": 2.0, "tri": 0.5},
+}
+
+
+def several(nlp):
+    return [
+        *make_examples(nlp, 2, 3, label=LABELS, objective=["nli"]),
+        *make_examples(nlp, 2, 4, **SCORES, objective=["sts"]),
+        *make_examples(nlp, 3, 2, objective=["tri"]),
+    ]
+
+
+def loss_of(name):
+    return MULTI if name == "MultiTaskLoss" else layer(name, **OBJECTIVES[name][2])
+
+
+def examples_of(nlp, name, n=6):
+    """n examples of an objective; those of MULTI are of each of its own, and always as many."""
+    if name == "MultiTaskLoss":
+        return several(nlp)
+    n_members, gold, _ = OBJECTIVES[name]
+    return make_examples(nlp, n_members, n, **gold)
+
+
 def make(make_nlp, encoder, name, **config):
     """A pipeline of one of OBJECTIVES, or of several, initialised; and its batch."""
     fix_random_seed(0)
-    if name == "MultiTaskLoss":
-        nlp = make_nlp(encoder, loss=MULTI, **config)
-        batch = several(nlp)
-    else:
-        n_members, gold, settings = OBJECTIVES[name]
-        nlp = make_nlp(encoder, loss=layer(name, **settings), **config)
-        batch = make_examples(nlp, n_members, **gold)
+    nlp = make_nlp(encoder, **{"loss": loss_of(name), **config})
+    batch = examples_of(nlp, name)
     nlp.initialize(lambda: batch)
     return nlp, batch
 
@@ -79,18 +101,3 @@ def step(nlp, batch, rate=0.01, **kwargs):
         if name not in kwargs.get("exclude", []):
             pipe.finish_update(optimizer)
     return losses
-
-
-MULTI = {
-    "@layers": "spacy-sbert.MultiTaskLoss.v1",
-    "objectives": {"nli": layer("SoftmaxLoss"), "sts": layer("CosineSimilarityLoss"), "tri": layer("TripletLoss")},
-    "weights": {"nli": 1.0, "sts": 2.0, "tri": 0.5},
-}
-
-
-def several(nlp):
-    return [
-        *make_examples(nlp, 2, 3, label=LABELS, objective=["nli"]),
-        *make_examples(nlp, 2, 4, **SCORES, objective=["sts"]),
-        *make_examples(nlp, 3, 2, objective=["tri"]),
-    ]

@@ -31,6 +31,9 @@ INSTALLED = ENCODERS if is_installed() else tuple(encoder for encoder in ENCODER
 TRAINED = "shared" if is_installed() else "own"  # where it does not matter whose the transformer is
 HOLDER = {"own": "sbert", "shared": "transformer", "tokens": "sbert", "listening": "tok2vec", "curated": "transformer"}
 HOLDER |= {"static": "sbert"}
+CNN = {"@architectures": "spacy.HashEmbedCNN.v2", "width": 16, "depth": 1, "embed_size": 100, "window_size": 1}
+CNN |= {"maxout_pieces": 2, "subword_features": True, "pretrained_vectors": None}
+TOK2VEC_LISTENER = {"@architectures": "spacy.Tok2VecListener.v1", "width": 16}
 CURATED = "spacy-curated-transformers."
 MAX_LENGTH = 24  # of the tiny BERT
 
@@ -190,19 +193,18 @@ def _let_curated_train() -> None:
 
 
 def real_data() -> Path:
-    """The folder of real data sets; skips the test where it is not set."""
-    folder = os.environ.get("SPACY_SBERT_DATA")
-    if not folder:
-        pytest.skip("needs real data: set SPACY_SBERT_DATA to a folder with sts/STSBenchmark")
-    return Path(folder)
+    return _given_folder("SPACY_SBERT_DATA", "a folder with sts/STSBenchmark")
 
 
 def mpnet() -> Path:
-    """The folder of all-mpnet-base-v2; skips the test where it is not set."""
-    folder = os.environ.get("SPACY_SBERT_MPNET")
-    if not folder:
-        pytest.skip("needs all-mpnet-base-v2: set SPACY_SBERT_MPNET to the folder of scripts/fetch_mpnet.py")
-    return Path(folder)
+    return _given_folder("SPACY_SBERT_MPNET", "the folder of scripts/fetch_mpnet.py")
+
+
+def _given_folder(variable: str, expected: str) -> Path:
+    """The folder that a variable names; skips the test where it is not set."""
+    if not os.environ.get(variable):
+        pytest.skip(f"set {variable} to {expected}")
+    return Path(os.environ[variable])
 
 
 MEAN = {"@layers": "reduce_mean.v1"}

@@ -14,7 +14,7 @@ import killing
 import numpy
 import spacy
 import torch
-from objectives import OBJECTIVES, make_examples, several
+from objectives import examples_of
 from thinc.api import SGD
 from torch import distributed
 
@@ -88,11 +88,9 @@ def typed(log, *argv):
 
 def batches(nlp, name):
     """Examples of five steps, no two of which see the same."""
+    examples = examples_of(nlp, name, sum(SIZES) + len(SIZES))
     if name == "MultiTaskLoss":
-        examples = several(nlp)
         return [examples[i:] + examples[:i] for i in range(5)]
-    n_members, gold, _ = OBJECTIVES[name]
-    examples = make_examples(nlp, n_members, sum(SIZES) + len(SIZES), **gold)
     starts = [sum(SIZES[:i]) + i for i in range(len(SIZES))]  # by one more, so that texts and gold values move
     return [examples[start : start + size] for start, size in zip(starts, SIZES, strict=True)]
 

@@ -28,6 +28,8 @@ IMPORTS = {  # the statements of each module, at the top or in a function
     for module, text in TEXTS.items()
 }
 OPTIONAL = {"IPython", "cupy", "_typeshed"}  # asked for where they are: a notebook's display, a GPU's arrays
+SETUP = ConfigParser()
+SETUP.read(PACKAGE.parent / "setup.cfg", encoding="utf8")
 
 
 def imports_of(module: str) -> Iterator[str]:
@@ -73,9 +75,7 @@ def test_files_import_in_no_circle():
 
 def test_other_packages_are_declared():
     """Every package that is imported is in install_requires or in an extra, and our own is imported relatively."""
-    config = ConfigParser()
-    config.read(PACKAGE.parent / "setup.cfg", encoding="utf8")
-    given = config["options"]["install_requires"] + "\n".join(config["options.extras_require"].values())
+    given = SETUP["options"]["install_requires"] + "\n".join(SETUP["options.extras_require"].values())
     declared = {re.split(r"[<>=\[]", line)[0].strip().lower().replace("_", "-") for line in given.split("\n")}
     nodes = [node for found in IMPORTS.values() for node in found]
     imported = {node.module for node in nodes if isinstance(node, ast.ImportFrom) and not node.level}
@@ -87,9 +87,7 @@ def test_other_packages_are_declared():
 
 
 def test_files_beside_the_code_are_packaged():
-    config = ConfigParser()
-    config.read(PACKAGE.parent / "setup.cfg", encoding="utf8")
-    patterns = {name: re.split(r",\s*", value) for name, value in config["options.package_data"].items()}
+    patterns = {name: re.split(r",\s*", value) for name, value in SETUP["options.package_data"].items()}
     for file in PACKAGE.rglob("*.*"):
         if file.suffix not in (".py", ".pyc"):
             package = ".".join(file.parent.relative_to(PACKAGE.parent).parts)

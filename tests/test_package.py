@@ -9,18 +9,17 @@ import subprocess
 import sys
 import venv
 from importlib.metadata import version
-from pathlib import Path
 from zipfile import ZipFile
 
 import numpy
 import pytest
 import spacy
 from killing import python, scripted, typed
+from pipelines import ROOT
 
 from spacy_sbert.hub.cards import describe, package_card, write_readme
 from spacy_sbert.readers import read_sts
 
-ROOT = Path(__file__).parent.parent
 TEXT = "A man is eating food."
 LOAD = """
 import sys

@@ -4,22 +4,22 @@ import re
 import shlex
 import shutil
 from functools import partial
-from pathlib import Path
 
 import pytest
 import spacy
 import srsly
 import torch
 from keyword_packages import stand_in_for_missing
+from pipelines import ROOT
 from thinc.api import Config
 from transformers import BertConfig, BertModel
 from typer.main import get_command
 
 from spacy_sbert.cli import app
 
-ROOT = Path(__file__).parent.parent
 PAGES = {page: page.read_text(encoding="utf8") for page in (ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")))}
 PRINTING = {"README": 3, "faq": 100}  # pages of which so many blocks print what their comments say
+RECIPES = ("data-frames", "few-shot")  # which test_recipes.py runs on a tiny encoder; a component registers once
 SHARED = ("meta", "sharing")  # whose pipelines share a transformer
 PRINT = re.compile(r"^\s*print\(.*?\)(?:  # (.*))?$", re.MULTILINE)
 GROUP = get_command(app)
@@ -53,11 +53,10 @@ def load_or_make(load, name, **kwargs):
 def python_pages():
     for page in PAGES:
         marks = [pytest.mark.spacy_transformers] if page.stem in SHARED else []
-        if page.stem not in PRINTING:
+        if page.stem not in (*PRINTING, *RECIPES):
             yield pytest.param(page, True, id=page.stem, marks=marks)
-            marks = [*marks, pytest.mark.slow]
-        if "@Language.factory" not in PAGES[page]:  # which registers once in a process
-            yield pytest.param(page, False, id=f"{page.stem}-MiniLM", marks=marks)
+        marks = marks if page.stem in PRINTING else [*marks, pytest.mark.slow]
+        yield pytest.param(page, False, id=f"{page.stem}-MiniLM", marks=marks)
 
 
 @pytest.mark.parametrize(("page", "is_small"), list(python_pages()))

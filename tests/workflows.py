@@ -1,12 +1,11 @@
 """Shipped configs and workflows, for a tiny encoder."""
 
 import re
-from pathlib import Path
 
+from pipelines import ROOT
 from spacy.tokens import DocBin
 from spacy.training.converters import iob_to_docs
 
-ROOT = Path(__file__).parent.parent
 TOKENS = ("infersent", "paraphrase_average", "word_average")
 FROM_TEACHERS = ("distillation_static", "distillation_tok2vec")
 RERANKERS = ("reranker", "reranker_nli", "reranker_two_step")

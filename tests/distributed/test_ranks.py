@@ -1,7 +1,12 @@
 """Two ranks learn what one does from the whole batch: gradients, weights and losses of every objective."""
 
+import os
 import pickle
 import random
+import signal
+import subprocess
+import sys
+import time
 from contextlib import closing
 from functools import partial
 
@@ -9,11 +14,11 @@ import numpy
 import pytest
 import spacy
 import torch
-from objectives import MULTI, OBJECTIVES, layer, make_examples, several
-from pipelines import TRAINED, add_tagger, make_example
-from ranks import descend, descend_all, in_threads, start
+from invoking import said
+from objectives import OBJECTIVES, make
+from pipelines import ROOT, TRAINED, add_tagger, make_example, shipped_config
+from ranks import descend, descend_all, in_threads, start, typed
 from spacy.training import Example
-from thinc.api import fix_random_seed
 
 from spacy_sbert.distributed.torch_distributed import TorchDistributed, _parameters_of
 from spacy_sbert.distributed.train_loop import _JointTraining
@@ -29,10 +34,7 @@ IN_PROCESSES = [("own", IN_BATCH[0]), ("own", "MultiTaskLoss")]
 
 
 def save(make_nlp, folder, encoder, loss):
-    fix_random_seed(0)
-    n_members, gold, settings = OBJECTIVES.get(loss, (0, {}, {}))
-    nlp = make_nlp(encoder, loss=MULTI if loss == "MultiTaskLoss" else layer(loss, **settings))
-    nlp.initialize(lambda: several(nlp) if loss == "MultiTaskLoss" else make_examples(nlp, n_members, **gold))
+    nlp, _ = make(make_nlp, encoder, loss)
     nlp.to_disk(folder / f"{encoder}, {loss}")
     return folder / f"{encoder}, {loss}"
 
@@ -227,3 +229,59 @@ def test_order_of_gathered_rows():
         return numpy.array_equal(ranks.gather(part, counts), whole), numpy.array_equal(ranks.own(whole, counts), part)
 
     assert in_threads(gather, size=3) == [(True, True)] * 3
+
+
+# `spacy sbert train` as torchrun starts it: one folder and one log, ended by Ctrl-C and by the death of a rank
+
+FEW = ["--corpora.train.limit", "70", "--corpora.dev.limit", "20", "--training.max_epochs", "0"]
+TWO_STEPS = [*FEW, "--training.max_steps", "2", "--training.eval_frequency", "1"]
+NO_END = [*FEW, "--training.max_steps", "100000", "--training.eval_frequency", "2"]
+
+
+@pytest.fixture
+def config(tiny_bert, tmp_path, monkeypatch):
+    """The shipped config of ranking, with the random tiny BERT."""
+    monkeypatch.chdir(ROOT)
+    config = shipped_config("ranking", tiny_bert)
+    config["training"]["dropout"] = 0.0
+    config.to_disk(tmp_path / "ranking.cfg", interpolate=False)
+    return tmp_path / "ranking.cfg"
+
+
+def test_two_ranks_train_as_one_does(config, tmp_path):
+    launcher = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2", "-m"]
+    command = [sys.executable, *launcher, "spacy", "sbert", "train", config, "--output", tmp_path / "2", *TWO_STEPS]
+    output = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True}
+    process = subprocess.Popen(list(map(str, command)), env={**os.environ, "OMP_NUM_THREADS": "1"}, **output)
+    said("train", config, "--output", tmp_path / "1", *TWO_STEPS)
+    told = process.communicate(timeout=300)[0]
+    assert process.returncode == 0, told
+    assert told.count("Saved the pipeline to") == told.count("LOSS SBERT") + told.count("loss sbert") == 1
+    first, second = (spacy.load(tmp_path / ranks / "model-last") for ranks in "12")
+    assert first.meta["performance"]["sbert_loss"] == pytest.approx(second.meta["performance"]["sbert_loss"], rel=1e-4)
+    assert first.meta["performance"]["pair_ap"] == pytest.approx(second.meta["performance"]["pair_ap"], abs=1e-3)
+    vectors = [numpy.stack([doc.vector for doc in nlp.pipe(TEXTS)]) for nlp in (first, second)]
+    assert abs(vectors[0] - vectors[1]).max() < 1e-4
+    assert sorted(path.name for path in (tmp_path / "2").iterdir()) == ["model-best", "model-last"]
+
+
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGINT], ids=["killed rank", "Ctrl-C"])
+def test_ended_job(config, tmp_path, number):
+    """A rank whose peer is killed ends by itself; what both had saved is whole."""
+    output = tmp_path / "out"
+    ranks = start(partial(typed, tmp_path / "log", "sbert", "train", config, "--output", output, *NO_END))
+    end = time.monotonic() + 300
+    while not (output / "model-best" / "meta.json").exists():
+        logs = "".join(path.read_text() for path in tmp_path.glob("log-*"))
+        assert ranks[0].is_alive() and time.monotonic() < end, logs
+        time.sleep(0.1)
+    for rank in ranks[1:] if number == signal.SIGKILL else ranks:
+        os.kill(rank.pid, number)
+    for rank in ranks:
+        rank.join(120)
+    told = " ".join((tmp_path / "log-0").read_text().split())
+    assert all(rank.exitcode for rank in ranks), told
+    assert ("Rank 0 of 2 lost the other ranks" if number == signal.SIGKILL else "Stopped") in told
+    assert "Traceback" not in told
+    for name in ("model-last", "model-best"):
+        assert len(spacy.load(output / name)(TEXTS[0]).vector) == 16

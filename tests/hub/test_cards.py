@@ -1,21 +1,20 @@
 """Model cards: values of a made meta.json, names that would break Markdown or YAML, and what is left alone."""
 
 import math
-import os
 import re
-from pathlib import Path
 
 import pytest
 import spacy
 from huggingface_hub import ModelCard
 from invoking import said
+from pipelines import ROOT
 from spacy.lookups import Lookups
 
 from spacy_sbert.hub import cards
 from spacy_sbert.hub.cards import describe, package_card, sentence_transformers_card, write_readme
 from spacy_sbert.pipeline.listeners import find_transformer
 
-ASSETS = Path(__file__).parents[2] / "assets"
+ASSETS = ROOT / "assets"
 NASTY = "a\"b|c\n---\n```\n# <b>[x](y)': *d* \u202e"
 SCORES = {"sts_spearman": 0.75125, "nli_acc": None, "sbert_loss": 0.25, "ents_f": 0.5}
 
@@ -208,7 +207,7 @@ def test_sentence_transformers_card(make_nlp):
         sentence_transformers_card(nlp, "ner")
 
 
-def test_readme_of_others_is_kept(tmp_path, monkeypatch):
+def test_readme_of_others_is_kept(tmp_path):
     path = tmp_path / "README.md"
     assert write_readme(tmp_path, "# First\n") and write_readme(tmp_path, "# Second\n")
     assert path.read_text(encoding="utf8").startswith("# Second\n\n<!-- Written by python -m spacy sbert card")
@@ -217,15 +216,6 @@ def test_readme_of_others_is_kept(tmp_path, monkeypatch):
     path.write_bytes(b"# By hand \xff\n")
     assert not write_readme(tmp_path, "# Third\n") and path.read_bytes() == b"# By hand \xff\n"
     assert write_readme(tmp_path, "# Third\n", force=True) and "# Third" in path.read_text(encoding="utf8")
-    before = path.read_bytes()
-
-    def full(descriptor):
-        raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr(os, "fsync", full)
-    with pytest.raises(OSError, match=r"Cannot write .*README\.md: No space left"):
-        write_readme(tmp_path, "# Second\n", force=True)
-    assert path.read_bytes() == before and [file.name for file in tmp_path.iterdir()] == ["README.md"]
 
 
 def test_commands(make_nlp, tmp_path, monkeypatch):

@@ -3,12 +3,12 @@
 import json
 import shutil
 import warnings
-from pathlib import Path
 
 import numpy
 import pytest
 import spacy
 import torch
+from pipelines import ROOT
 from safetensors.torch import load_file, save_file
 from sentence_transformers import SentenceTransformer
 from sentence_transformers.sentence_transformer.modules import Dense, Dropout, Normalize, StaticEmbedding
@@ -18,7 +18,7 @@ from tokenizers import Tokenizer
 from spacy_sbert.hub import export_folder, import_folder
 from spacy_sbert.pipeline.listeners import find_static_embedding
 
-ASSETS = Path(__file__).parent.parent.parent / "assets"
+ASSETS = ROOT / "assets"
 SHARED = "config_sentence_transformers.json"
 WIDTH = 16
 STATIC = "spacy-sbert.StaticSentenceEncoder.v1"
@@ -87,6 +87,10 @@ def write_modules(path, listed):
     types = [(part, f"sentence_transformers.models.{kind}") for part, kind in listed]
     kinds = [{"idx": i, "name": str(i), "path": part, "type": kind} for i, (part, kind) in enumerate(types)]
     (path / "modules.json").write_text(json.dumps(kinds))
+
+
+def edit(file, **changes):
+    file.write_text(json.dumps({**json.loads(file.read_text()), **changes}))
 
 
 def encode(path, given):
@@ -193,8 +197,7 @@ PROMPTS = {"query": "the dog: ", "document": "", "passage": "a cat: "}
 def test_a_default_prompt_is_not_lost(default, given, tiny_bert, tmp_path):
     """It is part of each vector; sentence-transformers refuses one without a text."""
     folder = make_folder(tiny_bert, tmp_path / "in", prompts=PROMPTS)
-    config = json.loads((folder / SHARED).read_text())
-    (folder / SHARED).write_text(json.dumps({**config, "default_prompt_name": default}))
+    edit(folder / SHARED, default_prompt_name=default)
     with pytest.raises(ValueError, match=f"the prompt '{given}' before every text .* set default_prompt_name to null"):
         import_folder(str(folder))
     nlp = spacy.blank("en")
@@ -203,40 +206,20 @@ def test_a_default_prompt_is_not_lost(default, given, tiny_bert, tmp_path):
         nlp("the cat")
 
 
-def edit(file, **changes):
-    file.write_text(json.dumps({**json.loads(file.read_text()), **changes}))
-
-
-def save_table(folder, **tensors):
-    save_file({name: tensor.clone() for name, tensor in tensors.items()}, folder / "model.safetensors")
-
-
 def to_pickle(folder):
     torch.save(load_file(folder / "model.safetensors"), folder / "pytorch_model.bin")
     (folder / "model.safetensors").unlink()
 
 
-def cut_weights(folder):
-    file = folder / "model.safetensors"
-    file.write_bytes(file.read_bytes()[:-10])
+def quantise(folder):
+    table = torch.randn(100, WIDTH)
+    tensors = {"embeddings": table, "weights": table[:, 0].clone(), "mapping": torch.arange(100)}
+    save_file(tensors, folder / "model.safetensors")
 
 
-RANDOM = torch.randn(100, WIDTH)
-DAMAGES = {
-    "no tokenizer": (lambda folder: (folder / "tokenizer.json").unlink(), r"has no tokenizer\.json: download it again"),
+DAMAGES = {  # beside those of models/test_wordpiece_table.py, which reads tables
     "pickled": (to_pickle, r"has no model\.safetensors: download it again, or save it with safetensors"),
-    "cut": (cut_weights, "damaged or not whole"),
-    "too few rows": (lambda folder: save_table(folder, embeddings=RANDOM[:50]), r"\(50, 16\).*: expected one table"),
-    "another name": (lambda folder: save_table(folder, table=RANDOM), r"'table': \(100, 16\).*: expected one table"),
-    "not a number": (lambda folder: save_table(folder, embeddings=RANDOM / 0), "one table of finite numbers"),
-    "quantised": (
-        lambda folder: save_table(folder, embeddings=RANDOM, weights=RANDOM[:, 0], mapping=torch.arange(100)),
-        "quantized by its vocabulary must be made without that",
-    ),
-    "out of the folder": (
-        lambda folder: write_modules(folder, [("../elsewhere", "StaticEmbedding")]),
-        "lies outside of its folder",
-    ),
+    "quantised": (quantise, "quantized by its vocabulary must be made without that"),
     "Normalize first": (
         lambda folder: write_modules(
             folder, [("", "StaticEmbedding"), ("1_Normalize", "Normalize"), ("1_Dense", "Dense")]

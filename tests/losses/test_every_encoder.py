@@ -7,14 +7,13 @@ import numpy
 import pytest
 import spacy
 import torch
-from objectives import MULTI, OBJECTIVES, TEXTS, layer, make_examples, several
-from pipelines import add_curated
+from objectives import OBJECTIVES, TEXTS, examples_of, loss_of
+from pipelines import CNN, TOK2VEC_LISTENER, add_curated
 from spacy.vectors import Vectors
 from thinc.api import NumpyOps, Ops, fix_random_seed
 
 WIDTH, ROWS = 16, 60
 SHARED = "spacy-sbert.SharedSentenceEncoder.v1"
-LISTENER = {"@architectures": "spacy.Tok2VecListener.v1", "width": WIDTH}
 TOKENS = {"@architectures": "spacy-sbert.Tok2VecSentenceEncoder.v1"}
 STATIC = {"@architectures": "spacy-sbert.StaticSentenceEncoder.v1", "width": WIDTH}
 
@@ -26,13 +25,9 @@ def bilstm(name, **settings):
     return {"@architectures": "spacy.Tok2Vec.v2", "embed": embed, "encode": encode}
 
 
-CNN = {"@architectures": "spacy.HashEmbedCNN.v2", "width": WIDTH, "depth": 1, "embed_size": ROWS, "window_size": 1}
-CNN |= {"maxout_pieces": 2, "subword_features": True, "pretrained_vectors": None}
-
-
 def tokens(tok2vec, pooling="mean"):
     """The models that have the tok2vec as their own or listen to it, and what adds it upstream."""
-    ways = {"own": tok2vec, "listening": LISTENER}
+    ways = {"own": tok2vec, "listening": TOK2VEC_LISTENER}
     models = {way: {**TOKENS, "tok2vec": source, "pooling": pooling} for way, source in ways.items()}
     return models, lambda nlp, bert: nlp.add_pipe("tok2vec", config={"model": tok2vec})
 
@@ -76,10 +71,8 @@ def build(nlp, bert, models, add_upstream, way, loss):
     if way == "listening":
         add_upstream(nlp, bert)
     source = {"name": str(bert)} if models[way] is STATIC else {}
-    n_members, gold, settings = OBJECTIVES.get(loss, (0, {}, {}))
-    config = MULTI if loss == "MultiTaskLoss" else layer(loss, **settings)
-    nlp.add_pipe("sbert", config={"model": {**models[way], **source}, "loss": config})
-    batch = several(nlp) if loss == "MultiTaskLoss" else make_examples(nlp, n_members, 3, **gold)
+    nlp.add_pipe("sbert", config={"model": {**models[way], **source}, "loss": loss_of(loss)})
+    batch = examples_of(nlp, loss, 3)
     nlp.initialize(lambda: batch)
     return batch
 

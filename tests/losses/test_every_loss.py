@@ -5,6 +5,8 @@ from functools import partial
 import numpy
 import pytest
 import torch
+from loss_checks import Embedder, check_gradients, check_parity
+from sentence_transformers.sentence_transformer import losses as st_losses
 
 from spacy_sbert.losses._common import DISTANCES
 from spacy_sbert.losses.contrastive import (
@@ -40,59 +42,45 @@ def cases():
     for distance, margin in MARGINS.items():
         name = distance.upper()
         for factor in (0.0, 0.1, 1.0):
-            reference = lambda st, model, d=name, m=factor * margin: st.TripletLoss(  # noqa: E731
-                model, getattr(st.TripletDistanceMetric, d), triplet_margin=m
-            )
+            metric = getattr(st_losses.TripletDistanceMetric, name)
+            theirs = st_losses.TripletLoss(Embedder(4), metric, triplet_margin=factor * margin)
             loss = partial(TripletLoss, distance, factor * margin)
-            yield f"Triplet {distance} {factor * margin}", loss, MEMBERS, None, reference, 1e-9
+            yield f"Triplet {distance} {factor * margin}", loss, MEMBERS, None, theirs, 1e-9
             loss = partial(BatchHardTripletLoss, distance, factor * margin)
             yield f"BatchHard {distance} {factor}", loss, MEMBERS[:1], CLASSES, None, 0
-        metric = "COSINE_DISTANCE" if distance == "cosine" else name
+        metric = getattr(st_losses.SiameseDistanceMetric, "COSINE_DISTANCE" if distance == "cosine" else name)
         tolerance = 1e-12 if distance == "cosine" else 1e-4  # PyTorch adds 1e-6 to each difference
         for build in (ContrastiveLoss, OnlineContrastiveLoss):
-            reference = lambda st, model, n=build.__name__, d=metric, m=margin: getattr(st, n)(  # noqa: E731
-                model, getattr(st.SiameseDistanceMetric, d), margin=m
-            )
-            yield f"{build.__name__} {distance}", partial(build, distance, margin), [U, V], ALIKE, reference, tolerance
+            theirs = getattr(st_losses, build.__name__)(Embedder(4), metric, margin=margin)
+            yield f"{build.__name__} {distance}", partial(build, distance, margin), [U, V], ALIKE, theirs, tolerance
     yield "BatchHard, an anchor alone", BatchHardTripletLoss, MEMBERS[:1], ["z", *CLASSES[1:]], None, 0
     for build in (CoSENTLoss, AnglELoss):
         for scale in (1.0, 20.0):
-            reference = lambda st, model, n=build.__name__, s=scale: getattr(st, n)(model, scale=s)  # noqa: E731
-            yield f"{build.__name__} {scale}", partial(build, scale), MEMBERS[:2], SCORES, reference, 1e-9
-    yield "CosineSimilarity", CosineSimilarityLoss, MEMBERS[:2], SCORES, Cosine, 1e-12
+            theirs = getattr(st_losses, build.__name__)(Embedder(4), scale=scale)
+            yield f"{build.__name__} {scale}", partial(build, scale), MEMBERS[:2], SCORES, theirs, 1e-9
+    yield "CosineSimilarity", CosineSimilarityLoss, MEMBERS[:2], SCORES, squared_cosines, 1e-12
     for margin in (0.1, 0.4, 2.0):
         loss = partial(MegaBatchMarginLoss, margin)
-        yield f"MegaBatchMargin {margin}", loss, MEMBERS[:2], TEXTS, partial(MegaBatchMargin, margin), 1e-12
+        yield f"MegaBatchMargin {margin}", loss, MEMBERS[:2], TEXTS, partial(mega_batch_margin, margin), 1e-12
         yield f"MegaBatchMargin {margin}, repeated", loss, MEMBERS[:2], REPEATED, None, 0
     for n in (1, 2):
-        reference = lambda st, model: st.MSELoss(model)  # noqa: E731
-        yield f"Distillation {n}", DistillationLoss, MEMBERS[:n], TEACHER, reference, 1e-12
+        yield f"Distillation {n}", DistillationLoss, MEMBERS[:n], TEACHER, st_losses.MSELoss(Embedder(4)), 1e-12
         for width in (3, 7):
             teacher = RNG.normal(size=(10, width))
             yield f"ProjectedDistillation {n} {width}", partial(projected, teacher), MEMBERS[:n], teacher, None, 0
 
 
-class Cosine:
-    """The loss in float64, which that of sentence-transformers is not."""
-
-    def __init__(self, st, model):
-        pass
-
-    def compute_loss_from_embeddings(self, tensors, gold):
-        return torch.nn.functional.mse_loss(torch.cosine_similarity(*tensors), gold)
+def squared_cosines(tensors, gold):
+    """CosineSimilarityLoss in float64, which that of sentence-transformers is not."""
+    return torch.nn.functional.mse_loss(torch.cosine_similarity(*tensors), gold)
 
 
-class MegaBatchMargin:
-    """The loss with one negative for each anchor."""
-
-    def __init__(self, margin, st, model):
-        self.margin = margin
-
-    def compute_loss_from_embeddings(self, tensors, gold):
-        unit = [torch.nn.functional.normalize(tensor) for tensor in tensors]
-        similar = unit[0] @ unit[1].T
-        wrong = similar.masked_fill(torch.eye(len(similar), dtype=bool), -torch.inf)
-        return torch.relu(self.margin - similar.diagonal() + wrong.max(dim=1).values).mean()
+def mega_batch_margin(margin, tensors, gold):
+    """MegaBatchMarginLoss with one negative for each anchor."""
+    unit = [torch.nn.functional.normalize(tensor) for tensor in tensors]
+    similar = unit[0] @ unit[1].T
+    wrong = similar.masked_fill(torch.eye(len(similar), dtype=bool), -torch.inf)
+    return torch.relu(margin - similar.diagonal() + wrong.max(dim=1).values).mean()
 
 
 CASES = {name: case for name, *case in cases()}
@@ -100,36 +88,36 @@ REFERENCES = [name for name, case in CASES.items() if case[3] is not None]
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_gradients(judge, name):
+def test_gradients(name):
     build, members, gold, *_ = CASES[name]
-    judge.gradients(build(), members, gold)
+    check_gradients(build(), members, gold)
 
 
 @pytest.mark.parametrize("name", REFERENCES)
-def test_parity_with_sentence_transformers(judge, embedder, st_losses, name):
-    build, members, gold, reference, tolerance = CASES[name]
-    theirs = reference(st_losses, embedder(4))
+def test_parity_with_sentence_transformers(name):
+    build, members, gold, theirs, tolerance = CASES[name]
+    theirs = getattr(theirs, "compute_loss_from_embeddings", theirs)  # ours are functions
     targets = torch.tensor(gold) if isinstance(gold, numpy.ndarray) else gold
     targets = [targets] * len(members) if "Distillation" in name else targets
-    judge.parity(build(), members, gold, lambda x: theirs.compute_loss_from_embeddings(x, targets), tolerance)
+    check_parity(build(), members, gold, lambda tensors: theirs(tensors, targets), tolerance)
 
 
 @pytest.mark.parametrize("margin", [0.4, 5.0])
 @pytest.mark.parametrize("distance", ["euclidean", "cosine"])
-def test_parity_of_batch_hard_triplets(judge, embedder, st_losses, distance, margin):
+def test_parity_of_batch_hard_triplets(distance, margin):
     functions = st_losses.BatchHardTripletLossDistanceFunction
     metric = {"euclidean": functions.eucledian_distance, "cosine": functions.cosine_distance}[distance]
-    theirs = st_losses.BatchHardTripletLoss(embedder(4), metric, margin)
+    theirs = st_losses.BatchHardTripletLoss(Embedder(4), metric, margin)
     labels = torch.tensor([ord(label) for label in CLASSES])
-    reference = lambda tensors: theirs([{"vectors": tensors[0]}], labels)  # noqa: E731
-    judge.parity(BatchHardTripletLoss(distance, margin), MEMBERS[:1], CLASSES, reference, 1e-9)
+    ours = BatchHardTripletLoss(distance, margin)
+    check_parity(ours, MEMBERS[:1], CLASSES, lambda tensors: theirs([{"vectors": tensors[0]}], labels), 1e-9)
 
 
 @pytest.mark.parametrize("gold", [[0.0, 0, 0, 0], [1.0, 1, 1, 1], [1.0, 0, 0, 0], [0.0, 1, 1, 1], [1.0, 1, 0, 0]])
-def test_online_contrastive_with_few_of_a_kind(judge, embedder, st_losses, gold):
-    theirs = st_losses.OnlineContrastiveLoss(embedder(4), margin=1.5)
+def test_online_contrastive_with_few_of_a_kind(gold):
+    theirs = st_losses.OnlineContrastiveLoss(Embedder(4), margin=1.5)
     reference = lambda tensors: theirs.compute_loss_from_embeddings(tensors, torch.tensor(gold))  # noqa: E731
-    judge.parity(OnlineContrastiveLoss(margin=1.5), [U[:4], V[:4]], numpy.array(gold), reference)
+    check_parity(OnlineContrastiveLoss(margin=1.5), [U[:4], V[:4]], numpy.array(gold), reference)
 
 
 COLUMN = numpy.array([[0.0], [1.0], [4.0], [6.0], [20.0]])

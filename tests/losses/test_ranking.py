@@ -1,5 +1,7 @@
 import numpy
 import pytest
+from loss_checks import Embedder, check_float32, check_gradients, check_parity
+from sentence_transformers.sentence_transformer import losses as st_losses
 
 from spacy_sbert.losses import ranking
 from spacy_sbert.losses.ranking import CachedMultipleNegativesRankingLoss, MultipleNegativesRankingLoss
@@ -58,32 +60,32 @@ def test_value_by_hand():
 
 @options
 @every_text
-def test_value_and_gradients_are_those_of_the_definition(judge, texts, n_members, similarity, symmetric):
+def test_value_and_gradients_are_those_of_the_definition(texts, n_members, similarity, symmetric):
     loss = MultipleNegativesRankingLoss(2.0, similarity, symmetric)
     value, _ = loss((MEMBERS[:n_members], texts[:n_members]), True)
     expected = reference_loss(MEMBERS[:n_members], texts[:n_members], 2.0, similarity, symmetric)
     assert value == pytest.approx(expected, abs=1e-12)
-    judge.gradients(loss, MEMBERS[:n_members], texts[:n_members])
+    check_gradients(loss, MEMBERS[:n_members], texts[:n_members])
 
 
 @options
-def test_agrees_with_sentence_transformers(judge, embedder, st_losses, n_members, similarity, symmetric):
+def test_agrees_with_sentence_transformers(n_members, similarity, symmetric):
     from sentence_transformers import util
 
     function = {"cosine": util.cos_sim, "dot": util.dot_score}[similarity]
     directions = ("query_to_doc", "doc_to_query") if symmetric else ("query_to_doc",)
     theirs = st_losses.MultipleNegativesRankingLoss(
-        embedder(4), scale=5.0, similarity_fct=function, directions=directions, partition_mode="per_direction"
+        Embedder(4), scale=5.0, similarity_fct=function, directions=directions, partition_mode="per_direction"
     )
     loss = MultipleNegativesRankingLoss(5.0, similarity, symmetric)
     reference = lambda tensors: theirs.compute_loss_from_embeddings(tensors, None)  # noqa: E731
-    judge.parity(loss, MEMBERS[:n_members], DISTINCT[:n_members], reference, 1e-9)
+    check_parity(loss, MEMBERS[:n_members], DISTINCT[:n_members], reference, 1e-9)
 
 
 @options
 @every_text
 @pytest.mark.parametrize("mini_batch_size", [1, 3, 32])
-def test_cached_is_the_same(judge, texts, n_members, similarity, symmetric, mini_batch_size):
+def test_cached_is_the_same(texts, n_members, similarity, symmetric, mini_batch_size):
     inputs = (MEMBERS[:n_members], texts[:n_members])
     expected, expected_backprop = MultipleNegativesRankingLoss(20.0, similarity, symmetric)(inputs, True)
     cached = CachedMultipleNegativesRankingLoss(mini_batch_size, 20.0, similarity, symmetric)
@@ -91,7 +93,7 @@ def test_cached_is_the_same(judge, texts, n_members, similarity, symmetric, mini
     assert value == pytest.approx(expected, abs=1e-12)
     for given, d_member in zip(backprop(0.7), expected_backprop(0.7), strict=True):
         assert numpy.allclose(given, d_member, atol=1e-12, rtol=0)
-    judge.float32(cached, *inputs)
+    check_float32(cached, *inputs)
 
 
 def test_cached_holds_no_more_rows_than_it_says(monkeypatch):

@@ -3,6 +3,8 @@
 import numpy
 import pytest
 import torch
+from loss_checks import Embedder, check_gradients, check_parity
+from sentence_transformers.sentence_transformer import losses as st_losses
 
 from spacy_sbert.losses.distillation import DistillationLoss
 from spacy_sbert.losses.ranking import CachedMultipleNegativesRankingLoss
@@ -34,17 +36,17 @@ def test_value_is_the_weighted_sum():
         (CachedMultipleNegativesRankingLoss, [list("abcde"), list("fghij")]),
     ],
 )
-def test_gradients_of_widths(judge, inner, gold):
+def test_gradients_of_widths(inner, gold):
     for weights in (None, WEIGHTS):
         loss = MatryoshkaLoss(inner(), DIMS, weights).initialize(X=(MEMBERS, gold))
-        judge.gradients(loss, MEMBERS, gold)
+        check_gradients(loss, MEMBERS, gold)
 
 
-def test_agrees_with_sentence_transformers(judge, embedder, st_losses):
-    model = embedder(6)
+def test_agrees_with_sentence_transformers():
+    model = Embedder(6)
     theirs = st_losses.MatryoshkaLoss(model, st_losses.CoSENTLoss(model), DIMS, WEIGHTS)
     reference = lambda tensors: theirs([{"vectors": x} for x in tensors], torch.tensor(SCORES))  # noqa: E731
-    judge.parity(MatryoshkaLoss(CoSENTLoss(), DIMS, WEIGHTS), MEMBERS, SCORES, reference, 1e-9)
+    check_parity(MatryoshkaLoss(CoSENTLoss(), DIMS, WEIGHTS), MEMBERS, SCORES, reference, 1e-9)
 
 
 def test_each_width_has_its_head_and_they_survive_saving():

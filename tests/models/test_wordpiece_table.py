@@ -133,10 +133,12 @@ def test_a_transformer_is_not_made_of_a_static_folder(folder, architecture):
         nlp("a")
 
 
-BAD_TABLES = {  # see also tests/hub/test_static.py
+BAD_TABLES = {
+    "short": lambda table: {"embedding.weight": table[:-1].copy()},
     "NaN": lambda table: {"embedding.weight": numpy.where(table == table[2, 2], numpy.nan, table)},
     "two": lambda table: {"embeddings": table, "weights": table[:, 0].copy()},
     "flat": lambda table: {"embedding.weight": table.reshape(-1).copy()},
+    "other": lambda table: {"linear.weight": table},
 }
 
 
@@ -150,10 +152,14 @@ def test_a_bad_table(folder, table, kind):
             use(load(folder))
 
 
-def test_a_cut_tokenizer(folder):
-    content = (folder / "tokenizer.json").read_bytes()
-    (folder / "tokenizer.json").write_bytes(content[:200])
-    with pytest.raises((ValueError, OSError), match=r"static|tokenizer\.json"):
+@pytest.mark.parametrize("file", ["tokenizer.json", "model.safetensors"])
+def test_damaged_and_missing_files(folder, file):
+    content = (folder / file).read_bytes()
+    (folder / file).unlink()
+    with pytest.raises(ValueError, match=f"static has no {file}"):
+        load(folder)("a")
+    (folder / file).write_bytes(content[:200])
+    with pytest.raises((ValueError, OSError), match=r"static|" + file):
         load(folder)("a")
 
 

@@ -8,8 +8,8 @@ import numpy
 import pytest
 import spacy
 from objectives import LABELS, MULTI, OBJECTIVES, SCORES, heads, layer, make, make_examples, several, step
-from pipelines import ENCODERS, HOLDER, INSTALLED, TRAINED, gradients, weights
-from thinc.api import Adam, fix_random_seed
+from pipelines import ENCODERS, HOLDER, INSTALLED, TRAINED, gradients, shim_of, weights
+from thinc.api import Adam
 
 from spacy_sbert.training.batchers import batch_by_objective
 
@@ -59,8 +59,7 @@ def test_accumulated_gradients_equal_the_whole_batch(make_nlp, name):
     noted = next(batch_by_objective(7)(batch))
     whole = nlp.update(noted, sgd=False)["sbert"]
     expected = gradients(nlp, "transformer")
-    for shim in nlp.get_pipe("transformer").model.layers[0].shims:
-        shim._model.zero_grad()
+    shim_of(nlp, "transformer")._model.zero_grad()
     losses = {}
     for part in (noted[:2], noted[2:4], noted[4:6], noted[6:]):
         nlp.update(part, sgd=False, losses=losses)
@@ -133,10 +132,7 @@ def test_loss_weight_scales_value_and_gradient(make_nlp):
 def test_learning_rate_of_the_head(make_nlp):
     moved = []
     for factor in (1.0, 5.0):
-        fix_random_seed(0)
-        nlp = make_nlp(loss=layer("SoftmaxLoss", learn_rate_factor=factor))
-        batch = make_examples(nlp, 2, label=LABELS)
-        nlp.initialize(lambda batch=batch: batch)
+        nlp, batch = make(make_nlp, "own", "SoftmaxLoss", loss=layer("SoftmaxLoss", learn_rate_factor=factor))
         before, before_encoder = heads(nlp), weights(nlp, "sbert")
         step(nlp, batch)
         moved.append([abs(value - before[key]).max() for key, value in heads(nlp).items()])
@@ -148,8 +144,7 @@ def test_learning_rate_of_the_head(make_nlp):
 def test_cached_loss_encodes_in_mini_batches(make_nlp):
     for encoder in INSTALLED[: INSTALLED.index("tokens")]:
         nlp, batch = make(make_nlp, encoder, "CachedMultipleNegativesRankingLoss")
-        shim = next(shim for node in nlp.get_pipe(HOLDER[encoder]).model.walk() for shim in node.shims)
-        assert shim.mini_batch_size == 4
+        assert shim_of(nlp, HOLDER[encoder]).mini_batch_size == 4
         cached = nlp.update(batch, sgd=False)["sbert"], gradients(nlp, HOLDER[encoder])
         nlp, batch = make(make_nlp, encoder, "MultipleNegativesRankingLoss")
         assert nlp.update(batch, sgd=False)["sbert"] == pytest.approx(cached[0], rel=1e-5)
@@ -157,10 +152,7 @@ def test_cached_loss_encodes_in_mini_batches(make_nlp):
 
 
 def test_each_objective_gets_its_own_examples(make_nlp):
-    fix_random_seed(0)
-    nlp = make_nlp(TRAINED, loss=MULTI)
-    batch = several(nlp)
-    nlp.initialize(lambda: batch)
+    nlp, batch = make(make_nlp, TRAINED, "MultiTaskLoss")
     assert nlp.get_pipe("sbert").labels == tuple(sorted(LABELS))
     losses = nlp.update(batch, sgd=False)
     assert losses["sbert"] == pytest.approx(losses["sbert_nli"] + losses["sbert_sts"] + losses["sbert_tri"])
@@ -176,9 +168,7 @@ def test_each_objective_gets_its_own_examples(make_nlp):
 
 def test_head_without_examples_does_not_move(make_nlp):
     """Adam's momentum would move it."""
-    nlp = make_nlp("own", loss=MULTI)
-    batch = several(nlp)
-    nlp.initialize(lambda: batch)
+    nlp, batch = make(make_nlp, "own", "MultiTaskLoss")
     optimizer = Adam(0.01)
     for part, moves in ((batch[:3], True), (batch[3:7], False)):
         before = heads(nlp)
@@ -188,9 +178,7 @@ def test_head_without_examples_does_not_move(make_nlp):
 
 
 def test_scores_of_each_data_set(make_nlp):
-    nlp = make_nlp("own", loss=MULTI)
-    batch = several(nlp)
-    nlp.initialize(lambda: batch)
+    nlp, batch = make(make_nlp, "own", "MultiTaskLoss")
     sick = make_examples(nlp, 2, 4, score=[0.9, 0.1], label=["neutral"], objective=["sick"])
     scores, alone = nlp.evaluate([*batch, *sick]), nlp.evaluate(batch)
     assert scores["nli_acc"] == scores["nli_acc_nli"] == alone["nli_acc"]  # the others' labels are no head's
@@ -208,10 +196,7 @@ def test_labels_of_two_pipes(make_nlp):
 
 
 def trained(make_nlp, encoder=TRAINED, loss=None, n=30):
-    fix_random_seed(0)
-    nlp = make_nlp(encoder, loss=loss or layer("SoftmaxLoss", learn_rate_factor=3.0))
-    batch = make_examples(nlp, 2, label=LABELS)
-    nlp.initialize(lambda: batch)
+    nlp, batch = make(make_nlp, encoder, "SoftmaxLoss", loss=loss or layer("SoftmaxLoss", learn_rate_factor=3.0))
     for _ in range(n):
         step(nlp, batch, rate=0.003)
     return nlp, batch

@@ -11,11 +11,6 @@ from thinc.api import fix_random_seed
 from spacy_sbert.training.logger import progress_logger
 
 
-class Terminal(io.StringIO):
-    def isatty(self):
-        return True
-
-
 def make(make_nlp, stderr, **settings):
     fix_random_seed(0)
     nlp = make_nlp(TRAINED, loss=MULTI)
@@ -102,7 +97,8 @@ def test_evaluation_without_a_weighted_score(make_nlp, weights, is_refused):
 
 
 def test_bar_shows_speed_and_time_left(make_nlp):
-    stderr = Terminal()
+    stderr = io.StringIO()
+    stderr.isatty = lambda: True
     nlp, stdout, log, close = make(make_nlp, stderr)
     batch = several(nlp)
     nlp.initialize(lambda: batch)

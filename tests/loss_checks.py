@@ -1,14 +1,9 @@
-from types import SimpleNamespace
+"""What all losses undergo: their gradient, float32, and agreement with a reference in PyTorch."""
 
 import numpy
 import pytest
+import torch
 from gradients import finite_differences, relative_error
-
-
-@pytest.fixture
-def judge():
-    """Checks that all losses undergo: their gradient, and their agreement with a reference in PyTorch."""
-    return SimpleNamespace(gradients=check_gradients, parity=check_parity, float32=check_float32)
 
 
 def check_gradients(loss, members, gold):
@@ -33,7 +28,6 @@ def check_gradients(loss, members, gold):
 
 def check_parity(loss, members, gold, reference, tolerance=1e-12):
     """Value and gradients are those of reference, which takes a list of tensors and returns a scalar tensor."""
-    torch = pytest.importorskip("torch")
     tensors = [torch.tensor(member, requires_grad=True) for member in members]
     expected = reference(tensors)
     expected.backward()
@@ -52,27 +46,17 @@ def check_float32(loss, members, gold):
     assert all(d.dtype == "float32" and numpy.isfinite(d).all() for d in gradients)
 
 
-@pytest.fixture
-def embedder():
+class Embedder(torch.nn.Module):
     """In the place of a SentenceTransformer: its "features" are the vectors themselves."""
-    torch = pytest.importorskip("torch")
 
-    class Embedder(torch.nn.Module):
-        device = "cpu"
+    device = "cpu"
 
-        def __init__(self, width):
-            super().__init__()
-            self.width = width
+    def __init__(self, width):
+        super().__init__()
+        self.width = width
 
-        def get_embedding_dimension(self):
-            return self.width
+    def get_embedding_dimension(self):
+        return self.width
 
-        def forward(self, features):
-            return {"sentence_embedding": features["vectors"]}
-
-    return Embedder
-
-
-@pytest.fixture
-def st_losses():
-    return pytest.importorskip("sentence_transformers.sentence_transformer.losses")
+    def forward(self, features):
+        return {"sentence_embedding": features["vectors"]}
