@@ -315,7 +315,7 @@ def test_supervised_sts_on_suites(run_script, sts_options, tmp_path, dev):
     (data / "STSBenchmark" / "sts-dev.csv").write_text(dev.read_text(encoding="utf8"))
     options = [*sts_options, "--seeds", 1, "--rows", "untrained", "nli", "--suites", data, "--any-count"]
     run_script("supervised_sts", *options, "--precision", "bfloat16", "--head-factor", 1, "--keep-models")
-    _, suites, _ = (tmp_path / "out" / "table.md").read_text().split("\n\n")
+    _, suites = (tmp_path / "out" / "table.md").read_text().split("\n\n")
     lines = [line.strip("| ").split(" | ") for line in suites.splitlines()]
     assert lines[0] == ["trained on", "scored by", "STSb-dev", "mean", "seeds"]
     assert [line[0] for line in lines[2:]] == ["nothing", "nothing", "NLI", "NLI"]
