@@ -82,6 +82,19 @@ def test_the_update_is_that_of_thinc(settings, order):
     assert moved["frozen"] == 0.0 and all(moved[name] > 0.01 for name in ("matrix", "bias", "sometimes"))
 
 
+def test_the_first_step_by_hand():
+    """m = 0.1 g and v = 0.001 g², so that the correction makes a step of lr * g / (|g| + eps / √0.001)."""
+    parameter = torch.nn.Parameter(torch.tensor([1.0, 2.0]))
+    parameter.grad = torch.tensor([0.5, -0.25])
+    optimizer = Adam(0.1, eps=0.01, L2=0.5, grad_clip=0.0, use_averages=False)
+    update_fused(optimizer, {(1, "w"): parameter})
+    eps = 0.01 / 0.001**0.5
+    stepped = numpy.array([1 - 0.1 * 0.5 / (0.5 + eps), 2 + 0.1 * 0.25 / (0.25 + eps)])
+    assert parameter.detach().numpy() == pytest.approx(stepped * (1 - 0.1 * 0.5), rel=1e-5)
+    assert optimizer.mom1[1, "w"] == pytest.approx(numpy.array([0.05, -0.025]), rel=1e-5)
+    assert optimizer.mom2[1, "w"] == pytest.approx(numpy.array([0.00025, 0.0000625]), rel=1e-4)  # 1 - 0.999 in float32
+
+
 def test_other_optimizers_and_parameters_are_left_alone():
     others = [make(0.01, use_averages=False) for make in (RAdam, SGD, OneByOne)]
     others += [Adam(0.01), Adam(0.01, beta1=0.0, use_averages=False), lambda key, weights, gradient: None]

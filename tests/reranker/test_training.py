@@ -9,6 +9,7 @@ import numpy
 import pytest
 import spacy
 import torch
+from gradients import finite_differences, relative_error
 from pipelines import PAIRS, ROOT, gradients, make_example, weights
 from spacy.cli.train import train
 from spacy.training import Example
@@ -64,6 +65,8 @@ def test_losses_are_those_of_pytorch(objective):
     loss, d_logits = ours(logits.detach().numpy(), gold)
     assert loss == pytest.approx(expected.item(), abs=1e-12)
     assert numpy.allclose(d_logits, logits.grad.numpy(), atol=1e-12)
+    slopes = finite_differences(lambda x: ours(x, gold)[0], logits.detach().numpy().copy())
+    assert relative_error(d_logits, slopes) < 1e-8
 
 
 @pytest.mark.parametrize("objective", OBJECTIVES, ids=", ".join)
