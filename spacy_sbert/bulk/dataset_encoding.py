@@ -268,7 +268,7 @@ def encode_dataset(
 def _share_of(shards: list[Shard], share: str) -> list[Shard]:
     number, _, count = share.partition("/")
     if not (number.isdecimal() and count.isdecimal() and 1 <= int(number) <= int(count)):
-        raise ValueError(f"Cannot encode the share '{share}': expected I/N, such as 2/8 for the second of eight.")
+        raise ValueError(f"Unknown shard '{share}': expected I/N, such as 2/8 for the second of eight.")
     return shards[int(number) - 1 :: int(count)]
 
 

@@ -39,7 +39,7 @@ def find_in(nlp: Language, kind: type[PipeT], factory: str, name: str | None = N
     """Return the component of a class: the one of this name, or the last. RAISES (ValueError): if there is none."""
     pipes = {pipe_name: pipe for pipe_name, pipe in nlp.components if isinstance(pipe, kind)}
     enabled = [pipe_name for pipe_name in pipes if pipe_name in nlp.pipe_names]
-    chosen = name or next(reversed(enabled or list(pipes)), None)
+    chosen = next(reversed(enabled or list(pipes)), None) if name is None else name
     if chosen in enabled:
         return pipes[chosen]
     if chosen in pipes:
