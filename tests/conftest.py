@@ -21,6 +21,8 @@ from transformers import BertConfig, BertModel, BertTokenizerFast
 
 from spacy_sbert.models.private_attributes import is_installed
 
+pytest.register_assert_rewrite("loss_checks")  # so that its failures show their values
+
 WORDS = ["a", "man", "is", "eating", "food", "someone", "having", "meal", "the", "cat", "sat", "on", "mat", "he", "can"]
 WORDS += ["##not", "go", "##ing", "dog", "ran", "fast"]
 
