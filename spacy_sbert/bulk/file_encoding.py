@@ -52,7 +52,7 @@ class Encoding:
         if suffix not in (".npy", ".parquet"):
             raise ValueError(f"Cannot write the output {output}: expected a name that ends in one of .npy, .parquet.")
         if suffix == ".npy" and (self.with_text or self.id_column is not None):
-            raise ValueError(f"{output} can have no id_column or with_text. Leave them out, or name it *.parquet.")
+            raise ValueError(f"{output} is an array. Leave out id_column and with_text, or name it *.parquet.")
         if suffix == ".parquet":
             try:
                 import pyarrow  # noqa: F401, PLC0415 (an extra)
