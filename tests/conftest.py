@@ -13,7 +13,7 @@ os.environ["TOKENIZERS_PARALLELISM"] = "false"
 import pytest
 import spacy
 import torch
-from pipelines import CNN, MAX_LENGTH, PAIRS, TOK2VEC_LISTENER, TOKENS, add_curated, make_example
+from pipelines import CNN, MAX_LENGTH, PAIRS, TOK2VEC_LISTENER, TOKENS, add_curated, blank, make_example
 from spacy.language import Language
 from spacy.training import Example
 from thinc.api import fix_random_seed
@@ -95,9 +95,14 @@ def make_nlp(tiny_bert: Path) -> Callable[..., Language]:
     """Build a pipeline: an encoder of its own, or one that shares the pipeline's transformer."""
 
     def make(
-        encoder: str = "own", name: Any = None, unit: str = "doc", transformer: Any = None, **config: Any
+        encoder: str = "own",
+        name: Any = None,
+        unit: str = "doc",
+        transformer: Any = None,
+        lang: str = "xx",
+        **config: Any,
     ) -> Language:
-        nlp = spacy.blank("en")
+        nlp = blank(lang)
         if unit != "doc":
             nlp.add_pipe("sentencizer")
         spans = {"@span_getters": "spacy-sbert.sentence_spans.v1", "unit": unit}

@@ -85,9 +85,17 @@ def write_modules(folder: Path, *modules: tuple[str, str]) -> None:
     (folder / "modules.json").write_text(json.dumps(listed), encoding="utf8")
 
 
+def blank(lang: str = "xx") -> Language:
+    """An empty pipeline that splits the contractions of the tests' texts; all those of English load in 0.2 s."""
+    nlp = spacy.blank(lang)
+    for first, second in (("can", "not"), ("ca", "n't"), ("do", "n't"), ("is", "n't")):
+        nlp.tokenizer.add_special_case(first + second, [{"ORTH": first}, {"ORTH": second}])
+    return nlp
+
+
 def one_pipe(name: Path | str, factory: str = "sbert", **model: Any) -> Language:
     """A pipeline of one component, with the encoder of this name, and settings of its model."""
-    nlp = spacy.blank("en")
+    nlp = blank()
     nlp.add_pipe(factory, config={"model": {"name": str(name), **model}})
     return nlp
 

@@ -34,7 +34,7 @@ numpy.save(sys.argv[2], spacy.load("en_tiny")(sys.argv[3]).vector)
 
 @pytest.mark.parametrize("encoder", ["own", pytest.param("shared", marks=pytest.mark.slow)])
 def test_wheel(make_nlp, tmp_path, encoder):
-    nlp = make_nlp(encoder)
+    nlp = make_nlp(encoder, lang="en")
     expected = nlp(TEXT).vector
     nlp.to_disk(tmp_path / "nlp")
     card = package_card(describe(nlp, folder=tmp_path / "nlp", name="tiny", version="1.2.3"))

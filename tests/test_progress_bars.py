@@ -86,7 +86,7 @@ def test_a_bar_moves_with_the_passes(make_nlp, encoder):
 
 
 def test_reranking(tiny_bert, stderr):
-    nlp = spacy.blank("en")
+    nlp = spacy.blank("xx")
     pipe = nlp.add_pipe("sbert_reranker", config={"model": {"name": str(tiny_bert), "n_outputs": 1}})
     nlp.initialize()
     pairs = [(text, TEXTS[0]) for text in TEXTS]

@@ -99,7 +99,7 @@ def evaluate(nlp: Language, folder: Path) -> Writer:
 
 def member_vectors(nlp: Language, texts: Iterable[str], cache: Path) -> list:
     """The vectors of two members that a meta-embedding is fitted on."""
-    meta = spacy.blank("en")
+    meta = spacy.blank("xx")
     for name in ("one", "two"):
         meta.add_pipe("sbert", name=name, config={"model": nlp.config["components"]["sbert"]["model"]})
     meta.add_pipe("sbert_meta")

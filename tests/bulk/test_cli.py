@@ -22,7 +22,7 @@ encode = partial(run, "encode")
 @pytest.fixture(scope="module")
 def pipeline(tiny_bert, tmp_path_factory):
     """Its pipe has a name of its own."""
-    nlp = spacy.blank("en")
+    nlp = spacy.blank("xx")
     nlp.add_pipe("sbert", name="encoder", config={"model": {"name": str(tiny_bert)}})
     folder = tmp_path_factory.mktemp("cli") / "nlp"
     nlp.to_disk(folder)

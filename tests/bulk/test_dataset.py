@@ -112,7 +112,7 @@ def test_bad_part(encode, source, tmp_path):
 def test_other_options_and_encoders_are_refused(encode, tiny_bert, tmp_path):
     encode()
     before = contents(tmp_path / "out", but=())
-    nlp = spacy.blank("en")
+    nlp = spacy.blank("xx")
     nlp.add_pipe("sbert", config={"model": {"name": str(tiny_bert), "pooling": "max"}})
     nlp.initialize()
     nlp.to_disk(tmp_path / "other")

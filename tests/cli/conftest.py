@@ -32,7 +32,7 @@ def loaded_once(monkeypatch: pytest.MonkeyPatch) -> None:
 def saved_nlp(make_nlp, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The folder of a saved pipeline."""
     folder = tmp_path_factory.mktemp("saved") / "nlp"
-    make_nlp().to_disk(folder)
+    make_nlp(lang="en").to_disk(folder)
     return folder
 
 

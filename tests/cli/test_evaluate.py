@@ -104,8 +104,8 @@ def test_plain_table_in_a_terminal(monkeypatch, capsys):
     ],
 )
 def test_refused(folder, arguments, code, message):
-    DocBin(docs=[spacy.blank("en")("no pair")]).to_disk(folder / "plain.spacy")
-    spacy.blank("en").to_disk(folder / "without")
+    DocBin(docs=[spacy.blank("xx")("no pair")]).to_disk(folder / "plain.spacy")
+    spacy.blank("xx").to_disk(folder / "without")
     assert message in said(*arguments, code=code)
 
 
@@ -113,7 +113,7 @@ def test_convert_a_table(folder):
     (folder / "pairs.tsv").write_text("4\tOne.\tTwo.\tx\n2\tThree.\tFour.\ty\n", encoding="utf8")
     columns = ["--members", "2,1", "--score", 0, "--label", 3, "--min-score", 2, "--max-score", 4, "--no-header"]
     assert "Wrote 1 pairs" in said("convert", "pairs.tsv", "out.spacy", *columns, "--limit", 1)
-    (doc,) = DocBin().from_disk(folder / "out.spacy").get_docs(spacy.blank("en").vocab)
+    (doc,) = DocBin().from_disk(folder / "out.spacy").get_docs(spacy.blank("xx").vocab)
     assert [span.text for span in doc.spans["sbert"]] == ["Two.", "One."]
     assert doc.spans["sbert"].attrs == {"score": 1.0, "label": "x"}
     done = said("convert", SAMPLE / "nli-train.jsonl", "nli.spacy", "--format", "nli")
@@ -164,7 +164,7 @@ def test_convert_a_table_of_found_columns(folder):
         said("evaluate", "nlp", f"own.{kind}", "-o", output)
     assert scores["spacy"].read_bytes() == scores["csv"].read_bytes()
     said("convert", "own.csv", "pairs.spacy", "-m", "left,right")
-    (doc, *_) = PairCorpus(folder / "pairs.spacy")(spacy.blank("en"))
+    (doc, *_) = PairCorpus(folder / "pairs.spacy")(spacy.blank("xx"))
     assert "score" not in doc.reference.spans["sbert"].attrs  # as the options say: texts alone
 
 

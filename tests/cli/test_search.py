@@ -61,7 +61,7 @@ def test_bad_input(folder, make_nlp):
     (folder / "empty.txt").write_text("\n  \n")
     (folder / "empty.npy").write_bytes(b"")
     make_nlp(model={"pooling": "max"}).to_disk("other")
-    spacy.blank("en").to_disk("without")
+    spacy.blank("xx").to_disk("without")
     said(*SEARCH, "he", "--index", "index")
     for arguments, message in [
         (["search", "nlp", "latin.txt", "he"], "line 2: not UTF-8"),

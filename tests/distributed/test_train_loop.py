@@ -55,10 +55,10 @@ def fit(tiny_bert, tmp_path, monkeypatch):
 def test_every_shipped_config_trains(fit, make_nlp, tiny_bert, tmp_path, name):
     overrides = {}
     if name == "distillation":
-        make_nlp("own", model={"pooling": "max"}).to_disk(tmp_path / "teacher")
+        make_nlp("own", lang="en", model={"pooling": "max"}).to_disk(tmp_path / "teacher")
         overrides["paths.teacher"] = str(tmp_path / "teacher")
     if name == "two_step":
-        make_nlp(TRAINED).to_disk(tmp_path / "checkpoint")
+        make_nlp(TRAINED, lang="en").to_disk(tmp_path / "checkpoint")
         overrides["paths.checkpoint"] = str(tmp_path / "checkpoint")
     if name == "joint":
         overrides.update(entities(tmp_path))
@@ -89,7 +89,8 @@ def test_configs_without_a_transformer_train(fit, make_nlp, request, tmp_path, n
     """As their comments say; all-MiniLM-L6-v2 stands for training/sts/model-best, and no setting but paths differs."""
     overrides, text = {}, "A man is eating."
     if name in FROM_TEACHERS:
-        teacher = request.getfixturevalue("minilm") if is_whole else make_nlp("own", model={"normalize": True})
+        here = {"lang": "en", "model": {"normalize": True}}
+        teacher = request.getfixturevalue("minilm") if is_whole else make_nlp("own", **here)
         teacher.to_disk(tmp_path / "teacher")
         overrides["paths.teacher"] = str(tmp_path / "teacher")
     if name == "distillation_static":

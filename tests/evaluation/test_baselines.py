@@ -24,7 +24,7 @@ CORPUS = ["cat dog", "a cat, a dog and a dog", "the dog", "Cat and cat", "", "ze
 @pytest.fixture
 def nlp():
     """A pipeline with three static vectors."""
-    nlp = spacy.blank("en")
+    nlp = spacy.blank("xx")
     for word, vector in VECTORS.items():
         nlp.vocab.set_vector(word, numpy.array(vector, dtype="float32"))
     return nlp
@@ -151,11 +151,11 @@ def test_untuned_transformer_is_the_pipe_as_it_is(pooling, tiny_bert, make_nlp):
 
 def test_what_is_missing_is_said(nlp, counts, monkeypatch):
     monkeypatch.setitem(sys.modules, "sklearn.feature_extraction.text", None)
-    blank = spacy.blank("en")
+    blank = spacy.blank("xx")
     for name, given, error, message in (
         ("glove", {}, ValueError, "Unknown baseline 'glove': expected one of static, sif, "),
         ("static", {}, ValueError, "'static' needs a pipeline with static vectors"),
-        ("sif", {"nlp": blank, "counts": counts}, ValueError, "en_pipeline has no static vectors"),
+        ("sif", {"nlp": blank, "counts": counts}, ValueError, "xx_pipeline has no static vectors"),
         ("sif", {"nlp": nlp}, ValueError, "'sif' needs word counts"),
         ("tf-idf", {"width": 0}, ValueError, "width = 0"),
         ("random-projection", {"width": 0}, ValueError, "width = 0"),
@@ -205,7 +205,7 @@ def data(tmp_path_factory):
 def vectors(tmp_path_factory):
     """A pipeline with static vectors, and no pipe of this package."""
     folder = tmp_path_factory.mktemp("vectors")
-    nlp = spacy.blank("en")
+    nlp = spacy.blank("xx")
     for number, word in enumerate(WORDS):
         nlp.vocab.set_vector(word, numpy.random.default_rng(number).normal(size=5).astype("float32"))
     nlp.to_disk(folder / "pipeline")

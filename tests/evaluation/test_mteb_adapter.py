@@ -45,7 +45,7 @@ def test_what_is_missing_is_said(encoder, monkeypatch):
     with pytest.raises(ValueError, match="'Pictures' gave a batch with image, but no text"):
         encoder.encode([{"image": [None]}], task_metadata=SimpleNamespace(name="Pictures"))
     with pytest.raises(ValueError, match="gives no vectors"):
-        MtebEncoder(spacy.blank("en")).encode(BATCHES)
+        MtebEncoder(spacy.blank("xx")).encode(BATCHES)
     monkeypatch.setitem(sys.modules, "mteb.models", None)
     with pytest.raises(ImportError, match=r"pip install 'spacy-sbert\[mteb\]"):
         _ = MtebEncoder(encoder.source.nlp).mteb_model_meta

@@ -55,7 +55,7 @@ def test_what_no_config_can_hold(make_nlp, tiny_bert):
         Prompts({}, "${q}")
     for factory in ("sbert", "sbert_reranker"):
         with pytest.raises(ValueError, match=r"spans_key.*without '\$'"):
-            spacy.blank("en").add_pipe(factory, config={"model": {"name": str(tiny_bert)}, "spans_key": "pair $"})
+            spacy.blank("xx").add_pipe(factory, config={"model": {"name": str(tiny_bert)}, "spans_key": "pair $"})
 
 
 def test_columns_files_and_folders_with_the_sign(make_nlp, tiny_bert, tmp_path, monkeypatch):
@@ -92,7 +92,7 @@ def test_overridden_name_of_a_saved_encoder(make_nlp, tmp_path, encoder, pipe):
 
 @pytest.mark.filterwarnings("ignore:.*reranker-new-head")
 def test_outputs_of_a_reranker(tiny_bert, tmp_path):
-    nlp = spacy.blank("en")
+    nlp = spacy.blank("xx")
     reranker = nlp.add_pipe("sbert_reranker", config={"model": {"name": str(tiny_bert), "n_outputs": 3}})
     nlp.initialize()
     scores = reranker.score_pairs([("a", "b"), ("a dog", "the cat")])

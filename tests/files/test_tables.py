@@ -31,7 +31,7 @@ def test_all_commands_take_the_same_texts(tmp_path, name):
     """encode, convert, train, visualize and search."""
     table = write_texts(tmp_path / name, TEXTS)
     assert [row.text for row in read_text_rows(table, TextColumns())] == TEXTS
-    nlp = spacy.blank("en")
+    nlp = spacy.blank("xx")
     nlp.tokenizer = lambda text: spacy.tokens.Doc(nlp.vocab, words=[text])
     assert convert(table, tmp_path / "out.spacy", members=["text"]) == len(TEXTS)
     assert [example.reference.text.strip() for example in PairCorpus(table, members=["text"])(nlp)] == TEXTS

@@ -44,8 +44,8 @@ def cells(card):
 
 def test_facts(make_nlp, tiny_bert, tmp_path):
     with pytest.raises(ValueError, match=r"none of the pipes makes sentence vectors \(given: none\)"):
-        describe(spacy.blank("en"))
-    nlp = trained(make_nlp("own", model={"pooling": "max", "normalize": True}))
+        describe(spacy.blank("xx"))
+    nlp = trained(make_nlp("own", lang="en", model={"pooling": "max", "normalize": True}))
     nlp.to_disk(tmp_path / "nlp")
     facts = describe(nlp, folder=tmp_path / "nlp", name="mine", version="1.2.3")
     assert (facts.name, facts.version, facts.languages, facts.answering) == ("en_mine", "1.2.3", "en", "sbert")
@@ -66,7 +66,7 @@ def test_facts(make_nlp, tiny_bert, tmp_path):
 
 
 def test_package_card(make_nlp, tiny_bert):
-    card = package_card(describe(trained(make_nlp(), performance={**SCORES, "sts_pearson": math.nan})))
+    card = package_card(describe(trained(make_nlp(lang="en"), performance={**SCORES, "sts_pearson": math.nan})))
     table = cells(card)
     assert table["Width"] == ["16"] and table["Longest text, in wordpieces"] == ["24"]
     assert table["dev"] == ["pairs-dev.csv", "160"] and table["train, sts"] == ["pairs-train.csv", "480"]
@@ -109,7 +109,7 @@ def nasty(nlp):
     "make", [lambda nlp: package_card(describe(nlp), front_matter=True), sentence_transformers_card]
 )
 def test_names_break_neither_tables_nor_yaml(make_nlp, make):
-    plain, strange = make(trained(make_nlp())), make(nasty(trained(make_nlp())))
+    plain, strange = make(trained(make_nlp(lang="en"))), make(nasty(trained(make_nlp(lang="en"))))
     widths = {len(row) for row in rows(plain)}
     assert {len(row) for row in rows(strange)} == widths
     assert strange.count("```\n") == plain.count("```\n")
@@ -124,7 +124,7 @@ def test_names_break_neither_tables_nor_yaml(make_nlp, make):
 
 
 def test_front_matter(make_nlp):
-    nlp = trained(make_nlp(), performance={**SCORES, "sts_spearman_sick": 0.5, "triplet_acc": 1.0})
+    nlp = trained(make_nlp(lang="en"), performance={**SCORES, "sts_spearman_sick": 0.5, "triplet_acc": 1.0})
     find_transformer("sbert", nlp.get_pipe("sbert").model).attrs["name"] = "organisation/encoder"
     nlp.meta["license"] = "GNU GPL 3.0"
     data = ModelCard(package_card(describe(nlp, name="mine"), front_matter=True)).data.to_dict()
@@ -219,7 +219,7 @@ def test_readme_of_others_is_kept(tmp_path):
 
 
 def test_commands(make_nlp, tmp_path, monkeypatch):
-    trained(make_nlp()).to_disk(tmp_path / "nlp")
+    trained(make_nlp(lang="en")).to_disk(tmp_path / "nlp")
     path = tmp_path / "nlp" / "README.md"
 
     said("card", tmp_path / "nlp", "--name", "mine", "--version", "1.2.3", "--front-matter")

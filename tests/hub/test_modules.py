@@ -98,7 +98,7 @@ def test_config_of_a_part_is_ignored(tiny_bert, tmp_path):
 
 
 def vector(folder, **model):
-    nlp = spacy.blank("en")
+    nlp = spacy.blank("xx")
     nlp.add_pipe("sbert", config={"model": {"name": str(folder), **model}})
     return nlp("a cat sat").vector
 

@@ -41,7 +41,7 @@ def test_a_row_is_the_wordpieces_of_its_text_pooled(make_nlp, pooling):
 def test_parity_with_an_encoder_of_its_own(minilm, tmp_path):
     """The same states for the same wordpieces, alone and beside a ner; unit length as the folder says."""
     texts = ["It isn't U.S.-made (e.g. 3,141.59)!", "Ångström's \n café", "?", "word " * 60]
-    nlp = spacy.blank("en")
+    nlp = spacy.blank("xx")
     add_curated(nlp, find_local(MINILM), window=128)
     nlp.add_pipe("sbert", config={"model": {"@architectures": SHARED}})
     nlp.to_disk(tmp_path)
@@ -92,7 +92,7 @@ def test_weights_that_are_to_stay(make_nlp, examples, how):
 @pytest.mark.spacy_transformers
 @pytest.mark.parametrize("order", [("own", "curated"), ("curated", "own")])
 def test_of_both_kinds_the_nearest_is_heard(tiny_bert, examples, order):
-    nlp = spacy.blank("en")
+    nlp = spacy.blank("xx")
     for kind in order:
         if kind == "curated":
             add_curated(nlp, tiny_bert)
@@ -129,7 +129,7 @@ def test_replaced_listeners(make_nlp, examples, tmp_path):
 @pytest.mark.parametrize("tok2vec", [pytest.param(LISTENER, marks=pytest.mark.slow), LAYERS], ids=["last", "all"])
 def test_tokens_that_its_own_listeners_give(tiny_bert, examples, tok2vec, tmp_path):
     fix_random_seed(0)
-    nlp = spacy.blank("en")
+    nlp = spacy.blank("xx")
     add_curated(nlp, tiny_bert, all_layer_outputs=tok2vec is LAYERS)
     nlp.add_pipe("sbert", config={"model": {"@architectures": TOKENS, "tok2vec": tok2vec}})
     batch = examples(nlp)
@@ -170,11 +170,11 @@ def test_nothing_to_hear(make_nlp, tiny_bert, examples):
     refused("and a curated_transformer read them as they are", lambda: sbert.encode(["a"], prompt="query: "))
     with nlp.select_pipes(disable="transformer"):
         refused("it is disabled", lambda: nlp(TEXT))
-    refused("no 'curated_transformer'", add(spacy.blank("en"), **{"@architectures": SHARED}).initialize)
+    refused("no 'curated_transformer'", add(spacy.blank("xx"), **{"@architectures": SHARED}).initialize)
     tokens = {"@architectures": TOKENS, "tok2vec": LISTENER}
     message = "listens to a 'curated_transformer' component .*, and none stands before it"
-    refused(message, add(spacy.blank("en"), **tokens).initialize)
-    nlp = spacy.blank("en")
+    refused(message, add(spacy.blank("xx"), **tokens).initialize)
+    nlp = spacy.blank("xx")
     add_curated(nlp, tiny_bert)
     batch = examples(add(nlp, **tokens))
     nlp.initialize(lambda: batch)
@@ -185,7 +185,7 @@ def test_nothing_to_hear(make_nlp, tiny_bert, examples):
 
 def test_widths_and_layers(tiny_bert):
     def curated(**model):
-        nlp = spacy.blank("en")
+        nlp = spacy.blank("xx")
         add_curated(nlp, tiny_bert)
         return add(nlp, **{"@architectures": TOKENS, **model})
 

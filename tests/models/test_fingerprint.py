@@ -163,7 +163,7 @@ def test_comparison_across_encoders_warns_once(make_nlp, other_bert):
     nlp, other, third = make_nlp(unit="doc+sent"), make_nlp(name=other_bert), make_nlp(model={"pooling": "cls"})
     doc, theirs = nlp(TEXT), other(TEXT)
     expected = float(cosine(doc.vector[None], theirs.vector[None])[0])
-    joined = spacy.blank("en", vocab=nlp.vocab)
+    joined = spacy.blank("xx", vocab=nlp.vocab)
     joined.add_pipe("sbert", config={"model": {"name": str(other_bert)}})
     given, warned = caught(lambda: doc.similarity(theirs))
     assert given == pytest.approx(expected, abs=1e-6) and len(warned) == 1
@@ -189,7 +189,7 @@ def test_one_encoder_never_warns(make_nlp, tmp_path):
     nlp = make_nlp(unit="doc+sent", model={"prompts": {"query": "a query: "}})
     doc = nlp(TEXT)
     data = DocBin(docs=[doc], store_user_data=True).to_bytes()
-    (stored,) = DocBin().from_bytes(data).get_docs(spacy.blank("en").vocab)
+    (stored,) = DocBin().from_bytes(data).get_docs(spacy.blank("xx").vocab)
     prompted = nlp(TEXT, component_cfg={"sbert": {"prompt_name": "query"}})
     others = [stored, restore(stored), doc.copy(), pickle.loads(pickle.dumps(doc)), prompted, nlp(""), doc[:4].as_doc()]
     others += [make_nlp()(TEXT), make_nlp("shared")(TEXT), doc[1:4].as_doc(copy_user_data=True)]
@@ -317,7 +317,7 @@ def test_sbert_similarity_without_hooks(make_nlp):
     for given in ("a dog", a.vocab["dog"], b.vector, None):
         with pytest.raises(TypeError, match=rf"A {type(given).__name__} has no sentence vector"):
             a._.sbert_similarity(given)
-    plain = spacy.blank("en", vocab=a.vocab)("a dog")
+    plain = spacy.blank("xx", vocab=a.vocab)("a dog")
     for ours, theirs in ((a, plain), (plain, a)):
         with pytest.raises(ValueError, match="carries no sentence vectors"):
             ours._.sbert_similarity(theirs)

@@ -48,7 +48,7 @@ TABLE = numpy.random.default_rng(0).normal(size=(4, 3)).astype("float32")
 
 
 def with_vectors(table=TABLE):
-    nlp = spacy.blank("en")
+    nlp = spacy.blank("xx")
     keys = [nlp.vocab.strings.add(word) for word in WORDS]
     nlp.vocab.vectors = Vectors(data=table, keys=keys, strings=nlp.vocab.strings)
     return nlp
@@ -88,7 +88,7 @@ def test_a_table_that_learned_is_loaded_and_leaves_the_vocab_alone():
 
 
 def test_floret_vectors():
-    nlp = spacy.blank("en")
+    nlp = spacy.blank("xx")
     table = RNG.normal(size=(50, 5)).astype("float32")
     settings = {"mode": "floret", "data": table, "minn": 3, "maxn": 4, "hash_count": 2, "bow": "<", "eow": ">"}
     nlp.vocab.vectors = Vectors(strings=nlp.vocab.strings, **settings)

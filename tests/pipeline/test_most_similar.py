@@ -67,7 +67,7 @@ def test_docs_from_disk_find_their_pipeline(nlp):
     assert_found(found, by_similarity(nlp(TEXT), nlp("the dog"), 3))
     nlp.rename_pipe("sbert", "renamed")
     assert_found(doc._.sbert_most_similar("the dog", nlp=nlp), by_similarity(nlp(TEXT), nlp("the dog"), 3))
-    (alone,) = DocBin().from_bytes(data).get_docs(spacy.blank("en").vocab)
+    (alone,) = DocBin().from_bytes(data).get_docs(spacy.blank("xx").vocab)
     for query in ("the dog", nlp("the dog")):  # the pipe with the same encoder, whatever the vocab
         assert_found(alone._.sbert_most_similar(query, nlp=nlp), by_similarity(nlp(TEXT), nlp("the dog"), 3))
 
@@ -78,7 +78,7 @@ def other_pooling(nlp, pooling="cls"):
 
 @pytest.mark.parametrize("encoder", EVERY_ENCODER)
 def test_a_sourced_pipe(make_nlp, other_bert, encoder, tmp_path):
-    nlp, other = make_nlp(encoder, unit="doc+sent"), spacy.blank("en")
+    nlp, other = make_nlp(encoder, unit="doc+sent"), spacy.blank("xx")
     for name in nlp.pipe_names:
         other.add_pipe(name, name="mine" if name == "sbert" else name, source=nlp)
     doc = other(TEXT)
@@ -99,7 +99,7 @@ def test_a_sourced_pipe(make_nlp, other_bert, encoder, tmp_path):
 def test_a_query_is_encoded_by_the_encoder_of_the_doc(make_nlp, tiny_bert, nlp):
     """Not by another pipe of the same name and vocab, whenever that was made or at work."""
     doc, expected = nlp(TEXT), by_similarity(nlp(TEXT), nlp("the dog"), 3)
-    other = spacy.blank("en", vocab=nlp.vocab)
+    other = spacy.blank("xx", vocab=nlp.vocab)
     other.add_pipe("sentencizer")
     other.add_pipe("sbert", config=other_pooling(nlp))
     assert_found(doc._.sbert_most_similar("the dog"), expected)  # not loaded yet
@@ -158,7 +158,7 @@ def test_refused(make_nlp, nlp):
     for query, error, message in [
         (None, TypeError, "Cannot search for None: expected a str, a Doc, a Span"),
         ("", ValueError, "it has no text"),
-        (spacy.blank("en")("a"), ValueError, "carries no sentence vectors"),
+        (spacy.blank("xx")("a"), ValueError, "carries no sentence vectors"),
     ]:
         with pytest.raises(error, match=message):
             doc._.sbert_most_similar(query)
@@ -166,5 +166,5 @@ def test_refused(make_nlp, nlp):
         with pytest.raises(ValueError, match=f"k = {k}: expected "):
             doc._.sbert_most_similar("a", k=k)
     with pytest.raises(ValueError, match="This Doc carries no sentence vectors"):
-        spacy.blank("en")("a b")._.sbert_most_similar("a")
+        spacy.blank("xx")("a b")._.sbert_most_similar("a")
     assert nlp(" ")._.sbert_most_similar("a") == []

@@ -20,7 +20,7 @@ def is_a_line(text):
 
 
 def test_a_pipe_before_and_after_loading(tiny_bert):
-    nlp = spacy.blank("en")
+    nlp = spacy.blank("xx")
     pipe = nlp.add_pipe("sbert", name="mine", config={"model": {"name": str(tiny_bert), "pooling": "mean+max"}})
     assert repr(pipe) == f"SentenceBert('mine': {tiny_bert}, mean+max pooling, float32, not loaded yet)"
     pipe.encode(["A man is eating food."])

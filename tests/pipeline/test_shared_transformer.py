@@ -177,7 +177,7 @@ def test_no_transformer(make_nlp):
         nlp(TEXT)
     other = {"tok2vec": {"@architectures": "spacy-sbert.SentenceListener.v1", "upstream": "other"}}
     for tok2vec, message in (({}, "no 'transformer' and no"), (other, 'upstream = "other"')):
-        nlp = spacy.blank("en")
+        nlp = spacy.blank("xx")
         nlp.add_pipe("sbert", config={"model": {**SHARED["model"], **tok2vec}})
         with pytest.raises(ValueError, match=message):
             nlp.initialize()

@@ -180,7 +180,7 @@ def test_settings_of_multi():
 
 @pytest.mark.parametrize("sampling", ["proportional", "round_robin"])
 def test_spacys_own_corpus_is_passed_on(texts, tmp_path, sampling):
-    nlp = spacy.blank("en")
+    nlp = spacy.blank("xx")
     docs = [nlp(f"Named {i}") for i in range(5)]
     for doc in docs:
         doc.ents = [Span(doc, 0, 1, label="X")]
@@ -204,7 +204,7 @@ def teach(doc):
 
 @pytest.fixture(scope="module")
 def teacher(tmp_path_factory):
-    nlp, path = spacy.blank("en"), tmp_path_factory.mktemp("teacher")
+    nlp, path = spacy.blank("xx"), tmp_path_factory.mktemp("teacher")
     nlp.add_pipe("spacy_sbert_test_teacher")
     nlp.to_disk(path)
     return str(path)

@@ -259,7 +259,7 @@ def test_limit_of_line_length(write, monkeypatch):
 
 
 def test_text_without_tokens(write):
-    nlp = spacy.blank("en")
+    nlp = spacy.blank("xx")
     nlp.tokenizer = lambda text: spacy.tokens.Doc(nlp.vocab, words=[word for word in text.split() if word != "x"])
     with pytest.raises(ValueError, match=r"a\.txt, line 2: The member number 1 of an example \('x'\) has no tokens"):
         list(PairCorpus(write("a.txt", "a", "x"), format="text")(nlp))

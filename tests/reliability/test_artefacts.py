@@ -82,7 +82,7 @@ def make_meta(folder, nlp, method, **options):
     views = make_views(100)
 
     def pipe():
-        return SentenceMeta(spacy.blank("en").vocab, [*map(PipeMember, MEMBERS)], make_estimator(method, **options))
+        return SentenceMeta(spacy.blank("xx").vocab, [*map(PipeMember, MEMBERS)], make_estimator(method, **options))
 
     made = pipe()
     made.estimator.fit(views, MEMBERS)

@@ -59,7 +59,7 @@ OTHERWISE["input_path"] = "INPUT"  # how else messages may name them
 
 @pytest.fixture(scope="module")
 def folder(tiny_bert, tmp_path_factory):
-    made, nlp = tmp_path_factory.mktemp("options"), spacy.blank("en")
+    made, nlp = tmp_path_factory.mktemp("options"), spacy.blank("xx")
     for name in ("other", "sbert"):
         nlp.add_pipe("sbert", name=name, config={"model": {"name": str(tiny_bert)}})
     nlp.initialize()

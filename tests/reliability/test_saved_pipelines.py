@@ -35,7 +35,7 @@ def answer(nlp):
 
 def build(kind, make_nlp, model):
     if kind == "reranker":
-        nlp = spacy.blank("en")
+        nlp = spacy.blank("xx")
         nlp.add_pipe("sbert_reranker", config={"model": model})
     elif kind == "meta":
         nlp = make_nlp("own")
@@ -191,7 +191,7 @@ def folder(tiny_bert, tmp_path):
 
 
 def encode(folder):
-    nlp = spacy.blank("en")
+    nlp = spacy.blank("xx")
     nlp.add_pipe("sbert", config={"model": {"name": str(folder)}})
     return nlp(TEXT).vector
 

@@ -103,7 +103,7 @@ def build(make_nlp, folders):
         settings = {"precision": precision, "transformer_config": DROPOUT[kind]}
         fix_random_seed(0)
         if encoder == "reranker":
-            nlp = spacy.blank("en")
+            nlp = spacy.blank("xx")
             nlp.add_pipe("sbert_reranker", config={"model": {"name": str(folders[kind]), **settings}})
         elif encoder == "shared":
             nlp = make_nlp("shared", name=folders[kind], transformer=settings)

@@ -89,7 +89,7 @@ def meta(make_nlp):
 
 
 def reranker(make_nlp):
-    nlp = spacy.blank("en")
+    nlp = spacy.blank("xx")
     name = make_nlp().get_pipe_config("sbert")["model"]["name"]
     nlp.add_pipe("sbert_reranker", config={"model": {"name": name}})
     return nlp

@@ -273,7 +273,8 @@ def judge(cases, what, given, right, *, must):
 
 
 def sourced(nlp):
-    other = spacy.blank("en", vocab=nlp.vocab)
+    other = spacy.blank("xx", vocab=nlp.vocab)
+    other.tokenizer = nlp.tokenizer
     for name in nlp.pipe_names:
         other.add_pipe(name, source=nlp)
     return other

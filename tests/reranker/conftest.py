@@ -48,7 +48,7 @@ def make_reranker(tiny_classifier: Path) -> Callable[..., Language]:
     """Build a pipeline of a reranker."""
 
     def make(name: object = None, **config: object) -> Language:
-        nlp = spacy.blank("en")
+        nlp = spacy.blank("xx")
         model = {"name": str(name or tiny_classifier), **config.pop("model", {})}  # type: ignore[dict-item]
         nlp.add_pipe("sbert_reranker", config={"model": model, **config})
         return nlp

@@ -300,7 +300,7 @@ def test_checkpoints_with_and_without_a_head(make_reranker, of_labels, tmp_path)
     reranker = nlp.get_pipe(PIPE)
     with pytest.raises(OSError, match="Can't find model 'nowhere'"):
         reranker.initialize(lambda: graded(nlp), nlp=nlp, checkpoint="nowhere")
-    other = spacy.blank("en")
+    other = spacy.blank("xx")
     other.add_pipe("sentencizer")
     other.to_disk(tmp_path)
     with pytest.raises(ValueError, match=r"Cannot start 'sbert_reranker' from .* its pipes are sentencizer\. Name a"):

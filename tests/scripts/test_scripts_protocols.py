@@ -227,7 +227,7 @@ def test_argument_similarity(load, run_script, tiny_bert, two_topics, tmp_path, 
         return trained(folder, settings, config, args, overrides)
 
     monkeypatch.setattr(script, "trained", look_and_train)
-    static = spacy.blank("en")
+    static = spacy.blank("xx")
     words = sorted({word for row in read_arguments(SAMPLE, "ukp") for text in row.members for word in text.split()})
     for i, word in enumerate(words):
         static.vocab.set_vector(word, numpy.random.default_rng(i).normal(size=8).astype("float32"))

@@ -62,7 +62,7 @@ def test_docs_that_lost_their_hooks(nlp, docs):
 
 
 def test_static_vectors_of_spacy():
-    nlp = spacy.blank("en")
+    nlp = spacy.blank("xx")
     nlp.vocab.set_vector("cat", numpy.array([1.0, 0.0], dtype="f"))
     nlp.vocab.set_vector("dog", numpy.array([0.0, 1.0], dtype="f"))
     search = SpanSearch([nlp("cat")[:], nlp("dog")[:]])
@@ -91,7 +91,7 @@ def test_refused(make_nlp, docs):
         (3, TypeError, "Cannot search for 3: expected a str, a Doc"),
         ("  ", ValueError, "it has no text"),
         (docs[1], ValueError, "it has no text"),
-        (spacy.blank("en")("a"), ValueError, "carries no sentence vectors"),
+        (spacy.blank("xx")("a"), ValueError, "carries no sentence vectors"),
         (numpy.ones(3), ValueError, "unequal width: 3 and 16"),
         (numpy.ones((2, 16)), ValueError, r"Cannot search queries of shape \(1, 2, 16\)"),
     ]:
@@ -103,7 +103,7 @@ def test_refused(make_nlp, docs):
     for spans, message in [
         ([], "no Span with a vector"),
         ([docs[2][5:6]], "no Span with a vector"),  # white space
-        (collect_spans(spacy.blank("en").pipe(["a"]), "doc"), "carries no sentence vectors"),
+        (collect_spans(spacy.blank("xx").pipe(["a"]), "doc"), "carries no sentence vectors"),
         (collect_spans([make_nlp()("a b")]), "Sentence boundaries unset"),
     ]:
         with pytest.raises(ValueError, match=message):
@@ -115,7 +115,7 @@ def test_refused(make_nlp, docs):
 def test_each_sentence_finds_the_one_of_the_other_doc_that_says_the_same():
     """As docs/search.md says."""
     page = Path(__file__).parents[2] / "docs" / "search.md"
-    nlp = spacy.blank("en")
+    nlp = spacy.blank("xx")
     nlp.add_pipe("sentencizer")
     nlp.add_pipe("sbert")
     recipe = re.search(r"two Docs\n.*?```python\n(.*?)```", page.read_text(encoding="utf8"), re.DOTALL)[1]

@@ -56,7 +56,7 @@ def test_numbers_are_the_cosines(docs):
     assert [one["class"] for one in attributes] == [f"v{_step(value, low, high) + STEPS}" for value in cosines]
     assert [one["tabindex"] for one in attributes] == ["0"] + ["-1"] * 15
     assert attributes[1]["aria-label"] == f"{exact[1]:.4f}, texts 1 and 2"
-    packed = list(DocBin(docs=docs, store_user_data=True).get_docs(spacy.blank("en").vocab))
+    packed = list(DocBin(docs=docs, store_user_data=True).get_docs(spacy.blank("xx").vocab))
     assert not packed[0].user_hooks and cells(visual.render(packed)) == cells(visual.render(docs))
     assert data_of(visual.render(packed)) == data_of(visual.render(docs))
 
@@ -154,7 +154,7 @@ def test_groups_stand_together():
 
 
 def test_sentences_of_one_doc_stay_in_order():
-    doc = spacy.blank("en")("Zero. Two. One.")
+    doc = spacy.blank("xx")("Zero. Two. One.")
     for token in doc:
         token.is_sent_start = token.i % 2 == 0
     vectors = dict(zip(doc.sents, numpy.eye(2)[[0, 1, 0]], strict=True))
@@ -194,7 +194,7 @@ def test_order_is_among_the_best_of_the_dendrogram():
 
 def with_vectors(words, vectors):
     """A Doc whose words have these vectors of the vocab."""
-    vocab = spacy.blank("en").vocab
+    vocab = spacy.blank("xx").vocab
     vocab.reset_vectors(width=len(vectors[0]))
     for word, vector in zip(words, vectors, strict=True):
         vocab.set_vector(word, numpy.asarray(vector, dtype="float32"))
