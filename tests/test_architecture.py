@@ -1,4 +1,4 @@
-"""ARCHITECTURE.md lists the rooms in their order: imports run downwards in it, and nowhere in circles."""
+"""ARCHITECTURE.md lists the top modules in their order: imports run downwards in it, and nowhere in circles."""
 
 import ast
 import re
@@ -15,10 +15,10 @@ import spacy_sbert
 
 PACKAGE = Path(spacy_sbert.__file__).parent
 ARCHITECTURE = (PACKAGE.parent / "ARCHITECTURE.md").read_text(encoding="utf8")
-ROOMS = re.findall(r"^\| `(\w+)[./\w]*` ", ARCHITECTURE, re.MULTILINE)
+TOP_MODULES = re.findall(r"^\| `(\w+)[./\w]*` ", ARCHITECTURE, re.MULTILINE)
 CORE = ["architectures", "pipeline", "training", "losses", "models", "similarity", "files", "validation", "errors"]
 CORE += ["progress"]
-AROUND = [room for room in ROOMS if room not in CORE]
+AROUND = [top for top in TOP_MODULES if top not in CORE]
 TEXTS = {
     ".".join(file.relative_to(PACKAGE).with_suffix("").parts): file.read_text(encoding="utf8")
     for file in PACKAGE.rglob("*.py")
@@ -44,7 +44,7 @@ def imports_of(module: str) -> Iterator[str]:
 
 
 GRAPH = {module: set(imports_of(module)) for module in TEXTS}
-BETWEEN_ROOMS = {
+IMPORTS = {
     (module.split(".")[0], other.split(".")[0])
     for module, others in GRAPH.items()
     for other in others
@@ -52,21 +52,21 @@ BETWEEN_ROOMS = {
 }
 
 
-def test_every_room_is_described():
-    assert sorted(ROOMS) == sorted({module.split(".")[0] for module in TEXTS} - {"__init__"})
+def test_every_top_module_is_described():
+    assert sorted(TOP_MODULES) == sorted({module.split(".")[0] for module in TEXTS} - {"__init__"})
 
 
 @pytest.mark.parametrize("order", [CORE, AROUND])
 def test_imports_run_downwards(order):
-    assert order == [room for room in ROOMS if room in order]
-    pairs = [(room, other) for room, other in BETWEEN_ROOMS if room in order and other in order]
-    assert [(room, other) for room, other in pairs if order.index(other) < order.index(room)] == []
+    assert order == [top for top in TOP_MODULES if top in order]
+    pairs = [(top, other) for top, other in IMPORTS if top in order and other in order]
+    assert [(top, other) for top, other in pairs if order.index(other) < order.index(top)] == []
 
 
 def test_the_core_imports_nothing_around_it():
-    assert [(room, other) for room, other in BETWEEN_ROOMS if room in CORE and other in AROUND] == []
-    assert ("pipeline", "architectures") not in BETWEEN_ROOMS  # they meet in the config
-    assert [room for room, other in BETWEEN_ROOMS if other == "cli"] == []
+    assert [(top, other) for top, other in IMPORTS if top in CORE and other in AROUND] == []
+    assert ("pipeline", "architectures") not in IMPORTS  # they meet in the config
+    assert [top for top, other in IMPORTS if other == "cli"] == []
 
 
 def test_files_import_in_no_circle():

@@ -9,8 +9,8 @@ import pytest
 
 from spacy_sbert.models.private_attributes import is_installed
 
-ROOMS = ("bulk", "cli", "evaluation", "hub", "readers", "render", "search", "visual")
-HEAVY = {f"spacy_sbert.{room}" for room in ROOMS}
+OTHERS = ("bulk", "cli", "evaluation", "hub", "readers", "render", "search", "visual")
+HEAVY = {f"spacy_sbert.{module}" for module in OTHERS}
 HEAVY |= {"datasets", "faiss", "mteb", "pandas", "pyarrow", "scipy.stats", "ray", "sentence_transformers"}
 # Auto classes of Transformers import the configs of all models: half a second.
 HEAVY |= {"transformers.models.distilbert.modeling_distilbert", "transformers.models.mpnet.modeling_mpnet"}
