@@ -1,4 +1,4 @@
-# make demo   train, evaluate, package and install on the shipped sample (about 4 minutes)
+# make demo   train, evaluate, package and install on the shipped sample
 # make test   lint, check types and run all tests
 # make test-latest   all tests but those that need spacy-transformers, with the newest transformers
 # make reliability   every counted case, see docs/reliability.md

@@ -162,7 +162,7 @@ def refused(message, use):
         use()
 
 
-def test_nothing_to_hear(make_nlp, tiny_bert, examples):
+def test_nothing_to_listen_to(make_nlp, tiny_bert, examples):
     nlp = make_nlp("curated")
     sbert, doc = nlp.get_pipe("sbert"), nlp.make_doc(TEXT)
     doc._.trf_data = object()
