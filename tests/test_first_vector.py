@@ -12,13 +12,14 @@ from spacy_sbert.models.private_attributes import is_installed
 OTHERS = ("bulk", "cli", "evaluation", "hub", "readers", "render", "search", "visual")
 HEAVY = {f"spacy_sbert.{module}" for module in OTHERS}
 HEAVY |= {"datasets", "faiss", "mteb", "pandas", "pyarrow", "scipy.stats", "ray", "sentence_transformers"}
-# Auto classes of Transformers import the configs of all models: half a second.
-HEAVY |= {"transformers.models.distilbert.modeling_distilbert", "transformers.models.mpnet.modeling_mpnet"}
-HEAVY |= {"transformers.models.llama"}
-# Transformers imports scikit-learn where it is, and with it Pandas and PyArrow; nothing here may ask for them.
+HEAVY |= {"transformers.models.llama"}  # Auto classes import the configs of all models
+if not is_installed():  # Hugging Face's classes of models take as long as all else, with what they import
+    HEAVY |= {"transformers.modeling_utils", "torch._dynamo", "sklearn"}
+# They import scikit-learn where it is, and with it Pandas and PyArrow; nothing here may ask for them.
 CODE = """
 import importlib, json, os, sys, warnings
-sys.modules["sklearn"] = None
+if sys.argv[3:]:
+    sys.modules["sklearn"] = None
 import spacy_sbert.cli
 of_commands = list(sys.modules)
 for name in [name for name in sys.modules if name.partition(".")[0] == "spacy_sbert"]:

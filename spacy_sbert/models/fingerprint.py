@@ -155,7 +155,10 @@ def _width(models: Sequence[Model], pooling: SentencePooling) -> int:
 def _transformer_parts(transformer: Model, exact: bool) -> Iterator[bytes]:
     """Yield the config, tokenizer and weights of a transformer, of this package or of spacy-transformers."""
     shim: Any = transformer.layers[0].shims[0]
-    network, tokenizer = shim._model, shim._hfmodel.tokenizer  # noqa: SLF001 (of a stock shim, too)
+    if isinstance(shim, TransformerShim):
+        network, tokenizer = shim.weights, shim.tokenizer
+    else:
+        network, tokenizer = shim._model, shim._hfmodel.tokenizer  # noqa: SLF001 (spacy-transformers has no other)
     lowercase = isinstance(transformer, SpanTransformer) and bool(shim.settings and shim.settings.lowercase)
     config = json.loads(network.config.to_json_string(use_diff=True))  # what differs from the defaults
     kept = {key: value for key, value in config.items() if key not in _IGNORED and "drop" not in key}

@@ -14,7 +14,7 @@ from typing import Any, TypeAlias
 import torch
 import transformers
 from packaging.version import InvalidVersion, Version
-from transformers import AutoConfig, AutoModel, AutoModelForSequenceClassification, AutoTokenizer, PretrainedConfig
+from transformers import AutoConfig, PretrainedConfig
 from transformers.tokenization_utils_base import PreTrainedTokenizerBase
 from transformers.utils import logging
 
@@ -23,11 +23,11 @@ from .sbert_config import TransformerConfig, read_object, unexpected
 
 Network: TypeAlias = Any  # a PreTrainedModel
 Tokenizer: TypeAlias = Any  # a PreTrainedTokenizerBase
-_AutoClass = type[AutoModel] | type[AutoModelForSequenceClassification]
-_CLASSES = {
-    AutoModel: transformers.MODEL_MAPPING,
-    AutoModelForSequenceClassification: transformers.MODEL_FOR_SEQUENCE_CLASSIFICATION_MAPPING,
+_MAPPINGS = {  # from configs to classes, which a module imports that takes seconds
+    "AutoModel": "MODEL_MAPPING",
+    "AutoModelForSequenceClassification": "MODEL_FOR_SEQUENCE_CLASSIFICATION_MAPPING",
 }
+INSTALLED = Version(transformers.__version__)
 TRUST = "SPACY_SBERT_TRUST_REMOTE_CODE"
 _NO_LIMIT = 1_000_000  # tokenizers without a limit have 1e30
 _MAX_LAYERS = 1000  # to build more would take until memory is full
@@ -139,10 +139,8 @@ def load_tokenizer(source: Source) -> Tokenizer:
     limit = raw.get("model_max_length")
     if limit is not None and (not isinstance(limit, int | float) or isinstance(limit, bool) or limit < 1):
         raise unexpected(file, "model_max_length", limit, "a whole number above 0")
-    # Version 5 names this class in every folder with a tokenizer.json; version 4 has it by another name.
-    is_fast = raw.get("tokenizer_class") == "TokenizersBackend" and not hasattr(transformers, "TokenizersBackend")
-    kind = transformers.PreTrainedTokenizerFast if is_fast else AutoTokenizer
     try:
+        kind = _tokenizer_class(source, str(raw.get("tokenizer_class")))
         tokenizer = kind.from_pretrained(**source.options, **settings)
         tokenizer("a")
     except BaseException as error:  # whatever files and settings lead to; a panic in Rust is not an Exception
@@ -161,6 +159,18 @@ def load_tokenizer(source: Source) -> Tokenizer:
             raise _bad_setting("tokenizer_config", key, settings[key], "true or false")
     _check_known("tokenizer_config", settings, arguments.keys() | _TOKENIZER_KEYS | raw.keys())
     return tokenizer
+
+
+def _tokenizer_class(source: Source, name: str) -> Any:  # noqa: ANN401 (of Hugging Face)
+    """Return the class that reads a folder: in version 4 the fast one of a name; AutoTokenizer finds the others."""
+    if Version("5.0") > INSTALLED:
+        if name == "TokenizersBackend":  # which version 5 names in every folder with a tokenizer.json
+            return transformers.PreTrainedTokenizerFast
+        fast = getattr(transformers, f"{name.removesuffix('Fast')}Fast", None)
+        # The Auto class finds the same, but imports what it takes to generate texts: seconds.
+        if fast is not None and not (source.trust or source.tokenizer_config):
+            return fast
+    return transformers.AutoTokenizer
 
 
 def _arguments(kind: type) -> dict[str, object]:
@@ -196,16 +206,17 @@ _REPAIR = "Download the encoder again, or correct config.json."
 
 
 def load_weights(
-    source: Source, auto_class: _AutoClass, config: PretrainedConfig, *, keeps_head: bool = False
+    source: Source, auto_class: str, config: PretrainedConfig, *, keeps_head: bool = False
 ) -> tuple[Network, list[str]]:
     """Return a model, and the names of its weights that the folder does not have, such as those of a new head.
 
-    config: see load_config. keeps_head (bool): whether the folder should have the classifier's head.
+    auto_class (str): "AutoModel" or "AutoModelForSequenceClassification". config: see load_config.
+    keeps_head (bool): whether the folder should have the classifier's head.
     RAISES (ValueError): if the weights are damaged, or are not those that config.json describes.
     """
     # The Auto class finds the same class, but imports the configs of all models that it knows first.
-    own: Any = None if source.trust else _CLASSES[auto_class].get(type(config), None)
-    kind = own if getattr(own, "config_class", None) is type(config) else auto_class
+    own: Any = None if source.trust else getattr(transformers, _MAPPINGS[auto_class]).get(type(config), None)
+    kind = own if getattr(own, "config_class", None) is type(config) else getattr(transformers, auto_class)
     try:
         with without_bars():
             model, report = kind.from_pretrained(**source.options, config=config, output_loading_info=True)
@@ -220,6 +231,17 @@ def load_weights(
         _check_architecture(config_file, model, config)
     _check_names(source, model, report, keeps_head=keeps_head)
     return model, report["missing_keys"]
+
+
+def build_network(config: PretrainedConfig, weights: Mapping[str, torch.Tensor]) -> Network:
+    """Return the model of a config with all of its weights, which it shares; see bert_families.load_parameters."""
+    kind: Any = transformers.MODEL_MAPPING[type(config)]
+    takes_pooler = "add_pooling_layer" in inspect.signature(kind.__init__).parameters
+    settings = {"add_pooling_layer": "pooler.dense.weight" in weights} if takes_pooler else {}
+    with without_bars():
+        network = kind.from_pretrained(None, config=config, state_dict=dict(weights), **settings)
+    network.config.name_or_path = config.name_or_path
+    return network
 
 
 def _unfit(source: Source, reason: str) -> ValueError:
@@ -243,7 +265,7 @@ def _check_architecture(file: Path, model: Network, config: PretrainedConfig) ->
 
 
 # Buffers that are computed, and that some versions of Transformers saved with the weights.
-_BUFFERS = ("position_ids", "token_type_ids", "inv_freq", "masked_bias", ".attn.bias", "relative_position_index")
+BUFFERS = ("position_ids", "token_type_ids", "inv_freq", "masked_bias", ".attn.bias", "relative_position_index")
 
 
 def _check_names(source: Source, model: Network, report: Mapping[str, Any], *, keeps_head: bool) -> None:
@@ -267,7 +289,7 @@ def _check_names(source: Source, model: Network, report: Mapping[str, Any], *, k
             model.pooler = None
         missing = [key for key in missing if part_of(key) != "pooler"]
     left = [key for key in report["unexpected_keys"] if part_of(key) not in (None, "pooler")]
-    left = [key for key in left if not key.endswith(_BUFFERS)]
+    left = [key for key in left if not key.endswith(BUFFERS)]
     cuts_layers = any("layers" in key for key in source.transformer_config)
     if missing or (left and not cuts_layers):
         names = ", ".join(sorted(missing or left)[:3]) + (" and others" if len(missing or left) > 3 else "")
@@ -280,10 +302,16 @@ def _check_names(source: Source, model: Network, report: Mapping[str, Any], *, k
 
 
 def check_encoder(
-    source: Source, tokenizer: Tokenizer, model: Network, texts: Sequence[str], max_length: int | None
+    source: Source,
+    tokenizer: Tokenizer,
+    model: Network,
+    encode: Callable[[Mapping[str, torch.Tensor]], torch.Tensor],
+    texts: Sequence[str],
+    max_length: int | None,
 ) -> int | None:
     """Check that a tokenizer fits an encoder: encode a text, or a pair, as the first use would.
 
+    encode (Callable): from input_ids and the like, (1, wordpieces), to states.
     max_length (int): the limit of the folder, None for none.
     RETURNS (int): the most wordpieces of a row: of the folder, the positions, or the tokenizer; None for no limit.
     RAISES (ValueError): if the vocabulary or the limit does not fit, or states are not finite.
@@ -300,7 +328,7 @@ def check_encoder(
         del inputs["token_type_ids"]  # some encoders have none
     try:
         with torch.no_grad():
-            is_finite = bool(torch.isfinite(model(**inputs)[0]).all())
+            is_finite = bool(torch.isfinite(encode(inputs)).all())
     except Exception as error:  # whatever config and weights lead to
         raise _unfit(source, _in_one_line(error)) from error
     if not is_finite:
@@ -348,7 +376,6 @@ def prepare_training(network: Network, options: TransformerConfig) -> None:
             parameter.requires_grad_(False)
 
 
-INSTALLED = Version(transformers.__version__)
 _BIDIRECTIONAL, _CAUSAL, _ROPE = "use_bidirectional_attention", "is_causal", "rope_parameters"
 _METADATA = {  # keys of a config.json that the computation does not depend on
     *("architectures", "auto_map", "dtype", "finetuning_task", "id2label", "label2id", "license", "model_type"),

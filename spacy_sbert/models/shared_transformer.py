@@ -20,7 +20,7 @@ from transformers.modeling_outputs import BaseModelOutputWithPooling
 from transformers.utils import ModelOutput
 
 from . import span_batch
-from .engine.packed_bert import is_packable
+from .engine.bert_families import is_packable
 from .engine.packing import ragged_arange
 from .listener import SentenceListener
 from .sbert_config import TransformerConfig

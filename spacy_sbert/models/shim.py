@@ -3,9 +3,10 @@
 import hashlib
 import json
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, replace
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, cast
@@ -13,18 +14,18 @@ from typing import TYPE_CHECKING, Any, cast
 import srsly
 import torch
 from safetensors import SafetensorError
-from spacy.util import SimpleFrozenDict
 from thinc.api import Optimizer, PyTorchGradScaler, PyTorchShim, get_torch_default_device, xp2torch
 from thinc.shims.shim import Shim
 from thinc.types import Floats2d
-from transformers import AutoModel, PretrainedConfig
+from transformers import PretrainedConfig
 from transformers.utils import ModelOutput
 
 from ..errors import Errors
 from . import loading
 from .engine.backends import Backend, BackendCache, HFBackend, resolve_precision, warn_of_slow
+from .engine.bert_families import BertParameters, is_packable, load_parameters
 from .engine.concurrency import LOADING, EncoderUse
-from .engine.packed_bert import is_packable
+from .engine.packed_bert import PackedBert
 from .loading import Network, Tokenizer
 from .resolve import resolve
 from .sbert_config import (
@@ -95,6 +96,7 @@ class TransformerShim(PyTorchShim):
     """
 
     _trial: tuple[str, ...] = ("a",)  # a text that is encoded once it is loaded
+    weights: Network | BertParameters  # None until they are loaded; of BertParameters `network` makes the model
 
     def __init__(self, name: str, options: TransformerConfig, *, max_batch_items: int = 0):
         if max_batch_items and options.precision == REFERENCE:
@@ -107,13 +109,8 @@ class TransformerShim(PyTorchShim):
         self._inference, self.use = BackendCache(), EncoderUse()
         self._deferred: list[Optimizer] = []
         self._is_packable = False
-        self._hfmodel = SimpleNamespace(  # the names are those of spacy-transformers
-            tokenizer=None,
-            transformer=None,
-            vocab_file_contents=None,
-            _init_tokenizer_config=options.tokenizer_config,
-            _init_transformer_config=options.transformer_config,
-        )
+        self.tokenizer: Tokenizer = None
+        self._vocab_file: bytes | None = None  # which slow tokenizers copy when they are saved
         in_half = self.precision == "float16"
         scaler = PyTorchGradScaler(**{"enabled": in_half, **options.grad_scaler_config})
         super().__init__(None, mixed_precision=in_half, grad_scaler=scaler)
@@ -124,16 +121,46 @@ class TransformerShim(PyTorchShim):
 
     @property
     def network(self) -> Network:
-        """The Hugging Face model; None until it is loaded."""
-        return self._model
+        """The Hugging Face model; None until the encoder is loaded."""
+        if isinstance(self.weights, BertParameters):
+            with LOADING:
+                if isinstance(self.weights, BertParameters):
+                    calibration, device = self.calibration, self.device
+                    self.weights = loading.build_network(self.config, self.weights.state_dict()).to(device)
+                    self._inference.drop(calibration)
+        return self.weights
 
     @property
-    def tokenizer(self) -> Tokenizer:
-        return self._hfmodel.tokenizer
+    def _model(self) -> Network:
+        """The name by which Thinc reads and sets it."""
+        return self.network
+
+    @_model.setter
+    def _model(self, network: Network) -> None:
+        self.weights = network
+
+    @property
+    def _hfmodel(self) -> SimpleNamespace:
+        """The names by which spacy-transformers reads it."""
+        return SimpleNamespace(
+            tokenizer=self.tokenizer,
+            transformer=self.network,
+            _init_tokenizer_config=self.options.tokenizer_config,
+            _init_transformer_config=self.options.transformer_config,
+        )
+
+    @property
+    def config(self) -> PretrainedConfig:
+        """The config of the Hugging Face model of a loaded encoder."""
+        return self.weights.config
+
+    @property
+    def device(self) -> torch.device:
+        return self.weights.device if self.is_loaded else get_torch_default_device()
 
     @property
     def is_loaded(self) -> bool:
-        return self._hfmodel.transformer is not None
+        return self.weights is not None
 
     def load(self) -> SentenceTransformersConfig:
         """Load tokenizer and weights, unless they are loaded, and return the settings of the folder; see resolve."""
@@ -159,24 +186,25 @@ class TransformerShim(PyTorchShim):
     def inference_engine(self, wordpieces: TokenizedBatch | None = None) -> Backend:
         """Return what encodes with the weights as they are; see BackendCache."""
         precision = self.precision if self.precision in (REFERENCE, INT8) else self._inference_precision
-        return self._inference.engine_of(self.network, precision, wordpieces)
+        weights = self.network if precision == REFERENCE else self.weights
+        return self._inference.engine_of(weights, precision, wordpieces)
 
     def calibrate(self, wordpieces: TokenizedBatch) -> None:
         """Find the ranges by which "int8" rounds; the next change of the weights drops them. See BackendCache."""
         self.load()
         with self.use.encoding():
-            self._inference.calibrate(self.network, wordpieces)
+            self._inference.calibrate(self.weights, wordpieces)
 
     @property
     def calibration(self) -> "Calibration | None":
         """These ranges, None until they are found; the encoder is loaded."""
-        return self._inference.calibration(self.network)
+        return self._inference.calibration(self.weights)
 
     def generation(self, *, refresh: bool = False) -> object:
         """Return an object that is replaced when the weights change; refresh: whether to look at them now."""
         if refresh:
             self.inference_engine()
-        return self._inference.generation(self.network)
+        return self._inference.generation(self.weights)
 
     @property
     def arithmetic(self) -> str:
@@ -254,7 +282,7 @@ class TransformerShim(PyTorchShim):
 
     def finish_update(self, optimizer: Optimizer) -> None:
         """Update the weights: now, or when the gradient of the last forward pass has come."""
-        if self._model is None:  # not loaded yet
+        if not self.is_loaded:
             return
         self.use.check_trainer()
         self._deferred.append(optimizer)
@@ -344,10 +372,10 @@ class TransformerShim(PyTorchShim):
         self.load()
         self._make_updates()
         with _writing_to(folder), self.use.encoding(), loading.without_bars():
-            self._hfmodel.transformer.save_pretrained(folder, safe_serialization=True, max_shard_size="2GB")
-            if self._hfmodel.vocab_file_contents is not None:  # slow tokenizers copy this file, which may be gone
+            self.network.save_pretrained(folder, safe_serialization=True, max_shard_size="2GB")
+            if self._vocab_file is not None:  # the file itself may be gone
                 self.tokenizer.vocab_file = str(folder / self.tokenizer.vocab_files_names["vocab_file"])
-                Path(self.tokenizer.vocab_file).write_bytes(self._hfmodel.vocab_file_contents)
+                Path(self.tokenizer.vocab_file).write_bytes(self._vocab_file)
             self.tokenizer.save_pretrained(str(folder))
 
     def from_bytes(self, bytes_data: bytes) -> "TransformerShim":
@@ -365,27 +393,35 @@ class TransformerShim(PyTorchShim):
         source = loading.Source.of(folder, settings.name, self.options, is_saved=is_saved)
         config = loading.load_config(source)  # which version 5 reads with the tokenizer, too
         tokenizer = loading.load_tokenizer(source)
-        transformer = self._load_transformer(source, config)
-        limit = loading.check_encoder(source, tokenizer, transformer, self._trial, settings.max_length)
-        transformer.config.name_or_path = tokenizer.name_or_path = settings.name
-        file = getattr(tokenizer, "vocab_file", None)
-        vocab = Path(file).read_bytes() if file and Path(file).is_file() else None
-        fixed = dict.fromkeys(("_init_tokenizer_config", "_init_transformer_config"), SimpleFrozenDict())
-        objects = {"tokenizer": tokenizer, "transformer": transformer, "vocab_file_contents": vocab}
-        vars(self._hfmodel).update(**objects, **(fixed if is_saved else {}))
-        self._model = transformer.to(get_torch_default_device())
-        self._is_packable = is_packable(transformer)
+        weights = self._load_transformer(source, config)
         calibration = None
         if is_saved and (folder / CALIBRATION_FILE).is_file():
             from .engine.int8 import read_calibration  # noqa: PLC0415 (only int8 needs it)
 
-            calibration = read_calibration(folder / CALIBRATION_FILE, transformer)
+            calibration = read_calibration(folder / CALIBRATION_FILE, weights)
         self._inference.drop(calibration)
+        encode = partial(self._states, weights)
+        limit = loading.check_encoder(source, tokenizer, weights, encode, self._trial, settings.max_length)
+        weights.config.name_or_path = tokenizer.name_or_path = settings.name
+        file = getattr(tokenizer, "vocab_file", None)
+        self._vocab_file = Path(file).read_bytes() if file and Path(file).is_file() else None
+        self.tokenizer, self.weights = tokenizer, weights.to(get_torch_default_device())
+        self._is_packable = is_packable(weights)
         self._deferred = []
-        loading.prepare_training(self._model, self.options)
+        loading.prepare_training(self.weights, self.options)
         warn_of_slow(self.precision, self.device.type)
         self.settings = replace(settings, max_length=limit)  # last: now it is loaded
 
-    def _load_transformer(self, source: loading.Source, config: PretrainedConfig) -> Network:
-        transformer, _ = loading.load_weights(source, AutoModel, config)
-        return transformer
+    def _load_transformer(self, source: loading.Source, config: PretrainedConfig) -> Network | BertParameters:
+        """Return the weights: without the Hugging Face model, whose import takes seconds, if that is all it needs."""
+        needs_network = self.options.frozen or self.options.gradient_checkpointing or self.precision == REFERENCE
+        parameters = None if needs_network else load_parameters(source, config)
+        return parameters or loading.load_weights(source, "AutoModel", config)[0]
+
+    def _states(self, weights: Network | BertParameters, inputs: Mapping[str, torch.Tensor]) -> torch.Tensor:
+        """Return the states of a row (1, wordpieces); the logits of a classifier."""
+        if not isinstance(weights, BertParameters):
+            return weights(**inputs)[0]
+        engine = cast(PackedBert, self._inference.engine_of(weights, "float32"))  # kept for use
+        ids, types = inputs["input_ids"], inputs.get("token_type_ids")
+        return engine(ids, torch.arange(ids.shape[1])[None], types, torch.zeros_like(ids))

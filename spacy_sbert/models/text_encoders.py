@@ -24,8 +24,8 @@ from ..progress import progress_bar
 from ..validation import Text, checked_texts
 from .encoded_docs import DEFAULT_SETTINGS, Encoded, EncodeSettings, ProgressCallback, TruncationCounter
 from .engine.backends import GPU_BUDGET, resolve_precision, warn_of_slow
+from .engine.bert_families import is_packable
 from .engine.concurrency import map_ahead
-from .engine.packed_bert import is_packable
 from .engine.packing import CPU_BUDGET
 from .fingerprint import encoder_digest
 from .pooling import SentencePooling
@@ -150,7 +150,7 @@ class TransformerTextEncoder(TextEncoder):
 
     def check_calibrated(self) -> None:
         shim = load(self.model)
-        if shim.precision == INT8 and shim.calibration is None and is_packable(shim.network):
+        if shim.precision == INT8 and shim.calibration is None and is_packable(shim.weights):
             raise ValueError(
                 "precision = 'int8' rounds by ranges that were not found yet, and vectors would depend on "
                 "which texts come first. Find them beforehand, on a few hundred texts, with "

@@ -11,8 +11,8 @@ from thinc.api import Model
 from ..files.serialization import ChecksummedModel
 from ..validation import ConfiguredModel
 from .engine.backends import run
+from .engine.bert_families import is_packable
 from .engine.concurrency import prepare_forks
-from .engine.packed_bert import is_packable
 from .loading import Tokenizer
 from .private_attributes import is_a
 from .sbert_config import REFERENCE, TransformerConfig
@@ -63,7 +63,7 @@ class SpanTransformer(ConfiguredModel, ChecksummedModel, Model):
         """True if it is loaded, and several threads may encode with it on the CPU at a time: on packed rows."""
         shim = self.shim
         on_cpu = shim.is_loaded and shim.device.type == "cpu"
-        return on_cpu and shim.precision != REFERENCE and is_packable(shim.network)
+        return on_cpu and shim.precision != REFERENCE and is_packable(shim.weights)
 
     @property
     def wordpiece_tokenizer(self) -> BatchTokenizer:
@@ -137,6 +137,6 @@ def load(model: Model) -> TransformerShim:
     shim = cast(TransformerShim, model.layers[0].shims[0])
     shim.load()
     if not model.has_dim("nO"):
-        model.set_dim("nO", shim.network.config.hidden_size)
+        model.set_dim("nO", shim.config.hidden_size)
     model.attrs["has_transformer"] = True
     return shim

@@ -86,7 +86,7 @@ class SentenceModel(ChecksummedModel[list[Doc], list[EncodedDoc]]):
             source = f"{shim.name} (shared), {pooling}" if self.is_shared else f"{shim.name}, {pooling}"
             if not shim.is_loaded:
                 return f"{source}, {shim.precision}, not loaded yet"
-            width = self.pooling.width(shim.network.config.hidden_size, shim.settings)
+            width = self.pooling.width(shim.config.hidden_size, shim.settings)
             return f"{source}, {width} numbers, {shim.precision} on {shim.device}"
         if table is not None:
             return f"table of wordpieces of {table.source}, {pooling}"

@@ -11,7 +11,7 @@ from pydantic import BaseModel, Field
 from spacy.util import SimpleFrozenDict, registry
 from thinc.api import Model, Optimizer, torch2xp, xp2torch
 from thinc.types import Floats2d
-from transformers import AutoModelForSequenceClassification, PretrainedConfig, PreTrainedModel, PreTrainedTokenizerBase
+from transformers import PretrainedConfig, PreTrainedModel, PreTrainedTokenizerBase
 
 from ..files.serialization import ChecksummedModel
 from ..losses._common import softmax
@@ -20,7 +20,7 @@ from ..models.engine.concurrency import prepare_forks
 from ..models.engine.packing import CPU_BUDGET, padded_batches, padded_inputs
 from ..models.engine.training import autocast
 from ..models.heads import sigmoid
-from ..models.loading import Source, load_weights, position_limit, prepare_training
+from ..models.loading import Network, Source, load_weights, position_limit, prepare_training
 from ..models.sbert_config import TEXT, SentenceTransformersConfig, TransformerConfig, read_file
 from ..models.shim import SETTINGS_FILE, TransformerShim
 from ..models.tokenization import BatchTokenizer, TokenizedBatch, flat
@@ -125,11 +125,6 @@ class _ClassifierShim(TransformerShim):
         self.n_outputs = n_outputs
 
     @property
-    def config(self) -> PretrainedConfig:
-        """Return the config of the loaded Hugging Face model, in which labels and activation are saved."""
-        return self.network.config
-
-    @property
     def has_new_head(self) -> bool:
         """Return whether the head has not been trained."""
         return getattr(self.config, "has_new_head", False)
@@ -145,7 +140,7 @@ class _ClassifierShim(TransformerShim):
         self.load()
         model = _with_new_head(self.network, n_outputs, labels, seed)
         with self.use.changing():
-            self._hfmodel.transformer = self._model = model.to(self.device)
+            self.weights = model.to(self.device)
             self._inference.drop()
             prepare_training(self._model, self.options)
 
@@ -197,7 +192,7 @@ class _ClassifierShim(TransformerShim):
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(0)
             keeps_head = has_head and self.n_outputs in (0, config.num_labels)
-            model, missing = load_weights(source, AutoModelForSequenceClassification, config, keeps_head=keeps_head)
+            model, missing = load_weights(source, "AutoModelForSequenceClassification", config, keeps_head=keeps_head)
         for weight in model.parameters():
             weight.data = weight.data.clone()  # alignment in the file changes the last bit of products
         if missing:
@@ -208,7 +203,7 @@ class _ClassifierShim(TransformerShim):
         return _with_new_head(model, self.n_outputs, (), 0)
 
 
-def _with_new_head(model: PreTrainedModel, n_outputs: int, labels: Sequence[str], seed: int) -> PreTrainedModel:
+def _with_new_head(model: PreTrainedModel, n_outputs: int, labels: Sequence[str], seed: int) -> Network:
     """Return the same encoder with a new head, and without the activation of the old one."""
     config = deepcopy(model.config)
     config.num_labels = n_outputs

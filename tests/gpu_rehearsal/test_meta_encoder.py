@@ -12,7 +12,8 @@ from thinc.api import Adam
 from transformers import BertConfig
 
 from spacy_sbert.models.engine import backends, training
-from spacy_sbert.models.engine.packed_bert import PackedBert, is_packable
+from spacy_sbert.models.engine.bert_families import is_packable
+from spacy_sbert.models.engine.packed_bert import PackedBert
 from spacy_sbert.models.engine.training import cached_forward, plain_forward
 from spacy_sbert.models.private_attributes import is_installed
 from spacy_sbert.models.span_batch import TokenEmbeddings

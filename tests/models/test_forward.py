@@ -11,7 +11,7 @@ from torch.nn import functional
 from transformers import AutoModel
 
 from spacy_sbert.models.engine import training
-from spacy_sbert.models.engine.packed_bert import is_packable, layers_of
+from spacy_sbert.models.engine.bert_families import is_packable, layers_of
 from spacy_sbert.models.engine.packing import PLACES_APART
 from spacy_sbert.models.engine.training import cached_forward, plain_forward
 

@@ -14,8 +14,9 @@ from thinc.api import Adam
 from spacy_sbert.bulk import encode_file
 from spacy_sbert.models.engine import backends as inference
 from spacy_sbert.models.engine.backends import BackendCache, resolve_precision
+from spacy_sbert.models.engine.bert_families import LINEARS, layers_of
 from spacy_sbert.models.engine.int8 import MIN_COSINE, calibrate, int8_bert, read_calibration
-from spacy_sbert.models.engine.packed_bert import LINEARS, PackedBert, layers_of
+from spacy_sbert.models.engine.packed_bert import PackedBert
 from spacy_sbert.models.fingerprint import pipeline_digest
 from spacy_sbert.models.private_attributes import has_int8_product
 from spacy_sbert.models.shim import CALIBRATION_FILE

@@ -22,8 +22,9 @@ from small_models import (
 from transformers import AlbertConfig, AlbertModel, BertConfig, BertModel
 
 from spacy_sbert.models import private_attributes as private_torch
-from spacy_sbert.models.engine import packed_bert as families
-from spacy_sbert.models.engine.packed_bert import PackedBert, is_packable
+from spacy_sbert.models.engine import bert_families as families
+from spacy_sbert.models.engine.bert_families import is_packable
+from spacy_sbert.models.engine.packed_bert import PackedBert
 from spacy_sbert.models.engine.packing import lay_out
 
 

@@ -94,8 +94,8 @@ def test_slow_tokenizer_survives(tiny_bert):
     slow = {"tokenizer_config": {"use_fast": False}}
     shim = new_shim(tiny_bert, **slow)
     again = new_shim("gone", **slow).from_bytes(shim.to_bytes())
-    assert isinstance(again._hfmodel.tokenizer, BertTokenizer)
-    assert again._hfmodel.tokenizer.tokenize("he cannot") == shim._hfmodel.tokenizer.tokenize("he cannot")
+    assert isinstance(again.tokenizer, BertTokenizer)
+    assert again.tokenizer.tokenize("he cannot") == shim.tokenizer.tokenize("he cannot")
     assert again.from_bytes(again.to_bytes()).settings == shim.settings, "the second generation, too"
 
 
@@ -104,7 +104,7 @@ def test_saved_state(tiny_bert):
     shim = new_shim(tiny_bert)
     shim.load()
     shim.settings = replace(shim.settings, name="org/name")
-    shim._hfmodel.transformer.config._name_or_path = "org/name"
+    shim.config._name_or_path = "org/name"
     data = shim.to_bytes()
     assert b"/tmp/" not in data and str(tiny_bert).encode() not in data
     whole = srsly.msgpack_loads(data)["files"]

@@ -84,7 +84,7 @@ def test_gradient_is_that_of_autograd(make_reranker, make_classifier, objective)
     given = gradients(nlp, PIPE)
     shim._model.zero_grad()
     texts = [[span.text for span in example.predicted.spans["sbert"]] for example in examples]
-    inputs = shim._hfmodel.tokenizer(*map(list, zip(*texts, strict=True)), padding=True, truncation=True, max_length=24)
+    inputs = shim.tokenizer(*map(list, zip(*texts, strict=True)), padding=True, truncation=True, max_length=24)
     logits = shim._model(**{key: torch.tensor(value) for key, value in inputs.items()}).logits
     labels = sorted(label for *_, label in LABELLED)
     gold = [labels.index(label) for *_, label in LABELLED] if is_of_labels else [score for *_, score in PAIRS]

@@ -18,8 +18,9 @@ from ..private_attributes import has_bfloat16_arithmetic, has_int8_product, uses
 from ..sbert_config import INT8, REFERENCE
 from ..span_batch import TokenEmbeddings
 from ..tokenization import TokenizedBatch
+from .bert_families import is_packable
 from .concurrency import LOADING, parallel_map
-from .packed_bert import PackedBert, is_packable
+from .packed_bert import PackedBert
 from .packing import CPU_BUDGET, Batch, padded_batches, padded_inputs, ragged_arange, single_batch
 
 if TYPE_CHECKING:

@@ -16,7 +16,8 @@ from ...errors import Errors
 from ..loading import Network
 from ..private_attributes import Int8Product, Linear, int8_product, linear
 from ..tokenization import TokenizedBatch
-from .packed_bert import LINEARS, SMOOTHED, PackedBert, activation_of, is_packable, layers_of, weights_of
+from .bert_families import LINEARS, SMOOTHED, activation_of, is_packable, layers_of, weights_of
+from .packed_bert import PackedBert
 from .packing import CPU_BUDGET, ragged_arange
 
 _COUNT, _ROUNDED, _COSINE = "n_wordpieces", "is_rounded", "lowest_cosine"
@@ -51,7 +52,7 @@ def read_calibration(path: Path, model: Network) -> Calibration:
     if is_packable(model):
         layers = layers_of(model)
         inputs = zip(LINEARS, (layers[0].query, layers[0].mix, layers[0].widen, layers[0].narrow), strict=True)
-        expected = {name: (len(layers), 2, part.in_features) for name, part in inputs}
+        expected = {name: (len(layers), 2, part.weight.shape[1]) for name, part in inputs}
         expected |= {_ROUNDED: (len(layers), len(LINEARS)), _COUNT: (), _COSINE: ()}
     given = {name: tuple(value.shape) for name, value in found.items()}
     if given != expected or not all(value.isfinite().all() for value in found.values()):

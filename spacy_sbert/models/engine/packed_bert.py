@@ -1,88 +1,17 @@
-"""BERT and architectures like it on packed batches."""
+"""BERT and architectures like it on packed batches; see bert_families."""
 
 import math
-from operator import attrgetter
 from types import SimpleNamespace
-from typing import Any, TypeAlias
 
 import numpy
 import torch
-from torch.nn import Identity, functional
+from torch.nn import functional
 
 from ..loading import Network
-from ..private_attributes import ACTIVATIONS, Linear, linear, uses_amx
+from ..private_attributes import Linear, linear, uses_amx
 from ..tokenization import TokenizedBatch
+from .bert_families import Module, activation_of, distance_bias, layers_of, weights_of
 from .packing import PLACES_APART, Batch, lay_out, packed_batches, with_places
-
-Module: TypeAlias = Any  # a part of a model
-LINEARS = ("heads", "mix", "widen", "narrow")  # the products of a layer; the heads' queries, keys and values are one
-SMOOTHED = ("heads", "widen")  # those that read what layer norm gives, whose channels differ most
-BERT = {
-    "n_heads": "attention.self.num_attention_heads",
-    "query": "attention.self.query",
-    "key": "attention.self.key",
-    "value": "attention.self.value",
-    "drop_scores": "attention.self.dropout",
-    "mix": "attention.output.dense",
-    "drop_mixed": "attention.output.dropout",
-    "norm_mixed": "attention.output.LayerNorm",
-    "widen": "intermediate.dense",
-    "activate": "intermediate.intermediate_act_fn",
-    "narrow": "output.dense",
-    "drop_output": "output.dropout",
-    "norm_output": "output.LayerNorm",
-}
-MPNET = {
-    **BERT,
-    "n_heads": "attention.attn.num_attention_heads",
-    "query": "attention.attn.q",
-    "key": "attention.attn.k",
-    "value": "attention.attn.v",
-    "drop_scores": "attention.attn.dropout",
-    "mix": "attention.attn.o",
-    "drop_mixed": "attention.dropout",
-    "norm_mixed": "attention.LayerNorm",
-}
-DISTILBERT = {
-    "n_heads": "attention.n_heads",
-    "query": "attention.q_lin",
-    "key": "attention.k_lin",
-    "value": "attention.v_lin",
-    "drop_scores": "attention.dropout",
-    "mix": "attention.out_lin",  # without dropout behind it
-    "norm_mixed": "sa_layer_norm",
-    "widen": "ffn.lin1",
-    "activate": "ffn.activation",
-    "narrow": "ffn.lin2",
-    "drop_output": "ffn.dropout",
-    "norm_output": "output_layer_norm",
-}
-# Where the layers of a class are, and the parts in each. By name: an encoder's own module alone is to be imported.
-FAMILIES: dict[str, tuple[str, dict[str, str]]] = {
-    "bert.modeling_bert.BertModel": ("encoder.layer", BERT),
-    "camembert.modeling_camembert.CamembertModel": ("encoder.layer", BERT),
-    "distilbert.modeling_distilbert.DistilBertModel": ("transformer.layer", DISTILBERT),
-    "electra.modeling_electra.ElectraModel": ("encoder.layer", BERT),
-    "mpnet.modeling_mpnet.MPNetModel": ("encoder.layer", MPNET),
-    "roberta.modeling_roberta.RobertaModel": ("encoder.layer", BERT),
-    "xlm_roberta.modeling_xlm_roberta.XLMRobertaModel": ("encoder.layer", BERT),
-}
-
-
-def layers_of(model: Network) -> list[SimpleNamespace]:
-    """Return the modules of each layer of a model of FAMILIES, by the names in BERT, and the `linear` ones in order."""
-    path, names = FAMILIES[_class_of(model)]
-    layers = []
-    for layer in attrgetter(path)(model):
-        parts = {part: attrgetter(name)(layer) for part, name in names.items()}
-        linear = [parts[name] for name in ("query", "key", "value", "mix", "widen", "narrow")]
-        layers.append(SimpleNamespace(**{"drop_mixed": Identity(), **parts}, linear=linear))
-    return layers
-
-
-def activation_of(model: Network) -> str:
-    """Return the name of the activation between the linear layers of the feed-forward part."""
-    return model.config.activation if FAMILIES[_class_of(model)][1] is DISTILBERT else model.config.hidden_act
 
 
 def position_ids(padding: int | None, ids: torch.Tensor, columns: torch.Tensor, windows: torch.Tensor) -> torch.Tensor:
@@ -96,11 +25,6 @@ def position_ids(padding: int | None, ids: torch.Tensor, columns: torch.Tensor, 
     return positions.masked_fill(ids == padding, padding)
 
 
-def distance_bias(model: Network) -> torch.Tensor | None:
-    """Return what MPNet adds to the attention scores, float (buckets of distances, heads); None for the others."""
-    return model.encoder.relative_attention_bias.weight if FAMILIES[_class_of(model)][1] is MPNET else None
-
-
 def attention_bias(windows: torch.Tensor, by_distance: torch.Tensor | None, dtype: torch.dtype) -> torch.Tensor:
     """Return what is added to the attention scores: minus infinity between windows, and within them by distance.
 
@@ -112,34 +36,19 @@ def attention_bias(windows: torch.Tensor, by_distance: torch.Tensor | None, dtyp
     mask = torch.zeros(same.shape, dtype=dtype, device=windows.device).masked_fill_(~same, -torch.inf)
     if by_distance is None:
         return mask
-    from transformers.models.mpnet.modeling_mpnet import MPNetEncoder  # noqa: PLC0415 (only MPNet has it)
-
     places = torch.arange(windows.shape[1])  # in the row: windows are in one piece, distances in them are the same
-    buckets = MPNetEncoder.relative_position_bucket(places - places[:, None]).to(windows.device)
+    buckets = _distance_buckets(places - places[:, None]).to(windows.device)
     return mask + functional.embedding(buckets, by_distance).permute(2, 0, 1).contiguous().to(dtype)
 
 
-def _class_of(model: Network) -> str:
-    kind = type(model)
-    return f"{kind.__module__}.{kind.__qualname__}".removeprefix("transformers.models.")
+def _distance_buckets(distances: torch.Tensor) -> torch.Tensor:
+    """Return the bucket of each distance, of 32: half of them to the right, the nearest 8 by themselves, to 128 by log.
 
-
-def is_packable(model: Network) -> bool:
-    """Return whether PackedBert computes the same as a model: of a class of FAMILIES itself, without extras."""
-    if _class_of(model) not in FAMILIES:
-        return False
-    config, layers = model.config, layers_of(model)
-    # Adapters (LoRA) put modules of their own in the place of linear layers.
-    modules = [getattr(model, "embeddings_project", None), *(module for parts in layers for module in parts.linear)]
-    return (
-        getattr(config, "position_embedding_type", "absolute") == "absolute"
-        and activation_of(model) in ACTIVATIONS
-        # Version 5 of transformers gives these two to families alone that can be decoders.
-        and not (getattr(config, "is_decoder", False) or getattr(config, "add_cross_attention", False))
-        and not (config.output_hidden_states or config.output_attentions)
-        and all(module is None or type(module) is torch.nn.Linear for module in modules)
-        and all(parts.n_heads == config.num_attention_heads for parts in layers)
-    )
+    SOURCE: Raffel et al. 2020, section 2.1.
+    """
+    away = distances.abs()
+    by_log = 8 + (torch.log(away.float() / 8) / math.log(128 / 8) * 8).long()
+    return (distances > 0) * 16 + torch.where(away < 8, away, by_log.clamp(max=15))
 
 
 class PackedBert:
@@ -231,13 +140,6 @@ class _Layer:
         mixed = self.linears["mix"](_attention(heads, added_scores))
         states = self.norm_mixed(mixed.add_(states))
         return self.norm_output(self.linears["narrow"](self.linears["widen"](states)).add_(states))
-
-
-def weights_of(parts: SimpleNamespace) -> dict[str, tuple[torch.Tensor, torch.Tensor]]:
-    """Return weight (out, in) and bias (out,) for each of LINEARS."""
-    heads = (parts.query, parts.key, parts.value)
-    others = {name: (part.weight, part.bias) for name, part in zip(LINEARS[1:], parts.linear[3:], strict=True)}
-    return {"heads": (torch.cat([part.weight for part in heads]), torch.cat([part.bias for part in heads])), **others}
 
 
 class _LayerNorm:

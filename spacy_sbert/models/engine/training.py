@@ -18,7 +18,8 @@ from torch.optim.adam import adam
 from ..loading import Network
 from ..span_batch import TokenEmbeddings
 from ..tokenization import TokenizedBatch
-from .packed_bert import Module, attention_bias, distance_bias, is_packable, layers_of, position_ids
+from .bert_families import Module, distance_bias, is_packable, layers_of
+from .packed_bert import attention_bias, position_ids
 from .packing import (
     PLACES_APART,
     Batch,
