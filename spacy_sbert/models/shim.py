@@ -108,7 +108,7 @@ class TransformerShim(PyTorchShim):
         self.settings: SentenceTransformersConfig | None = None
         self._inference, self.use = BackendCache(), EncoderUse()
         self._deferred: list[Optimizer] = []
-        self._is_packable = False
+        self._is_packable = self._is_saved = False
         self.tokenizer: Tokenizer = None
         self._vocab_file: bytes | None = None  # which slow tokenizers copy when they are saved
         in_half = self.precision == "float16"
@@ -145,8 +145,8 @@ class TransformerShim(PyTorchShim):
         return SimpleNamespace(
             tokenizer=self.tokenizer,
             transformer=self.network,
-            _init_tokenizer_config=self.options.tokenizer_config,
-            _init_transformer_config=self.options.transformer_config,
+            _init_tokenizer_config={} if self._is_saved else self.options.tokenizer_config,
+            _init_transformer_config={} if self._is_saved else self.options.transformer_config,
         )
 
     @property
@@ -156,7 +156,7 @@ class TransformerShim(PyTorchShim):
 
     @property
     def device(self) -> torch.device:
-        return self.weights.device if self.is_loaded else get_torch_default_device()
+        return next(self.weights.parameters()).device if self.is_loaded else get_torch_default_device()
 
     @property
     def is_loaded(self) -> bool:
@@ -406,7 +406,7 @@ class TransformerShim(PyTorchShim):
         file = getattr(tokenizer, "vocab_file", None)
         self._vocab_file = Path(file).read_bytes() if file and Path(file).is_file() else None
         self.tokenizer, self.weights = tokenizer, weights.to(get_torch_default_device())
-        self._is_packable = is_packable(weights)
+        self._is_packable, self._is_saved = is_packable(weights), is_saved
         self._deferred = []
         loading.prepare_training(self.weights, self.options)
         warn_of_slow(self.precision, self.device.type)

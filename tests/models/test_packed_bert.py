@@ -22,7 +22,7 @@ from small_models import (
 from transformers import AlbertConfig, AlbertModel, BertConfig, BertModel
 
 from spacy_sbert.models import private_attributes as private_torch
-from spacy_sbert.models.engine import bert_families as families
+from spacy_sbert.models.engine import bert_families, packed_bert
 from spacy_sbert.models.engine.bert_families import is_packable
 from spacy_sbert.models.engine.packed_bert import PackedBert
 from spacy_sbert.models.engine.packing import lay_out
@@ -111,8 +111,9 @@ def with_pruned_heads(name):
     if hasattr(model, "prune_heads"):
         model.prune_heads({0: [0], 1: [1], 2: [0]})
         return model
-    attention, _, n_heads = families.FAMILIES[families._class_of(model)][1]["n_heads"].rpartition(".")
-    for layer in attrgetter(families.FAMILIES[families._class_of(model)][0])(model):
+    layers, parts, *_ = bert_families.FAMILIES[bert_families._class_of(model)]
+    attention, _, n_heads = parts["n_heads"].rpartition(".")
+    for layer in attrgetter(layers)(model):
         setattr(attrgetter(attention)(layer), n_heads, 1)  # as version 4 of transformers left it
     return model
 
@@ -149,7 +150,7 @@ def test_blocks_of_rows_give_the_same_bits(monkeypatch):
     encoder, rows = PackedBert(make_model("bert"), torch.bfloat16), make_rows()
     whole = by_window(encoder, rows)
     for block in (1, 2 * 20 * 20 * 2):
-        monkeypatch.setattr(families, "_BLOCK", block)
+        monkeypatch.setattr(packed_bert, "_BLOCK", block)
         assert all(map(torch.equal, by_window(encoder, rows), whole))
 
 
