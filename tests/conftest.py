@@ -3,7 +3,7 @@
 import os
 import shutil
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +13,7 @@ os.environ["TOKENIZERS_PARALLELISM"] = "false"
 import pytest
 import spacy
 import torch
-from pipelines import CNN, MAX_LENGTH, PAIRS, TOK2VEC_LISTENER, TOKENS, add_curated, blank, make_example
+from pipelines import CNN, MAX_LENGTH, TOK2VEC_LISTENER, TOKENS, add_curated, blank, scored_pairs
 from spacy.language import Language
 from spacy.training import Example
 from thinc.api import fix_random_seed
@@ -156,5 +156,13 @@ def minilm() -> Language:
 
 
 @pytest.fixture
+def threads() -> Iterator[Callable[[int], None]]:
+    """To be called with a number of threads for PyTorch; afterwards it has as many as before."""
+    before = torch.get_num_threads()
+    yield torch.set_num_threads
+    torch.set_num_threads(before)
+
+
+@pytest.fixture
 def examples() -> Callable[[Language], list[Example]]:
-    return lambda nlp: [make_example(nlp, *pair) for pair in PAIRS]
+    return scored_pairs

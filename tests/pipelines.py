@@ -2,6 +2,10 @@
 
 import json
 import os
+import re
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -9,8 +13,10 @@ import numpy
 import pytest
 import spacy
 from spacy.language import Language
+from spacy.tokens import Doc, DocBin
 from spacy.training import Example
 from spacy.util import registry
+from spacy.vocab import Vocab
 from thinc.api import Config
 from thinc.types import Ragged
 from thinc.util import to_numpy
@@ -26,7 +32,6 @@ TOKENS = ("tokens", "listening")  # a tok2vec of its own, or that of the pipelin
 WHOLE_DOCS = (*TOKENS, "curated")  # which read the tokens of whole Docs: beside these a shared curated_transformer
 OTHERS = (*WHOLE_DOCS, "static")  # without a transformer of this package
 ENCODERS = (*TRANSFORMERS, *OTHERS)
-EVERY_ENCODER = [*TRANSFORMERS, *(pytest.param(one, marks=pytest.mark.slow) for one in OTHERS)]  # to parametrize
 INSTALLED = ENCODERS if is_installed() else tuple(encoder for encoder in ENCODERS if encoder != "shared")
 TRAINED = "shared" if is_installed() else "own"  # where it does not matter whose the transformer is
 HOLDER = {"own": "sbert", "shared": "transformer", "tokens": "sbert", "listening": "tok2vec", "curated": "transformer"}
@@ -51,6 +56,34 @@ PAIRS = [
     ("The cat sat on the mat.", "A man is eating.", 0.0),
     ("He cannot go.", "The dog ran fast.", 0.4),
 ]
+
+
+def scored_pairs(nlp: Language) -> list[Example]:
+    """PAIRS as PairCorpus makes them."""
+    return [make_example(nlp, *pair) for pair in PAIRS]
+
+
+def slow(*cases: Any) -> list[Any]:
+    """Cases of the slow suite, to parametrize."""
+    return [pytest.param(case, marks=pytest.mark.slow) for case in cases]
+
+
+@contextmanager
+def no_warnings() -> Iterator[None]:
+    """Where a warning is an error."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        yield
+
+
+@contextmanager
+def warnings_with(part: str) -> Iterator[list[str]]:
+    """All warnings in which a text occurs, as often as they are given; the list is filled at the end."""
+    found: list[str] = []
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        yield found
+    found += [str(one.message) for one in caught if part in str(one.message)]
 
 
 def shipped_config(name: str, encoder: Path) -> Config:
@@ -81,7 +114,8 @@ def change_json(file: Path, **changes: Any) -> None:
 
 def write_modules(folder: Path, *modules: tuple[str, str]) -> None:
     """Write the modules.json of sentence-transformers, of kinds and paths."""
-    listed = [{"path": path, "type": f"sentence_transformers.models.{kind}"} for kind, path in modules]
+    types = [(path, f"sentence_transformers.models.{kind}") for kind, path in modules]
+    listed = [{"idx": i, "name": str(i), "path": path, "type": kind} for i, (path, kind) in enumerate(types)]
     (folder / "modules.json").write_text(json.dumps(listed), encoding="utf8")
 
 
@@ -100,6 +134,7 @@ def one_pipe(name: Path | str, factory: str = "sbert", **model: Any) -> Language
     return nlp
 
 
+EVERY_ENCODER = [*TRANSFORMERS, *slow(*OTHERS)]  # to parametrize
 STRIDED = "spacy-transformers.strided_spans.v1"  # overlapping windows, as by default
 STOCK = "spacy-transformers.TransformerModel.v3"
 
@@ -118,6 +153,25 @@ def make_pipeline(make_nlp: Any, encoder: str = "own", **settings: Any) -> Langu
     nlp = make_nlp(encoder, transformer=settings)
     nlp.initialize()
     return nlp
+
+
+def finish_update(nlp: Language, optimizer: Any) -> None:
+    """A step of all pipes, as `spacy train` makes it: after all have called back, as spaCy's own tok2vec does not wait
+    for its listeners."""
+    for _, pipe in nlp.pipeline:
+        pipe.finish_update(optimizer)
+
+
+def reloaded(nlp: Language, path: Path, **settings: Any) -> Language:
+    """A pipeline, saved and loaded."""
+    nlp.to_disk(path)
+    return spacy.load(path, **settings)
+
+
+def through_docbin(docs: list[Doc], vocab: Vocab | None = None) -> list[Doc]:
+    """Docs as a DocBin of them gives them again."""
+    data = DocBin(docs=docs, store_user_data=True).to_bytes()
+    return list(DocBin().from_bytes(data).get_docs(vocab or docs[0].vocab))
 
 
 def shim_of(nlp: Language, pipe: str = "sbert") -> Any:
@@ -198,6 +252,11 @@ def _let_curated_train() -> None:
     from spacy_curated_transformers.pipeline import transformer
 
     vars(transformer).setdefault("float", lambda given: given.item() if hasattr(given, "item") else float(given))
+
+
+def blocks(page: str, language: str = "python") -> list[str]:
+    """The blocks of a language in Markdown."""
+    return re.findall(rf"```{language}\n(.*?)```", page, re.DOTALL)
 
 
 def real_data() -> Path:

@@ -15,6 +15,7 @@ import numpy
 import spacy
 import torch
 from objectives import examples_of
+from pipelines import finish_update
 from thinc.api import SGD
 from torch import distributed
 
@@ -104,8 +105,7 @@ def descend(nlp, name, ranks):
         if not found:
             gradients = enumerate(gradient for _, gradient, _ in _parameters_of(models))
             found = {f"gradient {i}": d.numpy().copy() for i, d in gradients if d is not None}
-        for _, pipe in nlp.pipeline:
-            pipe.finish_update(optimizer)
+        finish_update(nlp, optimizer)
     joint.close()
     found |= {f"weights {i}": weights.numpy().copy() for i, (weights, *_) in enumerate(_parameters_of(models))}
     return {**found, "losses": numpy.array(losses)}

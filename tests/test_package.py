@@ -3,7 +3,6 @@
 import csv
 import json
 import os
-import re
 import shutil
 import subprocess
 import sys
@@ -15,7 +14,7 @@ import numpy
 import pytest
 import spacy
 from killing import python, scripted, typed
-from pipelines import ROOT
+from pipelines import ROOT, blocks
 
 from spacy_sbert.hub.cards import describe, package_card, write_readme
 from spacy_sbert.readers import read_sts
@@ -76,8 +75,8 @@ def fresh_environment(folder):
 @pytest.mark.skipif(os.name != "posix", reason="bin/")
 def test_commands_of_the_readme(tmp_path):
     """As they stand, one after the other, in an environment of their own."""
-    blocks = re.findall(r"```bash\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL)
-    (commands,) = (block.strip().splitlines() for block in blocks if "my.cfg" in block)
+    shown = blocks((ROOT / "README.md").read_text(), "bash")
+    (commands,) = (block.strip().splitlines() for block in shown if "my.cfg" in block)
     assert len(commands) == 4
     for part, count in (("train", 128), ("dev", 60)):
         rows = list(read_sts(ROOT / "assets" / f"pairs-{part}.csv"))[:count]

@@ -13,19 +13,14 @@ import spacy
 import srsly
 from killing import typed
 from pipelines import ROOT
-from workflows import use_tiny_bert
+from workflows import copy_project
 
 from spacy_sbert.readers import PairCorpus, read_sts
 
 
 @pytest.fixture
 def project(tmp_path, tiny_bert):
-    """A copy of the project whose configs train a tiny encoder for two steps."""
-    for name in ("configs", "scripts", "assets"):
-        shutil.copytree(ROOT / name, tmp_path / name)
-    shutil.copy(ROOT / "project.yml", tmp_path)
-    use_tiny_bert(tmp_path, tiny_bert)
-    return tmp_path
+    return copy_project(tmp_path, tiny_bert)
 
 
 @pytest.fixture

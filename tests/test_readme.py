@@ -10,7 +10,7 @@ import spacy
 import srsly
 import torch
 from keyword_packages import stand_in_for_missing
-from pipelines import ROOT
+from pipelines import ROOT, blocks
 from thinc.api import Config
 from transformers import BertConfig, BertModel
 from typer.main import get_command
@@ -24,10 +24,6 @@ SHARED = ("meta", "sharing")  # whose pipelines share a transformer
 PRINT = re.compile(r"^\s*print\(.*?\)(?:  # (.*))?$", re.MULTILINE)
 GROUP = get_command(app)
 VALUE = re.compile(r"[\d(\[]|True|False")  # and no prose
-
-
-def blocks(page, language):
-    return re.findall(rf"```{language}\n(.*?)```", PAGES[page], re.DOTALL)
 
 
 @pytest.fixture(scope="session")
@@ -68,9 +64,9 @@ def test_python_blocks(page, is_small, small_encoders, tmp_path, monkeypatch, ca
         (tmp_path / "all-MiniLM-L6-v2").symlink_to(small_encoders / "all-MiniLM-L6-v2")
     stand_in_for_missing(monkeypatch)  # of what no extra installs
     monkeypatch.setattr(spacy, "load", partial(load_or_make, spacy.load))
-    assert blocks(page, "python")
+    assert blocks(PAGES[page], "python")
     namespace, found = {}, []
-    for number, block in enumerate(blocks(page, "python")):
+    for number, block in enumerate(blocks(PAGES[page], "python")):
         exec(compile(block, page.name, "exec"), namespace)
         printed = capsys.readouterr().out.splitlines()
         if number < PRINTING.get(page.stem, 0):
@@ -82,7 +78,7 @@ def test_python_blocks(page, is_small, small_encoders, tmp_path, monkeypatch, ca
 
 def test_config_blocks_are_configs():
     for page in PAGES:
-        for block in blocks(page, "ini"):
+        for block in blocks(PAGES[page], "ini"):
             sections = [line[1:-1].split(".") for line in block.splitlines() if line.startswith("[")]
             parents = {f"[{'.'.join(parts[:i])}]" for parts in sections for i in range(1, len(parts))}
             missing = sorted(parents - set(block.splitlines()), key=lambda name: name.count("."))
@@ -104,7 +100,7 @@ def parse(words):
 
 def test_shell_lines_name_real_commands_and_options():
     for page, text in PAGES.items():
-        lines = "\n".join(blocks(page, "bash")).replace("\\\n", " ").replace(" && ", "\n").splitlines()
+        lines = "\n".join(blocks(PAGES[page], "bash")).replace("\\\n", " ").replace(" && ", "\n").splitlines()
         for words in (shlex.split(line, comments=True) for line in lines):
             if words[:4] == ["python", "-m", "spacy", "sbert"]:
                 command, values, left = parse(words[4:])
@@ -128,4 +124,4 @@ def test_projects_and_targets_that_the_docs_name_are_there():
     for page, text in PAGES.items():
         for name, folder in re.findall(r"spacy\s+project\s+run\s+([\w-]+)(?:\s+(benchmarks/papers)\b)?", text):
             assert name in known[folder], page
-        assert set(re.findall(r"^make (\w+)", "\n".join(blocks(page, "bash")), re.MULTILINE)) <= targets, page
+        assert set(re.findall(r"^make (\w+)", "\n".join(blocks(PAGES[page], "bash")), re.MULTILINE)) <= targets, page

@@ -11,12 +11,12 @@ from typing import Any
 
 import numpy
 import pytest
+from pipelines import ROOT, blocks
 from sklearn.base import clone
 
 from spacy_sbert import find_sbert, load_pipe
 from spacy_sbert.models.resolve import PACKAGES
 
-ROOT = Path(__file__).parent.parent
 TEXTS = ["a man is eating food", "the cat sat on the mat", "", "someone is having a meal"]
 Namespace = dict[str, Any]
 Run = Callable[[str, list[str]], Namespace]
@@ -24,10 +24,6 @@ Run = Callable[[str, list[str]], Namespace]
 
 def text(name: str) -> str:
     return (ROOT / "docs" / f"{name}.md").read_text(encoding="utf8")
-
-
-def blocks(name: str, language: str = "python") -> list[str]:
-    return re.findall(rf"```{language}\n(.*?)```", text(name), re.DOTALL)
 
 
 @pytest.fixture(scope="module")
@@ -58,7 +54,7 @@ def run(tmp_path_factory: pytest.TempPathFactory, tiny_bert: Path) -> Iterator[R
 @pytest.fixture(scope="module")
 def service(run: Run) -> Iterator[tuple[Any, Namespace]]:
     testclient = pytest.importorskip("fastapi.testclient")
-    found = run("service", blocks("service")[:1])
+    found = run("service", blocks(text("service"))[:1])
     with testclient.TestClient(found["app"]) as client:
         yield client, found
 
@@ -89,7 +85,7 @@ def test_the_service_refuses_what_cannot_be_encoded(service):
 
 def test_batches_of_the_service_give_each_request_its_own_vector(run, tiny_bert):
     pytest.importorskip("fastapi")
-    found = run("service", [blocks("service")[0], *blocks("service")[-1].split("\n\n\nasync def main")[:1]])
+    found = run("service", [blocks(text("service"))[0], *blocks(text("service"))[-1].split("\n\n\nasync def main")[:1]])
     texts = [f"a man is eating {'food ' * (i % 7)}" for i in range(100)]
     calls: list[int] = []
 
@@ -118,7 +114,7 @@ def test_the_dockerfile_pins_the_torch_of_the_constraints_and_checks_its_encoder
     pinned = re.findall(r"^torch==(\S+)$", (ROOT / "constraints.txt").read_text(), re.MULTILINE)
     for name in ("containers", "../README"):
         assert set(re.findall(r"torch==([\d.]+)", text(name))) == set(pinned), name
-    (dockerfile,) = blocks("containers", "dockerfile")
+    (dockerfile,) = blocks(text("containers"), "dockerfile")
     (check,) = re.findall(r"^RUN python -c '(.*)'$", dockerfile, re.MULTILINE)
     assert run("containers", [check])["nlp"].pipe_names == ["sbert"]
     (address,) = re.findall(r"^  CMD python .*http://localhost:8000(/\w+)", dockerfile, re.MULTILINE)
@@ -131,7 +127,7 @@ def test_the_dockerfile_pins_the_torch_of_the_constraints_and_checks_its_encoder
 @pytest.fixture(scope="module")
 def frames(run: Run) -> Namespace:
     pytest.importorskip("pandas")
-    return run("data-frames", blocks("data-frames"))
+    return run("data-frames", blocks(text("data-frames")))
 
 
 def test_sentence_vectors_in_scikit_learn(frames, tiny_bert):
@@ -159,7 +155,7 @@ def test_rows_of_data_frames_keep_their_vectors(frames):
 
 
 def test_few_shot_classes_learn_and_reach_the_docs(run):
-    found = run("few-shot", blocks("few-shot"))
+    found = run("few-shot", blocks(text("few-shot")))
     trained, classes = found["trained"], found["classes"]
     doc = trained("the cat sat on the mat")
     assert sorted(doc.cats) == ["cards", "parcels"] and sum(doc.cats.values()) == pytest.approx(1.0)

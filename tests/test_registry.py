@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 import spacy
+from pipelines import no_warnings
 from spacy.util import registry
 
 import spacy_sbert
@@ -90,8 +91,7 @@ def test_codes_of_warnings_stay():
 def test_a_warning_is_filtered_by_its_code(make_nlp):
     nlp = make_nlp("own")
     doc = nlp("the dog " * 300)
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
+    with no_warnings():
         warnings.filterwarnings("ignore", message=r"\[sbert-truncated\]")
         warnings.filterwarnings("ignore", message=r"\[sbert-pooled-in-context\]")
         nlp("the dog " * 300)

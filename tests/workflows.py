@@ -1,6 +1,7 @@
 """Shipped configs and workflows, for a tiny encoder."""
 
 import re
+import shutil
 
 from pipelines import ROOT
 from spacy.tokens import DocBin
@@ -21,6 +22,29 @@ def entities(folder):
         docs = iob_to_docs(text, n_sents=1, no_print=True)
         DocBin(docs=docs, store_user_data=True).to_disk(folder / f"entities-{part}.spacy")
     return {f"paths.entities_{part}": str(folder / f"entities-{part}.spacy") for part in ("train", "dev")}
+
+
+def settings_for(name, make_nlp, encoder, folder):
+    """What a shipped config needs beside a file of its own; encoder: of the checkpoint."""
+    overrides = entities(folder) if name == "joint" else {}
+    if name == "distillation":
+        make_nlp("own", lang="en", model={"pooling": "max"}).to_disk(folder / "teacher")
+        overrides["paths.teacher"] = str(folder / "teacher")
+    if name == "two_step":
+        make_nlp(encoder, lang="en").to_disk(folder / "checkpoint")
+        overrides["paths.checkpoint"] = str(folder / "checkpoint")
+    if name == "matryoshka":
+        overrides["components.sbert.loss.dims"] = [16, 8]
+    return overrides
+
+
+def copy_project(folder, tiny_bert):
+    """The project, whose configs train a tiny encoder for two steps."""
+    for name in ("configs", "scripts", "assets"):
+        shutil.copytree(ROOT / name, folder / name)
+    shutil.copy(ROOT / "project.yml", folder)
+    use_tiny_bert(folder, tiny_bert)
+    return folder
 
 
 def use_tiny_bert(project, tiny_bert):

@@ -6,6 +6,7 @@ import numpy
 import pytest
 import spacy
 from made_tables import write_texts
+from pipelines import one_pipe
 
 from spacy_sbert.bulk import encode_dataset, encode_file
 from spacy_sbert.bulk.dataset_encoding import Index, Job, ShardEncoder, ShardManifest, ShardResult, WorkerConfig
@@ -112,10 +113,7 @@ def test_bad_part(encode, source, tmp_path):
 def test_other_options_and_encoders_are_refused(encode, tiny_bert, tmp_path):
     encode()
     before = contents(tmp_path / "out", but=())
-    nlp = spacy.blank("xx")
-    nlp.add_pipe("sbert", config={"model": {"name": str(tiny_bert), "pooling": "max"}})
-    nlp.initialize()
-    nlp.to_disk(tmp_path / "other")
+    one_pipe(tiny_bert, pooling="max").to_disk(tmp_path / "other")
     for option, value, said in (
         ("dtype", "float16", "dtype was float32, now float16"),
         ("precision", "bfloat16", "precision was float32, now bfloat16"),

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import numpy
 import pytest
-import spacy
 import torch
 from killing import command, start
+from pipelines import reloaded
 
 from spacy_sbert.bulk import encode_file
 from spacy_sbert.bulk import file_encoding as module
@@ -81,8 +81,7 @@ def encoded(monkeypatch):
 @pytest.mark.skipif(sys.platform == "win32", reason="no SIGKILL")
 def test_killed_and_resumed(make_nlp, write_texts, tmp_path):
     """A process with two of its own is killed; another resumes, with another number of processes."""
-    make_nlp().to_disk(tmp_path / "nlp")
-    sbert = spacy.load(tmp_path / "nlp").get_pipe("sbert")
+    sbert = reloaded(make_nlp(), tmp_path / "nlp").get_pipe("sbert")
     path = write_texts("a.tsv.gz", sentences(600))
     encode_file(sbert, path, tmp_path / "unbroken.npy", window=8)
 
@@ -131,7 +130,7 @@ def test_resume(sbert, given, unbroken, interrupt, encoded, tmp_path, n_windows)
     assert report.zero == 1 and not numpy.load(output)[-1].any()
 
 
-def test_number_of_threads(sbert, given, unbroken, tmp_path, monkeypatch):
+def test_number_of_threads(sbert, given, unbroken, tmp_path, monkeypatch, threads):
     """A forward pass holds as many wordpieces as ever: that of `encode` depends on the number of threads."""
     shim, budgets, whole = find_transformer("sbert", sbert.model).shim, [], module.encode_windows
 
@@ -140,12 +139,8 @@ def test_number_of_threads(sbert, given, unbroken, tmp_path, monkeypatch):
         return whole(*args, **kwargs)
 
     monkeypatch.setattr(module, "encode_windows", watched)
-    before = torch.get_num_threads()
-    try:
-        torch.set_num_threads(3 - min(before, 2))
-        encode_file(sbert, given, tmp_path / "out.npy", window=WINDOW)
-    finally:
-        torch.set_num_threads(before)
+    threads(3 - min(torch.get_num_threads(), 2))
+    encode_file(sbert, given, tmp_path / "out.npy", window=WINDOW)
     assert (tmp_path / "out.npy").read_bytes() == unbroken
     assert budgets == [2048] and shim.max_batch_items == 0
 

@@ -69,7 +69,7 @@ def test_errors_before_heavy_imports(folder):
         (["cluster", "texts.txt", "c.tsv", "--n-clusters", "3"], "takes no"),
         (["search", "texts.txt", "a dog", "--kind", "tree", "--index", "index"], "tree"),
         (["mine", "texts.txt", "c.tsv", "--vectors", "vectors.npy"], "vectors.npy"),
-        (["visualize", "texts.txt", "p.html", "--style", "tree"], "tree"),
+        (["visualize", "texts.txt", "p.html", "--style", "tree"], "Unknown style 'tree'"),
         (["visualize", "texts.txt", "p.html", "--order", "given", "--style", "map"], "order"),
         (["encode", "texts.txt", "out.xyz"], "out.xyz"),
         (["encode", "texts.txt", "out.npy", "--dtype", "int8"], "int8"),

@@ -87,6 +87,5 @@ def test_a_table_makes_a_map(draw):
     for arguments, message in (
         (["--labels", "kind"], "The style 'heatmap' has no option 'labels'"),
         (["--style", "map", "--column", "words"], "expected a column 'words', got text, kind"),
-        (["--style", "tree"], "Unknown style 'tree'"),
     ):
         assert message in draw(table, *arguments, name="table.tsv", code=1)

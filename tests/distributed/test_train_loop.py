@@ -13,7 +13,7 @@ from spacy.cli.train import train
 from spacy.training.initialize import init_nlp
 from spacy.training.loop import train as train_nlp
 from thinc.api import Config
-from workflows import CONFIGS, FROM_TEACHERS, ROOT, TOKENS, TWO_STEPS, entities
+from workflows import CONFIGS, FROM_TEACHERS, ROOT, TOKENS, TWO_STEPS, entities, settings_for
 
 from spacy_sbert.training.schedules import epoch_steps
 
@@ -52,19 +52,8 @@ def fit(tiny_bert, tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("name", [pytest.param(file.stem, marks=MARKS.get(file.stem, ())) for file in CONFIGS])
-def test_every_shipped_config_trains(fit, make_nlp, tiny_bert, tmp_path, name):
-    overrides = {}
-    if name == "distillation":
-        make_nlp("own", lang="en", model={"pooling": "max"}).to_disk(tmp_path / "teacher")
-        overrides["paths.teacher"] = str(tmp_path / "teacher")
-    if name == "two_step":
-        make_nlp(TRAINED, lang="en").to_disk(tmp_path / "checkpoint")
-        overrides["paths.checkpoint"] = str(tmp_path / "checkpoint")
-    if name == "joint":
-        overrides.update(entities(tmp_path))
-    if name == "matryoshka":
-        overrides["components.sbert.loss.dims"] = [16, 8]
-    nlp = fit(name, **overrides)
+def test_every_shipped_config_trains(fit, make_nlp, tmp_path, name):
+    nlp = fit(name, **settings_for(name, make_nlp, TRAINED, tmp_path))
     performance = nlp.meta["performance"]
     weighted = [key for key, weight in nlp.config["training"]["score_weights"].items() if weight]
     assert weighted and all(0 < performance[key] <= 1 or key in ("sts_spearman", "ents_f") for key in weighted)

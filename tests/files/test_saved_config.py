@@ -6,7 +6,7 @@ import numpy
 import pytest
 import spacy
 from invoking import said as run
-from pipelines import make_example
+from pipelines import HOLDER, make_example, reloaded, slow
 from spacy.language import Language
 from spacy.util import load_config
 
@@ -19,8 +19,7 @@ NAMES = ["q", "a#b", "a;b", "a.b", "a b", "Q", '"a"', "é", "1"]
 
 
 def again(nlp: Language, path, **config) -> Language:
-    nlp.to_disk(path)
-    return spacy.load(path, config=config)
+    return reloaded(nlp, path, config=config)
 
 
 def prompts_of(nlp: Language) -> dict[str, str]:
@@ -80,14 +79,11 @@ def test_columns_files_and_folders_with_the_sign(make_nlp, tiny_bert, tmp_path, 
         assert numpy.array_equal(nlp("a dog ran").vector, expected)
 
 
-@pytest.mark.parametrize(
-    ("encoder", "pipe"),
-    [("own", "sbert"), ("shared", "transformer"), pytest.param("static", "sbert", marks=pytest.mark.slow)],
-)
-def test_overridden_name_of_a_saved_encoder(make_nlp, tmp_path, encoder, pipe):
+@pytest.mark.parametrize("encoder", ["own", "shared", *slow("static")])
+def test_overridden_name_of_a_saved_encoder(make_nlp, tmp_path, encoder):
     make_nlp(encoder).to_disk(tmp_path)
     with pytest.raises(ValueError, match=r"'/no'.*to use another encoder, make a new pipe"):
-        spacy.load(tmp_path, config={f"components.{pipe}.model.name": "/no"})
+        spacy.load(tmp_path, config={f"components.{HOLDER[encoder]}.model.name": "/no"})
 
 
 @pytest.mark.filterwarnings("ignore:.*reranker-new-head")

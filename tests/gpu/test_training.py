@@ -1,7 +1,6 @@
 """Training on a GPU: every objective as on the CPU, every shipped config, beside ner, and in float16."""
 
 import json
-import shutil
 
 import numpy
 import pytest
@@ -10,7 +9,7 @@ from objectives import OBJECTIVES, heads, make, step
 from pipelines import HOLDER, TRANSFORMERS, gradients, shim_of, shipped_config, weights
 from spacy.cli.train import train
 from thinc.api import Adam
-from workflows import CONFIGS, ROOT, TWO_STEPS, entities, use_tiny_bert
+from workflows import CONFIGS, ROOT, TWO_STEPS, copy_project, settings_for
 
 pytestmark = pytest.mark.gpu
 
@@ -36,19 +35,8 @@ def test_every_objective_as_on_the_cpu(make_nlp, use_gpu, encoder, name):
 
 def prepared(name, make_nlp, tiny_bert, folder):
     """A shipped config for the random tiny BERT as a file, and what else it needs."""
-    overrides = dict(TWO_STEPS)
-    if name == "distillation":
-        make_nlp("own", model={"pooling": "max"}).to_disk(folder / "teacher")
-        overrides["paths.teacher"] = str(folder / "teacher")
-    if name == "two_step":
-        make_nlp("shared").to_disk(folder / "checkpoint")
-        overrides["paths.checkpoint"] = str(folder / "checkpoint")
-    if name == "joint":
-        overrides |= entities(folder)
-    if name == "matryoshka":
-        overrides["components.sbert.loss.dims"] = [16, 8]
     shipped_config(name, tiny_bert).to_disk(folder / f"{name}.cfg", interpolate=False)
-    return folder / f"{name}.cfg", overrides
+    return folder / f"{name}.cfg", {**TWO_STEPS, **settings_for(name, make_nlp, "shared", folder)}
 
 
 @pytest.mark.filterwarnings("ignore:.*longer than the encoder's limit")
@@ -105,9 +93,6 @@ def test_half_precision_learns(make_nlp, examples, use_gpu, gpu_id, settings, mi
 
 @pytest.mark.parametrize("workflow", ["train", "joint", "reranker"])
 def test_workflows_of_the_project(tiny_bert, spacy_command, gpu_id, tmp_path, workflow):
-    for name in ("configs", "scripts", "assets"):
-        shutil.copytree(ROOT / name, tmp_path / name)
-    shutil.copy(ROOT / "project.yml", tmp_path)
-    use_tiny_bert(tmp_path, tiny_bert)
+    copy_project(tmp_path, tiny_bert)
     said = spacy_command("project", "run", workflow, ".", "--vars.gpu", gpu_id, folder=tmp_path)
     assert gpu_id < 0 or f"Using GPU: {gpu_id}" in said

@@ -8,7 +8,7 @@ from gpu_rehearsal.both_ways import both_ways, check_same, looks_of
 from gpu_rehearsal.strict_arrays import StrictArray
 from gpu_rehearsal.strict_ops import strict_device
 from objectives import make, step
-from pipelines import ENCODERS
+from pipelines import ENCODERS, reloaded
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*sbert-")
 TEXTS = ["A man is eating food.", "", "The cat sat on the mat. He can go.", "A dog ran fast. " * 6, "dog", "dog"]
@@ -65,8 +65,7 @@ def test_saved_and_loaded(make_nlp, tmp_path):
     def work():
         nlp, batch = make(make_nlp, "own", "SoftmaxLoss")
         step(nlp, batch)
-        nlp.to_disk(tmp_path)
-        docs = [loaded(batch[0].predicted.copy()) for loaded in (nlp, spacy.load(tmp_path))]
+        docs = [loaded(batch[0].predicted.copy()) for loaded in (nlp, reloaded(nlp, tmp_path))]
         labels = nlp.get_pipe("sbert").classify(*docs[0].spans["sbert"])
         return [(doc.vector, doc.spans["sbert"].attrs["sbert_label"], labels) for doc in docs]
 

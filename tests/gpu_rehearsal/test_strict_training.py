@@ -5,7 +5,7 @@ import numpy
 import pytest
 from gpu_rehearsal.both_ways import both_ways, check_same, looks_of
 from objectives import OBJECTIVES, make
-from pipelines import OTHERS, TRAINED, parameters_of
+from pipelines import OTHERS, TRAINED, finish_update, parameters_of
 from spacy.util import registry
 from thinc.api import SGD, Adam, RAdam, get_current_ops
 
@@ -20,8 +20,7 @@ def learn(nlp, batch, optimizer, n_steps=2):
     found = []
     for _ in range(n_steps):
         found.append(nlp.update(batch, sgd=False))
-        for _, pipe in nlp.pipeline:
-            pipe.finish_update(optimizer)
+        finish_update(nlp, optimizer)
     return found
 
 

@@ -8,7 +8,7 @@ import pytest
 import spacy
 import torch
 from invoking import said
-from pipelines import MINILM, ROOT, make_example
+from pipelines import MINILM, ROOT, make_example, write_modules
 from sentence_transformers import SentenceTransformer
 from sentence_transformers.sentence_transformer.modules import Dense, Normalize, Pooling, Transformer
 from transformers import BertConfig, BertModel
@@ -163,9 +163,7 @@ def test_limits_of_older_folders(base, tmp_path):
     (folder / "1_Pooling").mkdir()
     flags = {"word_embedding_dimension": 64, "pooling_mode_cls_token": True, "pooling_mode_mean_sqrt_len_tokens": True}
     (folder / "1_Pooling" / "config.json").write_text(json.dumps(flags))
-    types = [("0_BERT", "Transformer"), ("1_Pooling", "Pooling")]
-    modules = [{"path": path, "type": f"sentence_transformers.models.{kind}"} for path, kind in types]
-    (folder / "modules.json").write_text(json.dumps(modules))
+    write_modules(folder, ("Transformer", "0_BERT"), ("Pooling", "1_Pooling"))
     nlp = import_folder(str(folder))
     assert nlp.config["components"]["sbert"]["model"]["pooling"] == "cls+mean_sqrt_len"
     text = "A man is EATING food on the mat and the dog ran fast"
@@ -245,18 +243,6 @@ def test_wrong_folders(made, tmp_path):
         with pytest.raises(ValueError, match=message):
             import_folder(str(tmp_path / "in"))
         file.write_text(whole)
-
-
-def test_code_in_a_folder_is_not_run(made, tmp_path):
-    shutil.copytree(made["mean"], tmp_path / "in")
-    config = json.loads((tmp_path / "in" / "config.json").read_text())
-    config["auto_map"] = {"AutoModel": "modeling.Model", "AutoConfig": "modeling.Config"}
-    config["model_type"] = "of_its_own"
-    (tmp_path / "in" / "config.json").write_text(json.dumps(config))
-    (tmp_path / "in" / "modeling.py").write_text(f"open({str(tmp_path / 'ran')!r}, 'w')\nclass Model: ...")
-    with pytest.raises(ValueError, match="trust_remote_code"):
-        import_folder(str(tmp_path / "in"))
-    assert not (tmp_path / "ran").exists()
 
 
 @pytest.mark.parametrize("file", ["model.safetensors", "2_Dense/model.safetensors"])

@@ -7,8 +7,8 @@ import numpy
 import pytest
 import sentence_transformers.sentence_transformer.modules as sentence_modules
 import sentence_transformers.sparse_encoder.modules as sparse_modules
-import spacy
 import torch
+from pipelines import one_pipe
 from sentence_transformers import SentenceTransformer
 from sentence_transformers.sentence_transformer.modules import Dense, Dropout, Normalize, Pooling, Transformer
 from tokenizers import Tokenizer
@@ -98,9 +98,7 @@ def test_config_of_a_part_is_ignored(tiny_bert, tmp_path):
 
 
 def vector(folder, **model):
-    nlp = spacy.blank("xx")
-    nlp.add_pipe("sbert", config={"model": {"name": str(folder), **model}})
-    return nlp("a cat sat").vector
+    return one_pipe(folder, **model)("a cat sat").vector
 
 
 @pytest.mark.parametrize("given", ["custom_st.Router", "custom_st.modules.StaticEmbedding"])

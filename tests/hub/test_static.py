@@ -1,14 +1,12 @@
 """Static encoders, both ways: the vectors of sentence-transformers, and what is refused."""
 
-import json
 import shutil
-import warnings
 
 import numpy
 import pytest
 import spacy
 import torch
-from pipelines import ROOT
+from pipelines import ROOT, change_json, no_warnings, one_pipe, write_modules
 from safetensors.torch import load_file, save_file
 from sentence_transformers import SentenceTransformer
 from sentence_transformers.sentence_transformer.modules import Dense, Dropout, Normalize, StaticEmbedding
@@ -45,8 +43,7 @@ def texts():
 
 def make_nlp(source, is_drawn=True, **model):
     """A pipeline with a random table, and random biases in its dense layers."""
-    nlp = spacy.blank("xx")
-    nlp.add_pipe("sbert", config={"model": {"@architectures": STATIC, "name": str(source), "width": WIDTH, **model}})
+    nlp = one_pipe(source, **{"@architectures": STATIC, "width": WIDTH, **model})
     if not is_drawn:
         return nlp
     fix_random_seed(0)
@@ -79,18 +76,8 @@ def make_model2vec(source, path):
     tokenizer.enable_padding(length=128)
     tokenizer.save(str(path / "tokenizer.json"))
     (path / "config.json").write_text('{"model_type": "model2vec", "normalize": true}')
-    write_modules(path, [(".", "StaticEmbedding"), ("1_Normalize", "Normalize")])
+    write_modules(path, ("StaticEmbedding", "."), ("Normalize", "1_Normalize"))
     return path
-
-
-def write_modules(path, listed):
-    types = [(part, f"sentence_transformers.models.{kind}") for part, kind in listed]
-    kinds = [{"idx": i, "name": str(i), "path": part, "type": kind} for i, (part, kind) in enumerate(types)]
-    (path / "modules.json").write_text(json.dumps(kinds))
-
-
-def edit(file, **changes):
-    file.write_text(json.dumps({**json.loads(file.read_text()), **changes}))
 
 
 def encode(path, given):
@@ -141,8 +128,7 @@ def test_out_and_in_again(case, tiny_bert, tmp_path):
 def test_in(case, dtype, tiny_bert, tmp_path):
     given, folder = texts(), make_folder(tiny_bert, tmp_path / "in", case, dtype)
     theirs = encode(folder, given)
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
+    with no_warnings():
         nlp = import_folder(str(folder))
     empty = is_empty(nlp, given)
     assert largest_difference(vectors(nlp, given)[~empty], theirs[~empty]) < 1e-6
@@ -197,11 +183,10 @@ PROMPTS = {"query": "the dog: ", "document": "", "passage": "a cat: "}
 def test_a_default_prompt_is_not_lost(default, given, tiny_bert, tmp_path):
     """It is part of each vector; sentence-transformers refuses one without a text."""
     folder = make_folder(tiny_bert, tmp_path / "in", prompts=PROMPTS)
-    edit(folder / SHARED, default_prompt_name=default)
+    change_json(folder / SHARED, default_prompt_name=default)
     with pytest.raises(ValueError, match=f"the prompt '{given}' before every text .* set default_prompt_name to null"):
         import_folder(str(folder))
-    nlp = spacy.blank("xx")
-    nlp.add_pipe("sbert", config={"model": {"@architectures": STATIC, "name": str(folder), "width": WIDTH}})
+    nlp = make_nlp(folder, is_drawn=False)
     with pytest.raises(ValueError, match=f"the prompt '{given}' before every text"):
         nlp("the cat")
 
@@ -222,13 +207,13 @@ DAMAGES = {  # beside those of models/test_wordpiece_table.py, which reads table
     "quantised": (quantise, "quantized by its vocabulary must be made without that"),
     "Normalize first": (
         lambda folder: write_modules(
-            folder, [("", "StaticEmbedding"), ("1_Normalize", "Normalize"), ("1_Dense", "Dense")]
+            folder, ("StaticEmbedding", ""), ("Normalize", "1_Normalize"), ("Dense", "1_Dense")
         ),
         "modules StaticEmbedding, Normalize, Dense: expected",
     ),
     "Dense of another width": (
         lambda folder: (
-            edit(folder / "1_Dense" / "config.json", in_features=9),
+            change_json(folder / "1_Dense" / "config.json", in_features=9),
             save_file({"linear.weight": torch.zeros(8, 9)}, folder / "1_Dense" / "model.safetensors"),
         ),
         "takes vectors of 9 numbers, and those before it have 16",

@@ -6,7 +6,7 @@ import catalogue
 import numpy
 import pytest
 import spacy
-from pipelines import PAIRS, make_example
+from pipelines import reloaded, scored_pairs
 from spacy.util import registry
 from thinc.api import Config, Linear, Model
 
@@ -140,7 +140,7 @@ def test_what_a_loss_returns_is_checked_in_training(make_nlp, registered, wrong,
     """One row would be broadcast to all."""
     nlp = make_nlp(loss={**OWN, "wrong": wrong})
     with pytest.raises(ValueError, match=message):
-        nlp.update([make_example(nlp, *pair) for pair in PAIRS], sgd=False)
+        nlp.update(scored_pairs(nlp), sgd=False)
 
 
 LOSSES = {
@@ -152,7 +152,7 @@ LOSSES = {
 @pytest.mark.parametrize("kind", LOSSES)
 def test_a_trained_pipeline_is_used_without_the_code_of_its_loss(make_nlp, registered, tmp_path, kind):
     nlp = make_nlp(loss=LOSSES[kind])
-    examples = [make_example(nlp, *pair) for pair in PAIRS]
+    examples = scored_pairs(nlp)
     optimizer = nlp.initialize(lambda: examples)
     losses = nlp.update(examples, sgd=optimizer)
     nlp.to_disk(tmp_path / "first")
@@ -167,8 +167,7 @@ def test_a_trained_pipeline_is_used_without_the_code_of_its_loss(make_nlp, regis
     assert found.evaluate(examples)["sts_spearman"] == pytest.approx(nlp.evaluate(examples)["sts_spearman"])
     with pytest.raises(ValueError, match=r"Cannot train with the loss '(own|wrapping)\.v1'.*--code"):
         found.update(examples, sgd=False)
-    found.to_disk(tmp_path / "second")
-    assert numpy.array_equal(spacy.load(tmp_path / "second")(TEXT).vector, expected)
+    assert numpy.array_equal(reloaded(found, tmp_path / "second")(TEXT).vector, expected)
     for name, function in FUNCTIONS.items():  # with its code it is trained again
         registry.layers(name, func=function)
     found = spacy.load(tmp_path / "second")
@@ -181,11 +180,10 @@ def test_a_trained_pipeline_is_used_without_the_code_of_its_loss(make_nlp, regis
 def test_weights_of_a_loss_need_its_code(make_nlp, registered, tmp_path):
     """They could not be kept without it. spaCy's message names the function."""
     nlp = make_nlp(loss={"@layers": "weight.v1"})
-    nlp.initialize(lambda: [make_example(nlp, *pair) for pair in PAIRS])
+    nlp.initialize(lambda: scored_pairs(nlp))
     assert nlp.config["components"]["sbert"]["loss"]["@layers"] == "weight.v1"
     assert nlp.get_pipe("sbert").model.get_ref("loss").get_param("s") == 2.0  # initialize has made it
-    nlp.to_disk(tmp_path)
-    assert spacy.load(tmp_path).get_pipe("sbert").model.get_ref("loss").get_param("s") == 2.0
+    assert reloaded(nlp, tmp_path).get_pipe("sbert").model.get_ref("loss").get_param("s") == 2.0
     registered()
     with pytest.raises(catalogue.RegistryError, match=r"Could not find function 'weight\.v1'"):
         spacy.load(tmp_path)

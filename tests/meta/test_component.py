@@ -8,8 +8,8 @@ import pytest
 import spacy
 from made_views import SENTENCES as CORPUS
 from made_views import WORDS, unit
-from pipelines import make_example
-from spacy.tokens import Doc, DocBin
+from pipelines import make_example, reloaded, through_docbin
+from spacy.tokens import Doc
 from spacy.util import import_file
 
 from spacy_sbert import find_meta, restore
@@ -247,8 +247,7 @@ def test_initialize_fits_on_a_corpus(make_meta, svd, tmp_path):
 def test_vectors_survive_transport(svd, saved):
     doc = svd(TEXT)
     again = spacy.blank("xx").from_config(svd.config).from_bytes(svd.to_bytes())
-    data = DocBin(docs=[doc], store_user_data=True).to_bytes()
-    (carried,) = DocBin().from_bytes(data).get_docs(svd.vocab)
+    (carried,) = through_docbin([doc])
     assert numpy.array_equal(carried._.sbert_max_vector, doc._.sbert_max_vector)
     restored = restore(Doc(svd.vocab).from_bytes(doc.to_bytes()))
     for other in (spacy.load(saved)(TEXT), again(TEXT), pickle.loads(pickle.dumps(doc)), restored):
@@ -282,8 +281,7 @@ def test_functions_are_members(make_nlp, tmp_path):
     expected = numpy.concatenate([unit(doc._.sbert_vector), unit(mean)])
     assert doc.vector[:21] == pytest.approx(expected, abs=1e-6)
     assert doc.vector[21:] == pytest.approx(unit(sif), abs=1e-5)
-    nlp.to_disk(tmp_path)
-    assert numpy.array_equal(spacy.load(tmp_path)(text).vector, doc.vector)
+    assert numpy.array_equal(reloaded(nlp, tmp_path)(text).vector, doc.vector)
 
 
 def test_members_that_do_not_fit(make_nlp, make_meta, svd, tmp_path):
@@ -352,8 +350,7 @@ def test_fewer_directions_than_the_widest_member_are_logged(make_members, caplog
     assert "'svd' the members of 'sbert_meta' have 8 directions to give, fewer than the 16" in caplog.text
     vector = nlp("A man.").vector
     assert vector.shape == (8,)
-    nlp.to_disk(tmp_path)
-    assert numpy.array_equal(spacy.load(tmp_path)("A man.").vector, vector)
+    assert numpy.array_equal(reloaded(nlp, tmp_path)("A man.").vector, vector)
     caplog.clear()
     fit_meta(make_members(method="svd", size=3), "sbert_meta", lambda: CORPUS[:9])
     assert "directions" not in caplog.text

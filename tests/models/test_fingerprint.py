@@ -9,8 +9,19 @@ import numpy
 import pytest
 import spacy
 import torch
-from pipelines import ENCODERS, HOLDER, OTHERS, stock_nlp
-from spacy.tokens import Doc, DocBin
+from pipelines import (
+    ENCODERS,
+    HOLDER,
+    OTHERS,
+    TRANSFORMERS,
+    finish_update,
+    reloaded,
+    shim_of,
+    slow,
+    stock_nlp,
+    through_docbin,
+)
+from spacy.tokens import Doc
 from spacy.training import Example
 from thinc.api import SGD, Adam
 
@@ -59,8 +70,7 @@ def test_same_after_saving_copying_and_use(make_nlp, encoder, tmp_path):
     assert len(first) == 12 and int(first, 16) >= 0
     assert [of(doc) for doc in nlp.pipe([TEXT, "a dog"])] == [first] * 2
     assert find_sbert(nlp).fingerprint() == first
-    nlp.to_disk(tmp_path)
-    loaded, same = spacy.load(tmp_path), make_nlp(encoder, unit="doc+sent")
+    loaded, same = reloaded(nlp, tmp_path), make_nlp(encoder, unit="doc+sent")
     copies = [] if encoder == "curated" else [pickle.loads(pickle.dumps(nlp))]  # which spaCy cannot pickle
     for one in (loaded, same, *copies):
         assert one in copies or find_sbert(one).fingerprint() == first
@@ -113,16 +123,14 @@ def test_a_step_of_training_changes_it(make_nlp, examples, encoder):
     assert of(before) != of(after) == find_sbert(nlp).fingerprint()
     assert len(caught(lambda: before.similarity(after))[1]) == 1
     if encoder == "own":  # with averaged weights, too, for a while
-        shim = find_sbert(nlp).model.get_ref("encoder").get_ref("transformer").shim
+        shim = shim_of(nlp)
         state = shim.network.state_dict()
         with nlp.use_params({(shim.id, key): value.numpy() + 1 for key, value in state.items() if "weight" in key}):
             assert of(nlp(TEXT)) != of(after)
         assert of(nlp(TEXT)) == of(after)
 
 
-@pytest.mark.parametrize(
-    "encoder", ["listening", *(pytest.param(x, marks=pytest.mark.slow) for x in ("shared", "curated"))]
-)
+@pytest.mark.parametrize("encoder", ["listening", *slow("shared", "curated")])
 def test_fingerprint_after_training_the_shared_component(make_nlp, encoder):
     nlp = make_nlp(encoder)
     before = of(nlp(TEXT))
@@ -188,8 +196,7 @@ def test_comparison_across_encoders_warns_once(make_nlp, other_bert):
 def test_one_encoder_never_warns(make_nlp, tmp_path):
     nlp = make_nlp(unit="doc+sent", model={"prompts": {"query": "a query: "}})
     doc = nlp(TEXT)
-    data = DocBin(docs=[doc], store_user_data=True).to_bytes()
-    (stored,) = DocBin().from_bytes(data).get_docs(spacy.blank("xx").vocab)
+    (stored,) = through_docbin([doc], spacy.blank("xx").vocab)
     prompted = nlp(TEXT, component_cfg={"sbert": {"prompt_name": "query"}})
     others = [stored, restore(stored), doc.copy(), pickle.loads(pickle.dumps(doc)), prompted, nlp(""), doc[:4].as_doc()]
     others += [make_nlp()(TEXT), make_nlp("shared")(TEXT), doc[1:4].as_doc(copy_user_data=True)]
@@ -225,7 +232,14 @@ def digests(nlp):
 
 @pytest.mark.parametrize("kind", [*quick("own", "shared", "tokens", "static"), "reranked", "meta"])
 def test_use_and_saving_change_no_digest(make_nlp, tiny_bert, tmp_path, kind):
-    nlp, model = make_nlp(kind if kind in ENCODERS else "own"), {"name": str(tiny_bert)}
+    encoder, model = kind if kind in ENCODERS else "own", {"name": str(tiny_bert)}
+    nlp = make_nlp(encoder)
+    if encoder == kind:
+        assert digests(nlp) == digests(make_nlp(encoder))
+    if encoder in TRANSFORMERS:
+        first = identify(find_sbert(nlp))
+        assert first == identify(find_sbert(make_nlp())), "whosever the transformer is"
+        assert (first.name, first.width, len(first.digest)) == (str(tiny_bert), 16, 64)
     if kind == "reranked":
         nlp.add_pipe("sbert_reranker", config={"model": model})
     if kind == "meta":
@@ -235,8 +249,7 @@ def test_use_and_saving_change_no_digest(make_nlp, tiny_bert, tmp_path, kind):
     before = digests(nlp)
     list(nlp.pipe(TEXTS))
     assert digests(nlp) == before
-    nlp.to_disk(tmp_path / "nlp")
-    assert digests(spacy.load(tmp_path / "nlp")) == before
+    assert digests(reloaded(nlp, tmp_path / "nlp")) == before
 
 
 @pytest.mark.parametrize("encoder", quick("tokens", of=OTHERS))
@@ -250,8 +263,7 @@ def test_pooling_tokens_and_training_change_the_identity(make_nlp, examples, enc
     if encoder == "static":
         assert others.pop() == first, "a table reads no tokens"
     nlp.update(examples(nlp), sgd=False)
-    for _, pipe in nlp.pipeline:  # after all have called back: spaCy's own tok2vec does not wait for its listeners
-        pipe.finish_update(nlp.create_optimizer())
+    finish_update(nlp, nlp.create_optimizer())
     others.append(identify(find_sbert(nlp)))
     assert len({first.digest, *(one.digest for one in others)}) == 1 + len(others)
     assert dataclasses.replace(others[0], digest=first.digest) == first
@@ -284,14 +296,8 @@ def test_training_a_head_changes_no_vector(make_nlp, examples):
 
 
 def test_the_digest_of_an_encoder(make_nlp):
-    """Which poolings and layers there are, each number of the weights, and how texts are cut."""
-    models = [{}, {"pooling": "cls"}, {"pooling": "mean+max"}, {"normalize": True}, {"truncate_dim": 4}]
-    models += [
-        {"overflow": "windows"},
-        {"prompts": {"q": "go "}, "default_prompt_name": "q"},
-        {"dense": DENSE},
-    ]
-    encoders = [make_nlp(model=model).get_pipe("sbert").text_encoder() for model in models]
+    """Each number of the weights; for settings see tests/search/test_encoder.py."""
+    encoders = [make_nlp(model=model).get_pipe("sbert").text_encoder() for model in ({}, {"dense": DENSE})]
     dense = encoders[-1].pooling.dense
     for name, shape in (("W", (16, 16)), ("b", (16,))):
         dense.set_param(name, numpy.ones(shape, dtype="float32"))

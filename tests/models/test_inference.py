@@ -1,13 +1,12 @@
 """What encodes in use is made anew whenever the weights change, and is never saved with them."""
 
 import platform
-import warnings
 from copy import deepcopy
 
 import numpy
 import pytest
 import torch
-from pipelines import HOLDER, make_pipeline, one_pipe, shim_of
+from pipelines import HOLDER, finish_update, make_pipeline, no_warnings, one_pipe, shim_of, warnings_with
 from small_models import make_model
 from srsly import cloudpickle
 from thinc.api import SGD, Adam, RAdam
@@ -106,8 +105,7 @@ def train(nlp, examples, encoder, optimizer):
     """A step; a shared encoder has its gradient when all pipes have run, and is updated then, as `spacy train` does."""
     nlp.update(examples(nlp), sgd=optimizer if encoder == "own" else False)
     if encoder == "shared":
-        for _, pipe in nlp.pipeline:
-            pipe.finish_update(optimizer)
+        finish_update(nlp, optimizer)
 
 
 OPTIMIZERS = {
@@ -212,8 +210,7 @@ def test_bfloat16_without_its_arithmetic(tiny_bert, monkeypatch, machine, amx, w
     monkeypatch.setattr(platform, "machine", lambda: machine)
     monkeypatch.setattr(torch.cpu, "_is_avx512_bf16_supported", lambda: False, raising=False)
     monkeypatch.setattr(torch.cpu, "_is_amx_tile_supported", lambda: amx, raising=False)
-    with warnings.catch_warnings(record=True) as seen:
-        warnings.simplefilter("always")
+    with warnings_with("slow-bfloat16") as slow:
         sbert = one_pipe(tiny_bert, precision="bfloat16").get_pipe("sbert")
         sbert.encode(["a dog"])
         sbert.encode(["a dog"])
@@ -221,9 +218,7 @@ def test_bfloat16_without_its_arithmetic(tiny_bert, monkeypatch, machine, amx, w
         other.set_precision("bfloat16", [])
         other.set_precision("auto", [])
         one_pipe(tiny_bert, precision="auto").get_pipe("sbert").load()
-    slow = [str(one.message) for one in seen if "slow-bfloat16" in str(one.message)]
     assert len(slow) == (2 if warned else 0) and all('precision = "auto"' in message for message in slow)
     assert (has_bfloat16_arithmetic() is False) is warned
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
+    with no_warnings():
         warn_of_slow("bfloat16", "cuda")

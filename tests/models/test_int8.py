@@ -6,7 +6,7 @@ import numpy
 import pytest
 import spacy
 import torch
-from pipelines import make_pipeline
+from pipelines import make_pipeline, reloaded
 from small_models import FAMILIES, batch_of, by_window, make_model, make_rows, make_window
 from srsly import cloudpickle
 from thinc.api import Adam
@@ -144,8 +144,7 @@ def test_ranges_are_saved_with_the_pipeline(make_pipe, tmp_path, encoder):
     nlp, sbert = make_pipe(encoder)
     sbert.calibrate(TEXTS)
     expected, ranges = nlp(TEXTS[0]).vector, shim_of(sbert).calibration.digest()
-    nlp.to_disk(tmp_path)
-    copies = [spacy.load(tmp_path), cloudpickle.loads(cloudpickle.dumps(nlp))]
+    copies = [reloaded(nlp, tmp_path), cloudpickle.loads(cloudpickle.dumps(nlp))]
     for copied in copies:
         assert shim_of(copied.get_pipe("sbert")).calibration.digest() == ranges
         assert numpy.array_equal(copied(TEXTS[0]).vector, expected)

@@ -31,7 +31,6 @@ def theirs(tiny_bert):
 def test_the_same_bits(make_nlp, theirs, encoder):
     texts = make_texts(300)
     nlp = make_pipeline(make_nlp, encoder)
-    nlp.initialize()
     expected = theirs.encode(texts)
     piped = numpy.stack([doc.vector for doc in nlp.pipe(texts)])
     if encoder == "own":
@@ -54,7 +53,6 @@ def test_training_is_that_of_float32(make_nlp, examples, encoder):
     found = []
     for precision in ("reference", "float32"):
         nlp = make_pipeline(make_nlp, encoder, precision=precision, transformer_config={"hidden_dropout_prob": 0.0})
-        nlp.initialize()
         torch.manual_seed(0)
         nlp.update(examples(nlp), sgd=False)
         found.append(gradients(nlp, HOLDER[encoder]))

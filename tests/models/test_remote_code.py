@@ -10,6 +10,7 @@ from pipelines import change_json, one_pipe
 from thinc.api import reduce_mean
 
 from spacy_sbert.architectures import tok2vec_transformer
+from spacy_sbert.hub import import_folder
 from spacy_sbert.models.loading import TRUST
 
 CODE = """
@@ -76,6 +77,10 @@ def reranker(folder, trust):
     return lambda: nlp.get_pipe("sbert_reranker").score_pairs([(TEXT, TEXT)])
 
 
+def imported(folder, trust):
+    return lambda: import_folder(str(folder))
+
+
 NEEDS, OWN_TYPE = pytest.mark.spacy_transformers, {"model_type": "own_bert"}
 LOADS = [
     (own, True, "config.json", {}),
@@ -83,6 +88,7 @@ LOADS = [
     (own, False, "config.json", OWN_TYPE),
     pytest.param(shared, True, "config.json", {}, marks=NEEDS),
     pytest.param(tok2vec, False, "tokenizer_config.json", {}, marks=NEEDS),
+    (imported, False, "config.json", OWN_TYPE),
     (reranker, True, "tokenizer_config.json", OWN_TYPE),
 ]
 

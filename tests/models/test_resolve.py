@@ -3,10 +3,9 @@
 import importlib.util
 import shutil
 import sys
-import warnings
 
 import pytest
-from pipelines import MINILM, one_pipe, write_modules
+from pipelines import MINILM, no_warnings, one_pipe, write_modules
 
 from spacy_sbert.models import resolve as module
 from spacy_sbert.models.resolve import PACKAGES, resolve
@@ -184,7 +183,6 @@ def test_names_that_may_be_found(tiny_bert, monkeypatch):
     with pytest.warns(UserWarning, match=near):
         one_pipe("all-MiniLM-L6-v3")
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", False)
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
+    with no_warnings():
         for name in (tiny_bert, "org/some-encoder", "some-encoder", "all-MiniLM-L6-v2"):
             one_pipe(name)

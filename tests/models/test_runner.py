@@ -50,12 +50,9 @@ def states_of(engine, wordpieces, budget=0):
 
 
 @pytest.fixture(autouse=True)
-def threads():
-    """One thread, which is quickest for so little; to be called with another number."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield torch.set_num_threads
-    torch.set_num_threads(before)
+def one_thread(threads):
+    """Which is quickest for so little."""
+    threads(1)
 
 
 @pytest.mark.parametrize(

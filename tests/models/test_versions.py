@@ -1,14 +1,13 @@
 """What a folder of another version of transformers asks for is done, or refused by name; nothing is ignored."""
 
 import shutil
-import warnings
 from contextlib import contextmanager
 
 import numpy
 import pytest
 import torch
 from packaging.version import Version
-from pipelines import change_json, one_pipe
+from pipelines import change_json, one_pipe, warnings_with
 from transformers import BertConfig, BertModel, BertTokenizerFast
 from transformers import Gemma3TextConfig as GemmaConfig
 from transformers import Gemma3TextModel as Gemma
@@ -128,10 +127,8 @@ def test_settings_of_a_newer_version_are_named_once(make_folder):
     changes = {"transformers_version": "99.1", "attention_sink": 4, "gated": True}
     nothing = {"new_token_id": 7, "_internal": 1, "unused": None, "empty": [], "off": False}
     folder = make_folder(Qwen, QwenConfig, **changes, **nothing)
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
+    with warnings_with("sbert-unknown-settings") as told:
         text_encoder(folder).encode(TEXTS)
-    told = [str(one.message) for one in caught if "sbert-unknown-settings" in str(one.message)]
     assert len(told) == 1 and "99.1" in told[0] and f"{INSTALLED} does not know: attention_sink, gated." in told[0]
 
 

@@ -127,8 +127,8 @@ def test_what_was_saved_stands_on_its_own(folder, tmp_path, used):
     "architecture", ["SentenceEncoder", pytest.param("TransformerModel", marks=pytest.mark.spacy_transformers)]
 )
 def test_a_transformer_is_not_made_of_a_static_folder(folder, architecture):
-    nlp, model = spacy.blank("xx"), {"@architectures": f"spacy-sbert.{architecture}.v1", "name": str(folder)}
-    nlp.add_pipe("sbert" if architecture == "SentenceEncoder" else "transformer", config={"model": model})
+    factory = "sbert" if architecture == "SentenceEncoder" else "transformer"
+    nlp = one_pipe(folder, factory, **{"@architectures": f"spacy-sbert.{architecture}.v1"})
     with pytest.raises(ValueError, match=r"static.*spacy-sbert\.StaticSentenceEncoder\.v1"):
         nlp("a")
 

@@ -1,12 +1,10 @@
 """What `vector`, `has_vector`, `vector_norm` and `similarity` answer, against the encoder's states."""
 
-import warnings
-
 import numpy
 import pytest
 import spacy
 import torch
-from pipelines import EVERY_ENCODER, OTHERS, TRANSFORMERS
+from pipelines import EVERY_ENCODER, OTHERS, TRANSFORMERS, no_warnings
 from transformers import AutoModel, AutoTokenizer
 
 from spacy_sbert.pipeline.doc_vectors import find, names
@@ -91,8 +89,7 @@ def test_similarity_is_cosine_between_all_kinds(make_nlp):
 @pytest.mark.parametrize("encoder", EVERY_ENCODER)
 def test_no_text_no_vector_no_warning(make_nlp, encoder):
     nlp = make_nlp(encoder)
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
+    with no_warnings():
         assert nlp("").vector.tolist() == [0.0] * 16  # first of all
         other = nlp("A man is eating.")
         for text in ("", " ", " \n\t ", "\u2003"):

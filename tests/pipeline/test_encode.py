@@ -6,9 +6,8 @@ import sys
 
 import numpy
 import pytest
-import spacy
 import torch
-from pipelines import EVERY_ENCODER, TRANSFORMERS
+from pipelines import EVERY_ENCODER, TRANSFORMERS, reloaded
 from thinc.api import NumpyOps
 
 from spacy_sbert.models.encoded_docs import check_device
@@ -34,8 +33,7 @@ def test_equals_the_vectors_of_docs(make_nlp, encoder, tmp_path):
     assert given.dtype == numpy.float32 and given.shape == expected.shape
     assert numpy.allclose(given, expected, atol=1e-6)
     assert not given[1].any() and not given[3].any(), "no text, no vector"
-    nlp.to_disk(tmp_path)
-    assert numpy.allclose(spacy.load(tmp_path).get_pipe("sbert").encode(TEXTS), given, atol=1e-6)
+    assert numpy.allclose(reloaded(nlp, tmp_path).get_pipe("sbert").encode(TEXTS), given, atol=1e-6)
 
 
 def test_texts_are_read_in_windows(pipe):

@@ -1,13 +1,13 @@
 """Encoders without a transformer of this package: their cards, and what is refused."""
 
 import pytest
-from pipelines import OTHERS, WHOLE_DOCS
+from pipelines import OTHERS, WHOLE_DOCS, slow
 
 from spacy_sbert import export_folder
 from spacy_sbert.hub.cards import describe
 from spacy_sbert.pipeline.listeners import find_transformer
 
-ENCODERS = ["tokens", *(pytest.param(one, marks=pytest.mark.slow) for one in OTHERS if one != "tokens")]
+ENCODERS = ["tokens", *slow(*(one for one in OTHERS if one != "tokens"))]
 
 
 @pytest.mark.parametrize("encoder", ENCODERS)

@@ -4,7 +4,7 @@ import re
 
 import numpy
 import pytest
-from pipelines import OTHERS
+from pipelines import OTHERS, slow
 from spacy.tokens import Doc
 
 from spacy_sbert import restore
@@ -15,9 +15,7 @@ TEXT = f"{FIRST} {SECOND} {THIRD}"
 pytestmark = pytest.mark.filterwarnings("ignore:.*trf_data", "ignore:.*W102", "ignore:.*W109")
 
 
-@pytest.fixture(
-    scope="module", params=["own", *(pytest.param(one, marks=pytest.mark.slow) for one in ("shared", *OTHERS))]
-)
+@pytest.fixture(scope="module", params=["own", *slow("shared", *OTHERS)])
 def nlp(make_nlp, request):
     """One row a Doc, and sentence borders for as_doc."""
     nlp = make_nlp(request.param)

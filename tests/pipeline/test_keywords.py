@@ -1,26 +1,22 @@
 """The recipe of docs/keywords.md gives KeyBERT and BERTopic the vectors of the pipe, also of a shared transformer."""
 
-import re
-from pathlib import Path
-
 import numpy
 import pytest
 from keyword_packages import stand_in_for_missing
+from pipelines import ROOT, blocks, slow
 
-PAGE = Path(__file__).parents[2] / "docs" / "keywords.md"
+PAGE = ROOT / "docs" / "keywords.md"
 TEXTS = ["A man is eating food.", "The dog ran fast.", "He cannot go.", "The cat sat on the mat."]
 
 
-@pytest.mark.parametrize(
-    "encoder", ["shared", *(pytest.param(one, marks=pytest.mark.slow) for one in ("own", "static"))]
-)
+@pytest.mark.parametrize("encoder", ["shared", *slow("own", "static")])
 def test_embedders_give_the_vectors_of_the_pipe(make_nlp, monkeypatch, encoder):
     """Of what the page defines, with a small pipeline in the place of its own."""
     stand_in_for_missing(monkeypatch)
     nlp, namespace = make_nlp(encoder), {}
     monkeypatch.setattr("spacy.blank", lambda lang: nlp)
     monkeypatch.setattr(nlp, "add_pipe", lambda name: nlp.get_pipe(name))
-    for block in re.findall(r"```python\n(.*?)```", PAGE.read_text(encoding="utf8"), re.DOTALL):
+    for block in blocks(PAGE.read_text(encoding="utf8")):
         exec(compile(block, PAGE.name, "exec"), namespace)
     expected = numpy.stack([nlp(text).vector for text in TEXTS])
     for name in ("SbertEmbedder", "SbertTopicEmbedder"):

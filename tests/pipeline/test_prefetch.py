@@ -15,13 +15,10 @@ TEXTS = ["a man is eating food", "the cat sat on the mat", "he ran fast", "someo
 
 
 @pytest.fixture(autouse=True)
-def two_threads(monkeypatch):
+def two_threads(monkeypatch, threads):
     """Two threads, as one has nothing to spare; and batches of two Docs are large enough."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(2)
+    threads(2)
     monkeypatch.setattr(component, "PREFETCH_FROM", 2)
-    yield
-    torch.set_num_threads(before)
 
 
 @pytest.fixture

@@ -6,6 +6,7 @@ from itertools import count, islice
 
 import numpy
 import pytest
+from pipelines import warnings_with
 from spacy.tokens import DocBin
 
 from spacy_sbert import restore
@@ -35,10 +36,9 @@ def docbin(*docs):
 
 def said(do):
     """Ours among the warnings."""
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
+    with warnings_with("spacy_sbert.restore") as ours:
         given = do()
-    return given, [str(one.message) for one in caught if "spacy_sbert.restore" in str(one.message)]
+    return given, ours
 
 
 def test_what_notices(make_nlp, nlp):

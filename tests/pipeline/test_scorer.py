@@ -1,6 +1,6 @@
 import numpy
 import pytest
-from pipelines import PAIRS, make_example
+from pipelines import PAIRS, scored_pairs
 from scipy.stats import pearsonr, spearmanr
 from spacy.training import Example
 from spacy.training.loop import create_evaluation_callback
@@ -25,7 +25,7 @@ def test_correlations(make_nlp):
     nlp = make_nlp()
     similarities = [nlp(first).similarity(nlp(second)) for first, second, _ in PAIRS]
     gold = [score for *_, score in PAIRS]
-    scores = nlp.evaluate([make_example(nlp, *pair) for pair in PAIRS])
+    scores = nlp.evaluate(scored_pairs(nlp))
     assert scores["sts_spearman"] == pytest.approx(spearmanr(similarities, gold)[0])
     assert scores["sts_pearson"] == pytest.approx(pearsonr(similarities, gold)[0], abs=1e-5)
     alike = [("a man", "the cat", 0.1), ("a man", "the cat", 0.9)]
@@ -104,7 +104,7 @@ def test_measure_of_each_kind_of_example(make_nlp):
 def test_errors_of_a_scorer_of_ones_own(make_nlp):
     """As spaCy takes any KeyError for that of a component without weights, E900."""
     nlp = make_nlp()
-    examples = [make_example(nlp, *pair) for pair in PAIRS]
+    examples = scored_pairs(nlp)
     for score, message in (
         (lambda examples, **_: examples[0].reference.spans["sbert"].attrs["gold"], "looked up 'gold', .*'score'"),
         (lambda examples, **_: 0.5, r"returned float. Expected a dict .* such as \{'my_accuracy'"),

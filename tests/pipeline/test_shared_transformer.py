@@ -5,7 +5,7 @@ import shutil
 import numpy
 import pytest
 import spacy
-from pipelines import add_tagger, make_example, stock_nlp, weights, write_modules
+from pipelines import add_tagger, finish_update, make_example, reloaded, stock_nlp, weights, write_modules
 from spacy.language import Language
 from spacy.training import Example
 from spacy.util import registry
@@ -61,8 +61,7 @@ def test_both_listeners_train_the_same_weights(make_nlp, first):
     for batch in ([pair], [tags], [pair, tags]):
         before = weights(nlp, "transformer")
         nlp.update(batch, sgd=False)
-        for _, proc in nlp.pipeline:
-            proc.finish_update(optimizer)
+        finish_update(nlp, optimizer)
         after = weights(nlp, "transformer")
         moved = [key for key in before if not numpy.array_equal(before[key], after[key])]
         assert any("query" in key for key in moved), "the encoder did not learn"
@@ -78,8 +77,7 @@ def test_replace_listeners(make_nlp, tmp_path):
     nlp.replace_listeners("transformer", "tagger", ["model.tok2vec"])
     assert nlp.get_pipe("transformer").listener_map == {}
     assert numpy.array_equal(nlp(TEXT).vector, expected)
-    nlp.to_disk(tmp_path / "nlp")
-    loaded = spacy.load(tmp_path / "nlp", exclude=["transformer"])
+    loaded = reloaded(nlp, tmp_path / "nlp", exclude=["transformer"])
     assert numpy.array_equal(loaded(TEXT).vector, expected)
     assert loaded.config["components"]["tagger"]["model"]["tok2vec"]["@architectures"] == (
         "spacy-sbert.Tok2VecTransformer.v1"
@@ -96,8 +94,7 @@ def test_stock_transformer_with_whole_docs_is_exact(make_nlp, tiny_bert, getter,
     assert numpy.allclose(doc[6:9].vector, expected[6:9].vector, atol=1e-5)
     nlp.replace_listeners("transformer", "sbert", ["model.tok2vec"])
     assert numpy.array_equal(nlp(TEXT).vector, doc.vector)
-    nlp.to_disk(tmp_path / "nlp")
-    assert numpy.array_equal(spacy.load(tmp_path / "nlp", exclude=["transformer"])(TEXT).vector, doc.vector)
+    assert numpy.array_equal(reloaded(nlp, tmp_path / "nlp", exclude=["transformer"])(TEXT).vector, doc.vector)
 
 
 @pytest.mark.spacy_transformers
@@ -138,8 +135,7 @@ def test_normalize_auto_of_a_stock_transformer(tiny_bert, tmp_path):
     write_modules(folder, ("Transformer", ""), ("Normalize", "2_Normalize"))
     nlp = stock_nlp(folder, "spacy-transformers.doc_spans.v1")
     assert nlp(TEXT).vector_norm == pytest.approx(1.0)
-    nlp.to_disk(tmp_path / "nlp")
-    late = spacy.load(tmp_path / "nlp", exclude=["sbert"])
+    late = reloaded(nlp, tmp_path / "nlp", exclude=["sbert"])
     late.add_pipe("sbert", name="late", config=SHARED)  # never initialised
     assert late(TEXT).vector_norm == pytest.approx(1.0)
     shutil.rmtree(folder)  # on another machine

@@ -9,7 +9,7 @@ import numpy
 import pytest
 import spacy
 from killing import scripted
-from pipelines import EVERY_ENCODER, OTHERS, stock_nlp
+from pipelines import EVERY_ENCODER, OTHERS, reloaded, slow, stock_nlp
 from spacy.tokens import Doc
 
 from spacy_sbert import restore
@@ -75,8 +75,7 @@ def test_as_doc(make_nlp, encoder):
 def test_pipeline_to_disk_and_bytes(make_nlp, encoder, tmp_path):
     nlp, other = make_nlp(encoder), make_nlp(encoder)
     doc = nlp(TEXT)
-    nlp.to_disk(tmp_path / "nlp")
-    for loaded in (spacy.load(tmp_path / "nlp"), other.from_bytes(nlp.to_bytes())):
+    for loaded in (reloaded(nlp, tmp_path / "nlp"), other.from_bytes(nlp.to_bytes())):
         assert_same(loaded(TEXT), doc)
     ours = tmp_path / "nlp" / ("sbert" if encoder == "curated" else "")  # Thinc saves what is of PyTorch in it
     assert (tmp_path / "nlp" / "sbert" / "model").is_file()
@@ -121,10 +120,7 @@ print("same", len(after))
 """
 
 
-@pytest.mark.parametrize(
-    "encoder",
-    ["own", *(pytest.param(encoder, marks=pytest.mark.slow) for encoder in ("shared", "stock", *OTHERS))],
-)
+@pytest.mark.parametrize("encoder", ["own", *slow("shared", "stock", *OTHERS)])
 def test_two_processes_finish_after_this_one_has_encoded(make_nlp, tiny_bert, tmp_path, encoder):
     if encoder == "stock":
         pytest.importorskip("spacy_transformers")

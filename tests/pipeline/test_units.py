@@ -1,11 +1,9 @@
 """Rows of `unit = "doc+sent"`: the Doc's vector is that of the whole Doc, a sentence's that of the sentence alone."""
 
-import warnings
-
 import numpy
 import pytest
 import spacy
-from pipelines import EVERY_ENCODER, OTHERS, TRANSFORMERS
+from pipelines import EVERY_ENCODER, OTHERS, TRANSFORMERS, no_warnings
 from thinc.api import fix_random_seed
 from transformers import BertTokenizer
 
@@ -94,8 +92,7 @@ def test_sentences_without_rows_are_pooled_with_a_warning_and_not_ranked(make_nl
         first.similarity(second)
         second.similarity(third)
     assert len(said) == 1
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
+    with no_warnings():
         doc = make_nlp(unit="doc+sent")(TEXT)
         next(doc.sents).similarity(doc[:])
         assert doc[1].similarity(doc[2]) == pytest.approx(first.doc[1].similarity(first.doc[2]), abs=1e-6)
@@ -132,8 +129,7 @@ def test_no_warning_of_timely_boundaries(make_nlp, kind):
     doc = example_doc(nlp, ["A man is eating.", "He can go."]) if kind == "an example" else nlp.make_doc(TEXT)
     if kind == "given":
         doc[6].is_sent_start = True
-    with warnings.catch_warnings(), nlp.select_pipes(disable=["later"] * (kind == "disabled")):
-        warnings.simplefilter("error")
+    with no_warnings(), nlp.select_pipes(disable=["later"] * (kind == "disabled")):
         nlp(doc)
 
 
@@ -142,8 +138,7 @@ def test_warns_once_of_tokens_behind_the_limit(make_nlp, encoder):
     nlp = make_nlp(encoder)
     with pytest.warns(UserWarning, match="were cut"):
         doc = nlp("A man is eating food. " * 8 + "The dog ran fast.")
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
+    with no_warnings():
         assert doc[2].has_vector and not nlp(" ")[0].has_vector
     with pytest.warns(UserWarning, match=r"behind the encoder's limit.*overflow = \"windows\"") as said:
         assert not doc[-1].has_vector and not doc[-4:].has_vector and doc[10:].has_vector

@@ -2,12 +2,12 @@
 
 import itertools
 import re
-import warnings
 
 import numpy
 import pytest
 from counted_cases import parts
 from made_views import unit
+from pipelines import no_warnings
 from scipy import linalg
 
 from spacy_sbert.meta import GCCA, SVD, Average, Concatenation, CrossViewAutoencoder
@@ -138,8 +138,7 @@ def judge(cases, what, make, settings, views):
     except ValueError as error:
         early = str(error)
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("error")
+        with no_warnings():
             facts = facts_of(estimator.fit(views, names), views, settings["normalize"])
     except ValueError as error:
         judge_refusal(cases, what, str(error), make, settings, views, names)

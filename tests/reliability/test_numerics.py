@@ -1,6 +1,5 @@
 """Extreme numbers through all that is computed of vectors: no NaN, no warning, and what float64 or more digits give."""
 
-import warnings
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -8,6 +7,7 @@ import numpy
 import pytest
 from counted_cases import parts
 from made_views import unit
+from pipelines import no_warnings
 from scipy import special
 from thinc.types import Ragged
 
@@ -39,8 +39,7 @@ def rng(request):
 def judged(cases, what, compute, expected, tolerance):
     """A case: what `compute` gives is finite, within the tolerance of what is expected, and NumPy does not warn."""
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("error")
+        with no_warnings():
             found = numpy.asarray(compute(), dtype="float64")
     except Exception as error:  # the case is judged, not the test ended
         cases.wrong(f"{what}: {type(error).__name__}: {error}")

@@ -10,7 +10,7 @@ import pytest
 import spacy
 import srsly
 from counted_cases import damages, judge, parts
-from pipelines import INSTALLED, shim_of
+from pipelines import INSTALLED, one_pipe, shim_of, write_modules
 
 from spacy_sbert.files.serialization import MARK
 
@@ -35,8 +35,7 @@ def answer(nlp):
 
 def build(kind, make_nlp, model):
     if kind == "reranker":
-        nlp = spacy.blank("xx")
-        nlp.add_pipe("sbert_reranker", config={"model": model})
+        nlp = one_pipe(factory="sbert_reranker", **model)
     elif kind == "meta":
         nlp = make_nlp("own")
         nlp.add_pipe("sbert", name="sbert_max", config={"model": {**model, "pooling": "max"}})
@@ -178,9 +177,7 @@ FILES += ["sentence_bert_config.json", "config_sentence_transformers.json", "1_P
 def folder(tiny_bert, tmp_path):
     """An encoder's folder as sentence-transformers writes it."""
     folder = shutil.copytree(tiny_bert, tmp_path / "encoder")
-    kinds = (("", "Transformer"), ("1_Pooling", "Pooling"), ("2_Normalize", "Normalize"))
-    modules = [{"path": path, "type": f"sentence_transformers.models.{kind}"} for path, kind in kinds]
-    srsly.write_json(folder / "modules.json", modules)
+    write_modules(folder, ("Transformer", ""), ("Pooling", "1_Pooling"), ("Normalize", "2_Normalize"))
     srsly.write_json(folder / "sentence_bert_config.json", {"max_seq_length": 20, "do_lower_case": False})
     shared = {"prompts": {"query": "go "}, "default_prompt_name": None, "truncate_dim": None}
     srsly.write_json(folder / "config_sentence_transformers.json", shared)
@@ -191,9 +188,7 @@ def folder(tiny_bert, tmp_path):
 
 
 def encode(folder):
-    nlp = spacy.blank("xx")
-    nlp.add_pipe("sbert", config={"model": {"name": str(folder)}})
-    return nlp(TEXT).vector
+    return one_pipe(folder)(TEXT).vector
 
 
 def places(content, at=()):

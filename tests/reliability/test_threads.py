@@ -13,10 +13,9 @@ from unittest.mock import Mock
 
 import numpy
 import pytest
-import spacy
 import torch
 from counted_cases import parts
-from pipelines import PAIRS, TRAINED, make_example
+from pipelines import TRAINED, one_pipe, scored_pairs
 from spacy.util import fix_random_seed
 from thinc.api import Adam
 from transformers import DistilBertConfig, DistilBertModel, DistilBertTokenizerFast
@@ -103,14 +102,13 @@ def build(make_nlp, folders):
         settings = {"precision": precision, "transformer_config": DROPOUT[kind]}
         fix_random_seed(0)
         if encoder == "reranker":
-            nlp = spacy.blank("xx")
-            nlp.add_pipe("sbert_reranker", config={"model": {"name": str(folders[kind]), **settings}})
+            nlp = one_pipe(folders[kind], "sbert_reranker", **settings)
         elif encoder == "shared":
             nlp = make_nlp("shared", name=folders[kind], transformer=settings)
         else:
             dense = {"@layers": "spacy-sbert.Dense.v1", "nI": 16, "nO": 8} if encoder == "dense" else None
             nlp = make_nlp(name=folders[kind], model={**settings, "dense": dense})
-        batch = [make_example(nlp, *pair) for pair in PAIRS]
+        batch = scored_pairs(nlp)
         nlp.initialize(lambda: batch)
         return nlp, batch
 

@@ -8,7 +8,7 @@ import pytest
 import spacy
 import torch
 from objectives import make_examples
-from pipelines import LISTENER, PAIRS, add_tagger, make_example, parameters_of, shim_of
+from pipelines import LISTENER, PAIRS, add_tagger, finish_update, make_example, parameters_of, scored_pairs, shim_of
 from spacy.training import Example
 from spacy.util import fix_random_seed
 from thinc.api import SGD, Adam, RAdam
@@ -25,13 +25,9 @@ CUT = {"max_grad_norm": 0.1, "frozen": ["embeddings"]}
 SLOW, WITH_SPACY = pytest.mark.slow, pytest.mark.spacy_transformers
 
 
-def pairs(nlp):
-    return [make_example(nlp, *pair) for pair in PAIRS]
-
-
 def four_pairs(nlp):
     """Two in each of two parts: a pair alone has no negatives."""
-    return [*pairs(nlp), make_example(nlp, "The dog ran fast.", "A cat can go.", 0.2)]
+    return [*scored_pairs(nlp), make_example(nlp, "The dog ran fast.", "A cat can go.", 0.2)]
 
 
 def labels(nlp):
@@ -42,7 +38,7 @@ def pairs_and_tags(nlp):
     """With tags alone, pairs alone, both, and Docs without a token among them."""
     docs = [nlp.make_doc(text) for text in ("The dog ran fast.", "A man, a cat.", "")]
     tags = [{"tags": ["X" if token.is_punct else "Y" for token in doc]} for doc in docs]
-    return [*pairs(nlp), *map(Example.from_dict, docs, tags)]
+    return [*scored_pairs(nlp), *map(Example.from_dict, docs, tags)]
 
 
 def both(make_nlp, transformer=None, **kwargs):
@@ -101,19 +97,19 @@ def made(encoder="own", **config):
 
 NO_GRADIENT = {"tok2vec": {**SENTENCE_LISTENER, "grad_factor": 0.0}}
 WAYS = {  # how the pipeline is made, and its batch
-    "own": (made(), pairs),
-    "own, in mini-batches": (made(model=HALVES), pairs),
-    "own, checkpoints": (made(model=CHECKPOINTS), pairs),
-    "own, cut and frozen": (made(model=CUT), pairs),
+    "own": (made(), scored_pairs),
+    "own, in mini-batches": (made(model=HALVES), scored_pairs),
+    "own, checkpoints": (made(model=CHECKPOINTS), scored_pairs),
+    "own, cut and frozen": (made(model=CUT), scored_pairs),
     "own, labels": (made(loss=SOFTMAX), labels),
-    "shared": (made("shared"), pairs),
-    "shared, bfloat16": (made("shared", transformer={"precision": "bfloat16"}), pairs),
-    "shared, reference": (made("shared", transformer={"precision": "reference"}), pairs),
-    "shared, dropout": (made("shared", transformer=DROPOUT), pairs),
-    "shared, in mini-batches": (made("shared", transformer=HALVES), pairs),
+    "shared": (made("shared"), scored_pairs),
+    "shared, bfloat16": (made("shared", transformer={"precision": "bfloat16"}), scored_pairs),
+    "shared, reference": (made("shared", transformer={"precision": "reference"}), scored_pairs),
+    "shared, dropout": (made("shared", transformer=DROPOUT), scored_pairs),
+    "shared, in mini-batches": (made("shared", transformer=HALVES), scored_pairs),
     "shared, cached ranking": (made("shared", loss=CACHED), four_pairs),
-    "shared, checkpoints": (made("shared", transformer=CHECKPOINTS), pairs),
-    "shared, cut and frozen": (made("shared", transformer=CUT), pairs),
+    "shared, checkpoints": (made("shared", transformer=CHECKPOINTS), scored_pairs),
+    "shared, cut and frozen": (made("shared", transformer=CUT), scored_pairs),
     "shared, labels": (made("shared", loss=SOFTMAX), labels),
     "shared, grad_factor 0": (made("shared", loss=SOFTMAX, model=NO_GRADIENT), labels),
     "own, a tagger beside": (beside, pairs_and_tags),
@@ -122,8 +118,8 @@ WAYS = {  # how the pipeline is made, and its batch
     "tagger alone": (tagger_alone, pairs_and_tags),
     "replaced listeners": (replaced, pairs_and_tags),
     "two transformers": (two_transformers, pairs_and_tags),
-    "meta": (meta, pairs),
-    "reranker": (reranker, pairs),
+    "meta": (meta, scored_pairs),
+    "reranker": (reranker, scored_pairs),
 }
 
 
@@ -282,8 +278,7 @@ def test_missing_gradient(counted, make_nlp, monkeypatch):
         nlp.update(batch, sgd=False)
         for listener in transformer.listeners:
             listener.receive(None, None, None)
-        for _, pipe in nlp.pipeline:
-            pipe.finish_update(nlp._optimizer)
+        finish_update(nlp, nlp._optimizer)
 
     with counted("an update whose gradient never comes is made, once") as cases:
         expected = train(forgetting)
@@ -316,7 +311,7 @@ def test_error_between_forward_and_backward(counted, make_nlp, monkeypatch):
 
 def test_other_weights_for_a_while_and_training_elsewhere(counted, make_nlp):
     """While one thread uses averages, another cannot train: its steps would be lost. Nor while a step is begun."""
-    nlp, batch, before = initialized(make_nlp(), pairs)
+    nlp, batch, before = initialized(make_nlp(), scored_pairs)
     shim = shim_of(nlp)
     averaged, updated = partial(average, nlp, shim), lambda: nlp.update(batch, sgd=Adam(0.01))
 

@@ -3,7 +3,6 @@
 import json
 import pickle
 import random
-import warnings
 from contextlib import contextmanager
 from itertools import product
 from typing import NamedTuple
@@ -12,7 +11,7 @@ import numpy
 import pytest
 import spacy
 from counted_cases import parts
-from pipelines import INSTALLED, TRANSFORMERS
+from pipelines import INSTALLED, TRANSFORMERS, reloaded, warnings_with
 from spacy.pipeline.functions import DocCleaner
 from spacy.tokens import Doc, DocBin, Span
 
@@ -79,11 +78,8 @@ def compare(cases, what, given, expected):
 def warned():
     """Ours among the warnings, as in a process where nothing was said yet."""
     hooks._warned.clear()
-    ours = []
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
+    with warnings_with("spacy_sbert.restore") as ours:
         yield ours
-    ours += [str(one.message) for one in caught if "spacy_sbert.restore" in str(one.message)]
 
 
 def through_docbin(doc, *, store_user_data=True):
@@ -292,8 +288,7 @@ def test_pipelines(pipeline, counted, tmp_path):
             for doc, answered in zip(given, expected, strict=True):
                 compare(cases, f"{name}, {what}", doc, answered)
 
-        nlp.to_disk(tmp_path / "nlp")
-        for way, other in {"to_disk": spacy.load(tmp_path / "nlp"), "sourced": sourced(nlp)}.items():
+        for way, other in {"to_disk": reloaded(nlp, tmp_path / "nlp"), "sourced": sourced(nlp)}.items():
             compare_all(way, map(other, texts))
         with nlp.select_pipes(disable=["sbert"]):
             compare_all("select_pipes", map(nlp, docs))

@@ -1,14 +1,11 @@
 """Scores of pairs: parity with sentence-transformers, arguments, cut pairs, activations, and what is refused."""
 
-import json
-import warnings
-
 import numpy
 import pytest
 import spacy
 import torch
 from made_views import WORDS
-from pipelines import MINILM
+from pipelines import MINILM, change_json, no_warnings
 from sentence_transformers import CrossEncoder
 from transformers import AutoTokenizer, BertTokenizer
 from transformers.models.bert.modeling_bert import BertForSequenceClassification
@@ -147,8 +144,7 @@ def test_a_new_head_says_that_it_is_new(make_reranker, make_classifier, tiny_ber
     plain, kept, other = (
         find_reranker(make_reranker(f, model={"n_outputs": n})) for f, n in ((tiny_bert, 0), (folder, 3), (folder, 2))
     )
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
+    with no_warnings():
         assert kept.score_pairs([("a", "b")]).shape == (1, 3)
     for reranker, shape in ((plain, (1,)), (other, (1, 2))):
         with pytest.warns(UserWarning, match="has a new head, drawn at random") as seen:
@@ -176,8 +172,7 @@ def test_one_warning_a_call_for_cut_pairs(reranker):
         with pytest.warns(UserWarning, match="2 of 3 pairs were longer than the cross-encoder's limit of 24") as seen:
             reranker.score_pairs([(long, "a"), ("a", "b"), (long, long)])
         assert len(seen) == 1 and seen[0].filename == __file__
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
+    with no_warnings():
         reranker.score_pairs([("a", "b")])
 
 
@@ -215,11 +210,6 @@ def test_activations(make_reranker, make_classifier, n_outputs):
         assert numpy.allclose(scores("softmax"), exponentials / exponentials.sum(axis=1, keepdims=True), atol=1e-6)
 
 
-def set_in(file, **values):
-    content = json.loads(file.read_text()) if file.is_file() else {}
-    file.write_text(json.dumps({**content, **values}))
-
-
 IDENTITY = "torch.nn.modules.linear.Identity"
 
 
@@ -234,7 +224,7 @@ IDENTITY = "torch.nn.modules.linear.Identity"
 def test_auto_follows_the_folder(make_reranker, make_classifier, file, values):
     """As do the ms-marco cross-encoders, whose scores are logits; in the places that sentence-transformers writes."""
     folder = make_classifier(1)
-    set_in(folder / file, **values)
+    change_json(folder / file, **values)
     nlp = make_reranker(folder)
     logits = find_reranker(make_reranker(folder, model={"activation": "identity"})).score_pairs(SHORT)
     assert numpy.array_equal(find_reranker(nlp).score_pairs(SHORT), logits)
@@ -244,7 +234,7 @@ def test_auto_follows_the_folder(make_reranker, make_classifier, file, values):
 
 def test_foreign_activations_are_not_run(make_reranker, make_classifier):
     folder = make_classifier(1)
-    set_in(folder / "config.json", sentence_transformers={"activation_fn": "os.getcwd"})
+    change_json(folder / "config.json", sentence_transformers={"activation_fn": "os.getcwd"})
     with pytest.raises(ValueError, match=r"names the activation 'os\.getcwd', which is not supported"):
         find_reranker(make_reranker(folder)).score_pairs([("a", "b")])
     own = {"model": {"activation": "sigmoid"}}

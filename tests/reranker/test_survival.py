@@ -1,13 +1,12 @@
 """Scores on Docs, and a reranker that is saved, loaded, copied, packaged and disabled."""
 
 import json
-import warnings
 
 import numpy
 import pytest
 import spacy
 import srsly
-from pipelines import PAIRS, weights
+from pipelines import PAIRS, no_warnings, reloaded, weights
 from sentence_transformers import CrossEncoder
 from spacy.tokens import DocBin
 
@@ -112,10 +111,9 @@ def test_scores_survive_transport_and_processes(make_reranker):
 def test_saved_loaded_and_copied(trained, tmp_path):
     nlp, reranker = trained, trained.get_pipe(PIPE)
     expected, before = reranker.score_pairs(TEXTS), weights(nlp, PIPE)
-    nlp.to_disk(tmp_path / "nlp")
-    for loaded in (spacy.load(tmp_path / "nlp"), spacy.blank("xx").from_config(nlp.config).from_bytes(nlp.to_bytes())):
-        with warnings.catch_warnings():
-            warnings.simplefilter("error")
+    of_bytes = spacy.blank("xx").from_config(nlp.config).from_bytes(nlp.to_bytes())
+    for loaded in (reloaded(nlp, tmp_path / "nlp"), of_bytes):
+        with no_warnings():
             assert numpy.array_equal(loaded.get_pipe(PIPE).score_pairs(TEXTS), expected)
         numpy.testing.assert_equal(weights(loaded, PIPE), before)
     copied = reranker.model.copy()

@@ -1,7 +1,6 @@
 """Training of a reranker: from gold to gradient, heads, seeds, the training loop, and what is refused."""
 
 import shutil
-import warnings
 from functools import partial
 from pathlib import Path
 
@@ -10,7 +9,7 @@ import pytest
 import spacy
 import torch
 from gradients import finite_differences, relative_error
-from pipelines import PAIRS, ROOT, gradients, make_example, weights
+from pipelines import PAIRS, ROOT, gradients, no_warnings, scored_pairs, weights
 from spacy.cli.train import train
 from spacy.training import Example
 from thinc.api import Adam
@@ -38,10 +37,6 @@ OBJECTIVES = {  # with the activation: the loss, and that of PyTorch
     ("classification", "auto"): (_label_cross_entropy, cross_entropy),
 }
 pytestmark = pytest.mark.filterwarnings("ignore:.*(has a new head|longer than the)")
-
-
-def graded(nlp):
-    return [make_example(nlp, *pair) for pair in PAIRS]
 
 
 def labelled(nlp):
@@ -75,7 +70,7 @@ def test_gradient_is_that_of_autograd(make_reranker, make_classifier, objective)
     name, activation = objective
     is_of_labels = name == "classification"
     nlp = make_reranker(make_classifier(3 if is_of_labels else 1), objective=name, model={"activation": activation})
-    examples = (labelled if is_of_labels else graded)(nlp)
+    examples = (labelled if is_of_labels else scored_pairs)(nlp)
     nlp.initialize(lambda: examples)
     shim = nlp.get_pipe(PIPE).model.shim
     before = weights(nlp, PIPE)
@@ -98,7 +93,7 @@ def test_gradient_is_that_of_autograd(make_reranker, make_classifier, objective)
 
 def test_parts_of_a_batch_add_up(make_reranker, monkeypatch):
     nlp = make_reranker()
-    examples = graded(nlp)
+    examples = scored_pairs(nlp)
     whole = nlp.update(examples, sgd=False)
     expected = gradients(nlp, PIPE)
     nlp.get_pipe(PIPE).model.shim._model.zero_grad()
@@ -116,7 +111,7 @@ def test_parts_of_a_batch_add_up(make_reranker, monkeypatch):
 @pytest.mark.parametrize("objective", ["regression", "squared_error", "classification"])
 def test_three_pairs_are_learned_by_heart(make_reranker, tiny_bert, objective):
     nlp = make_reranker(tiny_bert, objective=objective)
-    examples = (labelled if objective == "classification" else graded)(nlp)
+    examples = (labelled if objective == "classification" else scored_pairs)(nlp)
     optimizer = nlp.initialize(lambda: examples)
     optimizer.learn_rate = 0.01
     before = weights(nlp, PIPE)
@@ -128,8 +123,7 @@ def test_three_pairs_are_learned_by_heart(make_reranker, tiny_bert, objective):
         assert scores["sts_spearman"] == pytest.approx(1.0) and scores["sts_pearson"] > 0.95
     else:
         assert scores["nli_acc"] == 1.0 and scores["sts_spearman"] is None
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")  # the head is no new one
+    with no_warnings():  # the head is no new one
         assert len(nlp.get_pipe(PIPE).score_pairs([("a", "b")])) == 1
 
 
@@ -140,7 +134,7 @@ def test_a_new_head_is_of_the_seed_of_the_pipeline(make_reranker, tiny_bert):
         nlp.config["training"]["seed"] = seed
         torch.manual_seed(len(found))  # is not what it depends on
         state = torch.get_rng_state()
-        nlp.initialize(lambda nlp=nlp: graded(nlp))
+        nlp.initialize(lambda nlp=nlp: scored_pairs(nlp))
         assert torch.equal(torch.get_rng_state(), state)
         found.append(weights(nlp, PIPE))
     assert not moved(found[0], found[1]) and moved(found[0], found[2]) == {"classifier.weight"}
@@ -163,12 +157,12 @@ def test_the_network_of_a_checkpoint_learns_another_objective(make_reranker, of_
     first = Path(shutil.copytree(of_labels, tmp_path / "first"))
     nlp = make_reranker("nobody/has-it", objective="squared_error", model={"activation": "identity"})
     nlp.config["initialize"]["components"][PIPE] = {"checkpoint": str(first)}
-    optimizer = nlp.initialize(lambda: graded(nlp))
+    optimizer = nlp.initialize(lambda: scored_pairs(nlp))
     now = weights(nlp, PIPE)
     assert moved(weights(spacy.load(first), PIPE), now) == HEAD
     reranker = nlp.get_pipe(PIPE)
     assert reranker.objective == "squared_error" and reranker.labels == () and reranker.model.shim.has_new_head
-    assert nlp.update(graded(nlp), sgd=optimizer)[PIPE] > 0
+    assert nlp.update(scored_pairs(nlp), sgd=optimizer)[PIPE] > 0
     assert moved(now, weights(nlp, PIPE)) == now.keys(), "all of it learns"
     scores = reranker.score_pairs([("a man", "the cat")])
     nlp.to_disk(tmp_path / "second")
@@ -179,7 +173,8 @@ def test_the_network_of_a_checkpoint_learns_another_objective(make_reranker, of_
 def test_examples_that_are_no_pairs_are_left_out(make_reranker):
     nlp = make_reranker()
     plain = Example(nlp.make_doc("the cat"), nlp.make_doc("the cat"))
-    assert nlp.update([plain, *graded(nlp)], sgd=False)[PIPE] == nlp.update(graded(nlp), sgd=False)[PIPE] > 0
+    pairs = scored_pairs(nlp)
+    assert nlp.update([plain, *pairs], sgd=False)[PIPE] == nlp.update(pairs, sgd=False)[PIPE] > 0
     with pytest.warns(UserWarning, match="got a training batch without pairs") as seen:
         assert nlp.update([plain], sgd=False) == {PIPE: 0.0}
         nlp.update([plain], sgd=False)
@@ -188,9 +183,9 @@ def test_examples_that_are_no_pairs_are_left_out(make_reranker):
 
 def test_frozen_parts_stay(make_reranker, tiny_bert):
     nlp = make_reranker(tiny_bert, model={"frozen": ["bert"]})
-    optimizer = nlp.initialize(lambda: graded(nlp))
+    optimizer = nlp.initialize(lambda: scored_pairs(nlp))
     before = weights(nlp, PIPE)
-    nlp.update(graded(nlp), sgd=optimizer)
+    nlp.update(scored_pairs(nlp), sgd=optimizer)
     assert moved(before, weights(nlp, PIPE)) == HEAD
 
 
@@ -198,9 +193,9 @@ def test_frozen_parts_stay(make_reranker, tiny_bert):
     ("objective", "n_outputs", "make", "message"),
     [
         ("regression", 1, labelled, "has no gold value 'score'"),
-        ("classification", 3, graded, "has no gold value 'label'"),
+        ("classification", 3, scored_pairs, "has no gold value 'label'"),
         ("classification", 1, labelled, '1 outputs, which do not fit the objective "classification"'),
-        ("regression", 3, graded, '3 outputs, which do not fit the objective "regression"'),
+        ("regression", 3, scored_pairs, '3 outputs, which do not fit the objective "regression"'),
     ],
 )
 def test_gold_and_outputs_that_do_not_fit(make_reranker, make_classifier, objective, n_outputs, make, message):
@@ -218,17 +213,17 @@ def test_labels_that_do_not_fit(make_reranker, tiny_bert):
         nlp.update(labelled(nlp), sgd=False)
     regression = make_reranker(tiny_bert)
     with pytest.raises(ValueError, match='the objective "regression" learns scores'):
-        regression.get_pipe(PIPE).initialize(lambda: graded(regression), nlp=regression, labels=["a", "b"])
+        regression.get_pipe(PIPE).initialize(lambda: scored_pairs(regression), nlp=regression, labels=["a", "b"])
 
 
 @pytest.mark.filterwarnings("ignore:invalid value encountered")
 def test_a_loss_that_is_not_finite(make_reranker):
     nlp = make_reranker()
-    nlp.initialize(lambda: graded(nlp))
+    nlp.initialize(lambda: scored_pairs(nlp))
     with torch.no_grad():
         nlp.get_pipe(PIPE).model.shim._model.classifier.bias.fill_(torch.inf)
     with pytest.raises(ValueError, match="The loss 'regression' is not finite in the batch that begins with 'A man is"):
-        nlp.update(graded(nlp), sgd=Adam(0.1))
+        nlp.update(scored_pairs(nlp), sgd=Adam(0.1))
 
 
 @pytest.fixture
@@ -299,9 +294,9 @@ def test_checkpoints_with_and_without_a_head(make_reranker, of_labels, tmp_path)
     nlp = make_reranker()
     reranker = nlp.get_pipe(PIPE)
     with pytest.raises(OSError, match="Can't find model 'nowhere'"):
-        reranker.initialize(lambda: graded(nlp), nlp=nlp, checkpoint="nowhere")
+        reranker.initialize(lambda: scored_pairs(nlp), nlp=nlp, checkpoint="nowhere")
     other = spacy.blank("xx")
     other.add_pipe("sentencizer")
     other.to_disk(tmp_path)
     with pytest.raises(ValueError, match=r"Cannot start 'sbert_reranker' from .* its pipes are sentencizer\. Name a"):
-        reranker.initialize(lambda: graded(nlp), nlp=nlp, checkpoint=tmp_path)
+        reranker.initialize(lambda: scored_pairs(nlp), nlp=nlp, checkpoint=tmp_path)

@@ -1,12 +1,12 @@
 """Search over Spans: units, parity with similarity, places in the text, and what is refused."""
 
 import re
-from pathlib import Path
 
 import numpy
 import pytest
 import spacy
-from spacy.tokens import Doc, DocBin, Span
+from pipelines import ROOT, through_docbin
+from spacy.tokens import Doc, Span
 
 from spacy_sbert.search import SpanSearch, VectorIndex, collect_spans
 
@@ -54,8 +54,7 @@ def test_which_sentence_says_this(nlp, docs, kind, query):
 
 
 def test_docs_that_lost_their_hooks(nlp, docs):
-    data = DocBin(docs=docs, store_user_data=True).to_bytes()
-    loaded = list(DocBin().from_bytes(data).get_docs(nlp.vocab))
+    loaded = through_docbin(docs, nlp.vocab)
     expected = SpanSearch(collect_spans(docs)).search("the cat", k=5)
     found = SpanSearch(collect_spans(loaded)).search("the cat", k=5, nlp=nlp)
     assert [(one.span.text, one.score) for one in found] == [(one.span.text, one.score) for one in expected]
@@ -114,11 +113,12 @@ def test_refused(make_nlp, docs):
 
 def test_each_sentence_finds_the_one_of_the_other_doc_that_says_the_same():
     """As docs/search.md says."""
-    page = Path(__file__).parents[2] / "docs" / "search.md"
     nlp = spacy.blank("xx")
     nlp.add_pipe("sentencizer")
     nlp.add_pipe("sbert")
-    recipe = re.search(r"two Docs\n.*?```python\n(.*?)```", page.read_text(encoding="utf8"), re.DOTALL)[1]
+    recipe = re.search(
+        r"two Docs\n.*?```python\n(.*?)```", (ROOT / "docs" / "search.md").read_text(encoding="utf8"), re.DOTALL
+    )[1]
     found: dict = {"nlp": nlp, "SpanSearch": SpanSearch, "collect_spans": collect_spans}
     exec(recipe, found)
     pairs = {sentence.text: other.text for _, sentence, other in found["matches"]}

@@ -1,11 +1,20 @@
 """From pairs to gradient: it is the right one, it reaches the encoder, and three pairs can be learned by heart."""
 
-import warnings
-
 import numpy
 import pytest
 import torch
-from pipelines import HOLDER, PAIRS, TRAINED, TRANSFORMERS, gradients, make_example, shim_of, weights
+from pipelines import (
+    HOLDER,
+    PAIRS,
+    TRAINED,
+    TRANSFORMERS,
+    gradients,
+    make_example,
+    make_pipeline,
+    no_warnings,
+    shim_of,
+    weights,
+)
 from spacy.tokens import Doc, Span
 from spacy.training import Example
 from thinc.api import Adam
@@ -59,8 +68,7 @@ def test_gradient_equals_autograd(make_nlp, examples, tiny_bert, encoder, poolin
 @pytest.mark.spacy_transformers
 def test_gradient_of_members_in_any_order(make_nlp, examples):
     """v may stand before u in the text, and there may be other text between and around them."""
-    nlp = make_nlp(TRAINED)
-    nlp.initialize()
+    nlp = make_pipeline(make_nlp, TRAINED)
     doc = nlp.make_doc("dog The cat sat on the mat. he ran A man is eating. fast")
     given = Example(doc.copy(), doc)
     pair = make_example(nlp, "A man is eating.", "The cat sat on the mat.", 0.7)
@@ -78,8 +86,7 @@ def test_gradient_of_members_in_any_order(make_nlp, examples):
 
 
 def test_windows_of_a_long_member_learn_too(make_nlp):
-    nlp = make_nlp(model={"overflow": "windows"})
-    nlp.initialize()
+    nlp = make_pipeline(make_nlp, overflow="windows")
     long = make_example(nlp, "the cat sat " * 20, "a dog ran", 1.0)
     before = nlp.evaluate([long, make_example(nlp, "a", "the mat", 0.5)])
     assert before["sts_spearman"] is not None
@@ -89,8 +96,7 @@ def test_windows_of_a_long_member_learn_too(make_nlp):
 
 @pytest.mark.parametrize("on_reference", [True, False])
 def test_batch_without_pairs(make_nlp, on_reference):
-    nlp = make_nlp()
-    nlp.initialize()
+    nlp = make_pipeline(make_nlp)
     before = weights(nlp, "sbert")
     pair = make_example(nlp, "the cat sat", "a dog ran")
     example = Example(nlp.make_doc(pair.reference.text), pair.reference if on_reference else nlp.make_doc("a dog"))
@@ -103,8 +109,7 @@ def test_batch_without_pairs(make_nlp, on_reference):
 def test_a_pipe_without_a_loss(make_nlp, examples):
     nlp = make_nlp(loss=None)
     nlp.initialize()
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
+    with no_warnings():
         assert nlp.update([Example(nlp.make_doc("a dog"), nlp.make_doc("a dog"))], sgd=False) == {"sbert": 0.0}
     with pytest.raises(ValueError, match=r"without a loss"):
         nlp.update(examples(nlp), sgd=False)
@@ -112,8 +117,7 @@ def test_a_pipe_without_a_loss(make_nlp, examples):
 
 @pytest.mark.parametrize("word", [" ", "\x00"])
 def test_empty_members(make_nlp, word):
-    nlp = make_nlp()
-    nlp.initialize()
+    nlp = make_pipeline(make_nlp)
     example = make_example(nlp, "A man is eating.", "The cat sat.")
     doc = Doc(nlp.vocab, words=["a", word])
     doc.spans["sbert"] = [doc[:1], doc[1:]]

@@ -7,8 +7,9 @@ import numpy
 import pytest
 import spacy
 from made_pages import NLP, data_of, doc_of, made, read
+from pipelines import through_docbin
 from scipy.cluster import hierarchy
-from spacy.tokens import Doc, DocBin
+from spacy.tokens import Doc
 
 from spacy_sbert import visual
 from spacy_sbert.similarity import cosine, unit_length
@@ -56,7 +57,7 @@ def test_numbers_are_the_cosines(docs):
     assert [one["class"] for one in attributes] == [f"v{_step(value, low, high) + STEPS}" for value in cosines]
     assert [one["tabindex"] for one in attributes] == ["0"] + ["-1"] * 15
     assert attributes[1]["aria-label"] == f"{exact[1]:.4f}, texts 1 and 2"
-    packed = list(DocBin(docs=docs, store_user_data=True).get_docs(spacy.blank("xx").vocab))
+    packed = through_docbin(docs, spacy.blank("xx").vocab)
     assert not packed[0].user_hooks and cells(visual.render(packed)) == cells(visual.render(docs))
     assert data_of(visual.render(packed)) == data_of(visual.render(docs))
 

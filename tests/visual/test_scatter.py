@@ -95,8 +95,6 @@ def test_without_scikit_learn(monkeypatch):
     page = visual.render(DOCS, "map")
     assert data_of(page)["places"] == data_of(visual.render(DOCS, "map", options={"projection": "pca"}))["places"]
     assert "Projection: principal components (PCA)." in page
-    with pytest.raises(ImportError, match=r"pip install 'spacy-sbert\[visual\]"):
-        visual.render(DOCS, "map", options={"projection": "tsne"})
 
 
 def test_translucent_points(monkeypatch):
