@@ -20,7 +20,7 @@ from thinc.util import get_array_module, to_numpy
 
 from ..errors import Warnings, WarnOnce
 from ..files.serialization import ChecksummedPipe
-from ..losses._common import cross_entropy, mean_square, softmax
+from ..losses._common import cross_entropy, label_indices, mean_square, softmax
 from ..models.encoded_docs import ScoreOptions, TruncationCounter, check_device, check_form
 from ..models.heads import sigmoid
 from ..models.resolve import warn_if_missing
@@ -411,7 +411,9 @@ class SentenceReranker(ChecksummedPipe):
                 "Call nlp.initialize before training, or set n_outputs."
             )
         if classifies:
-            loss, d_logits = _label_cross_entropy(logits, self._targets(examples))
+            gold_labels, known = labels_of(examples, self.spans_key), self.model.shim.labels
+            targets = label_indices(self.model.ops, gold_labels, known, "the reranker")
+            loss, d_logits = _label_cross_entropy(logits, targets)
         else:
             gold = scores_of(examples, self.model.ops, self.spans_key, SCORE_RANGE)
             if self.objective == "regression":
@@ -424,17 +426,6 @@ class SentenceReranker(ChecksummedPipe):
         size = attribute(examples[0].reference, "batch_size", self.spans_key) or len(examples)
         share = len(examples) / cast(int, size)
         return loss * share, d_logits * share
-
-    def _targets(self, examples: list[Example]) -> Ints1d:
-        """Return the output of each gold label. RAISES (ValueError): if a label has none."""
-        index = {label: i for i, label in enumerate(self.model.shim.labels)}
-        gold = labels_of(examples, self.spans_key)
-        if unknown := [label for label in gold if label not in index]:
-            raise ValueError(
-                f"The label '{unknown[0]}' is unknown to the reranker, which has outputs for {', '.join(index)}. "
-                "Correct the example, or initialize the pipe with all labels."
-            )
-        return self.model.ops.asarray1i([index[label] for label in gold])
 
     def score(self, examples: Iterable[Example], **kwargs: object) -> Scores:
         """Return the scores of the pairs among examples; under the pipe's name if another pipe answers `doc.vector`."""
