@@ -17,10 +17,10 @@ from ..losses.softmax import label_probabilities
 from ..models.encoded_docs import EncodedDoc
 from ..models.spans import SPANS_KEY, members, row_order, trimmed
 from ..similarity import cosine, euclidean, pearson, spearman
+from ..training.batch_loss import Scores
 from ..training.examples import attribute, gold_value, kind_of, labels_of
 from . import doc_vectors
 
-Scores = dict[str, float | None]
 _BLOCK = 1024  # texts that are compared with all others at once
 
 

@@ -3,6 +3,7 @@
 import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from random import Random
@@ -19,7 +20,7 @@ from thinc.util import to_numpy
 from ..files.atomic import atomic_write
 from ..models.spans import SPANS_KEY
 from ..progress import progress_of, ticking
-from ..training.examples import OBJECTIVE, Counts, Reader, count_objectives, kind_of
+from ..training.examples import OBJECTIVE, Counts, Reader, count_objectives
 from ..validation import Name, NonNegative, Positive, PositiveFloat, validated
 from .examples import Row, example_doc, make_example
 from .formats import AUTO, SPACY, UNKNOWN_FORMAT, Columns, find_format, load_docbin, read_docs, read_rows
@@ -108,8 +109,7 @@ class PairCorpus:
             return Counter({None: self.count()})
         docbins = [load_docbin(path) for path, format in self.files if format == SPACY]
         if any(OBJECTIVE.encode() in group for docbin in docbins for group in docbin.span_groups):
-            examples = self._read(spacy.blank("xx"), Random())
-            return Counter(kind_of(example.reference, spans_key) for example in examples)
+            return count_objectives(partial(self._read, random=Random()), spans_key)
         return Counter({"": self.count()})  # without making Docs
 
     def _read(self, nlp: Language, random: Random) -> Iterator[Example]:
@@ -221,8 +221,7 @@ class MultiCorpus:
             found.append(+counts)
         if self.sampling == "round_robin":
             if any(len(counts) > 1 for counts in found):  # which of them come before the end, reading alone tells
-                examples = self._read(spacy.blank("xx"), Random())
-                return Counter(kind_of(example.reference, spans_key) for example in examples)
+                return count_objectives(partial(self._read, random=Random()), spans_key)
             shortest = min(counts.total() for counts in found)
             found = [Counter(dict.fromkeys(counts, shortest)) for counts in found]
         return sum(found, Counter())
