@@ -44,13 +44,9 @@ class SentenceMeta(Pipe):
 
     The rows are those of the first pipe among the members, or the whole Doc if all members are functions.
 
-    vocab (Vocab): the pipeline's.
     members (Sequence[Member]): whose vectors are combined, at least two, no two of one name.
     estimator (MetaEmbedding): how. name (str): the pipe's name, under which its vectors are stored.
-    scorer (Callable): what to report of pairs.
-    set_hooks (bool): whether `doc.vector` and `similarity` answer with this pipe's vectors.
-    spans_key (str): where the members of a pair are, doc.spans[spans_key].
-    nlp (Language): the pipeline that the pipe is made for.
+    vocab, scorer, set_hooks, spans_key, nlp: see SentenceBert.
     RAISES (ValueError): if there are fewer than two members, or two of one name.
     SOURCE: Poerner et al. 2020.
     """

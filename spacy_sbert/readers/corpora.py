@@ -1,10 +1,9 @@
 """Corpora of training examples: pairs, several files, a teacher's vectors."""
 
-import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
 from random import Random
 from typing import Any, Literal, TypeVar, cast
@@ -94,13 +93,11 @@ class PairCorpus:
     def count(self) -> int:
         """Return the number of examples, found by reading the files once, without making Docs."""
         if self._count is None:
-            found, most = 0, self.limit or sys.maxsize
-            for path, format in self.files:
-                if format == SPACY and found < most:
-                    found = min(found + len(load_docbin(path)), most)
-                elif found < most:
-                    found += sum(1 for _ in islice(read_rows(path, format, self.columns), most - found))
-            self._count = found
+            items = (
+                range(len(load_docbin(path))) if format == SPACY else read_rows(path, format, self.columns)
+                for path, format in self.files
+            )
+            self._count = sum(1 for _ in islice(chain.from_iterable(items), self.limit or None))
         return self._count
 
     def counts(self, spans_key: str) -> Counts:

@@ -34,6 +34,7 @@ from ..validation import SCORE_RANGE, Name, Positive, SpansKey, Text, check_text
 from .cross_encoder import ACTIVATIONS, SOFTMAX_OF_ONE, CrossEncoder, Pair, PairLogits
 
 WINDOW = 4096  # pairs that are tokenised and sorted together
+TextPairs = Iterable[tuple[Text, Text]]
 Activation = Callable[[torch.Tensor], torch.Tensor]
 Objective = Literal["regression", "squared_error", "classification"]
 TextT = TypeVar("TextT", bound=Text)
@@ -67,13 +68,11 @@ class Ranked(Generic[TextT]):
 class SentenceReranker(ChecksummedPipe):
     """Scores pairs of texts, by reading both at once: slower than to compare two vectors, and more precise.
 
-    vocab (Vocab): the pipeline's. model (Model): a cross-encoder, spacy-sbert.CrossEncoder.v1.
+    model (Model): a cross-encoder, spacy-sbert.CrossEncoder.v1.
     name (str): the pipe's name, under which it stores scores and labels.
     objective (str): what it is trained on: "regression", by binary cross-entropy, or "squared_error", by the mean
         squared error of the score, on scores from 0 to 1; "classification", by softmax cross-entropy, on labels.
-    scorer (Callable): what to report of pairs.
-    spans_key (str): where the members of a pair are, doc.spans[spans_key].
-    nlp (Language): the pipeline that the pipe is made for; warns if it cannot find the encoder.
+    vocab, scorer, spans_key, nlp: see SentenceBert.
     RAISES (ValueError): if model is not a cross-encoder.
     SOURCE: Reimers and Gurevych 2019, sections 4.2 and 4.3 (BERT-STSb and BERT-AFS).
     """
@@ -165,22 +164,18 @@ class SentenceReranker(ChecksummedPipe):
 
     @overload
     def score_pairs(
-        self, pairs: Iterable[tuple[Text, Text]], *, convert_to_tensor: Literal[True], **options: Unpack[_PairOptions]
+        self, pairs: TextPairs, *, convert_to_tensor: Literal[True], **options: Unpack[_PairOptions]
     ) -> torch.Tensor: ...
 
     @overload
     def score_pairs(
-        self,
-        pairs: Iterable[tuple[Text, Text]],
-        *,
-        convert_to_tensor: Literal[False] = ...,
-        **options: Unpack[_PairOptions],
+        self, pairs: TextPairs, *, convert_to_tensor: Literal[False] = ..., **options: Unpack[_PairOptions]
     ) -> numpy.ndarray: ...
 
     @validated
     def score_pairs(
         self,
-        pairs: Iterable[tuple[Text, Text]],
+        pairs: TextPairs,
         *,
         progress: bool = False,
         show_progress_bar: bool | None = None,
