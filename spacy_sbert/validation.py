@@ -10,7 +10,7 @@ from functools import cache, partial, wraps
 from pathlib import Path
 from reprlib import Repr
 from types import NoneType, UnionType
-from typing import Annotated, Any, Literal, ParamSpec, TypeVar, Union, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, Literal, ParamSpec, Self, TypeVar, Union, get_args, get_origin, get_type_hints
 
 import numpy
 from pydantic import AfterValidator, ConfigDict, Field, TypeAdapter, ValidationError
@@ -190,7 +190,6 @@ def _expected(error: ValidationError) -> str:
 
 InT = TypeVar("InT")
 OutT = TypeVar("OutT")
-ModelT = TypeVar("ModelT", bound="ConfiguredModel")
 
 
 class ConfiguredModel(Model[InT, OutT]):
@@ -202,10 +201,10 @@ class ConfiguredModel(Model[InT, OutT]):
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.name})"
 
-    def copy(self: ModelT) -> ModelT:
+    def copy(self) -> Self:
         return self._copy()  # whatever another base, such as the stock transformer, does
 
-    def _copy(self: ModelT, seen: dict[int, Model | Shim] | None = None) -> ModelT:
+    def _copy(self, seen: dict[int, Model | Shim] | None = None) -> Self:
         plain = super()._copy(seen)  # Thinc builds a Model, whatever the class
         copied = type(self).__new__(type(self))
         for slot in Model.__slots__:

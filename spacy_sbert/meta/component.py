@@ -134,9 +134,7 @@ class SentenceMeta(Pipe):
             }
             if len(places) and (fingerprint := self._fingerprint_of(doc)):
                 record["fingerprint"] = fingerprint
-            doc_vectors.store(doc, self.name, record)
-            if self.set_hooks:
-                doc_vectors.install_hooks(doc, self.name, self)
+            doc_vectors.store(doc, self.name, record, self)
 
     def _rows(self, doc: Doc) -> tuple[numpy.ndarray, numpy.ndarray, bool]:
         """Return the characters of each row, which rows have text, and whether a row was cut."""

@@ -190,9 +190,7 @@ class SentenceBert(ChecksummedPipe):
         records = make_records(docs, scores, set_hooks=self.set_hooks, fingerprint=fingerprint)
         for doc, encoded, record in zip(docs, scores, records, strict=True):
             self._warn_of_rows(doc, encoded)
-            doc_vectors.store(doc, self.name, record)
-            if self.set_hooks:
-                doc_vectors.install_hooks(doc, self.name, self)
+            doc_vectors.store(doc, self.name, record, self)
         if nlp is not None:
             message = self.model.boundaries_warning(nlp, self.name, docs, self.spans_key)
             if message is not None:

@@ -502,11 +502,6 @@ def _mean_squared_error(logits: Floats2d, gold: Floats1d, activation: str = "ide
 
 
 def _label_cross_entropy(logits: Floats2d, targets: Ints1d) -> tuple[float, Floats2d]:
-    """Return the cross-entropy of the softmax of the outputs, and its derivative by s, float (n, labels).
-
-    loss = -1/n sum_i log softmax(s_i)[y_i]
-
-    logits (float (n, labels)): s. targets (int (n,)): y, the index of each label.
-    """
+    """Return the mean of cross_entropy over the pairs, and its derivative by the logits, float (n, labels)."""
     losses, d_logits = cross_entropy(logits, targets)
     return float(losses.mean()), d_logits / len(targets)
