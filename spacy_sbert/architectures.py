@@ -252,8 +252,7 @@ def tok2vec_transformer(
 
     pooling (Model): from the wordpieces of each token to its vector.
     grad_factor (float): factor on the gradient that goes to the transformer.
-    The others: see spacy-sbert.TransformerModel.v1.
-    RAISES (ImportError): if spacy-transformers is not installed.
+    The others, and errors: see spacy-sbert.TransformerModel.v1.
     """
     transformer = _shared_transformer("Tok2VecTransformer", name, get_spans, options)
     from spacy_transformers.layers import split_trf_batch, trfs2arrays

@@ -38,7 +38,7 @@ class LossLayer(ConfiguredModel[_InT, _OutT]):
     score_range (tuple): the lowest and highest gold score that the loss can learn from, None for any.
     learn_rate_factor (float): how many times faster than the encoder its own parameters learn.
     mini_batch_size (int): how many rows the encoder runs at once, None for all.
-    params and others (init, layers, dims, attrs): as in Model.
+    model: other arguments (params, init, layers, dims, attrs), as in Model.
     """
 
     def __init__(
@@ -53,10 +53,9 @@ class LossLayer(ConfiguredModel[_InT, _OutT]):
         score_range: tuple[float, float] | None = None,
         learn_rate_factor: float = 1.0,
         mini_batch_size: int | None = None,
-        params: Mapping[str, None] | None = None,
         **model: Any,  # noqa: ANN401 (of Model)
     ):
-        super().__init__(name, forward, params=dict(params or {}), **model)
+        super().__init__(name, forward, **model)
         self.n_members = tuple(n_members)
         self.gold = gold
         self.whole_batch = whole_batch

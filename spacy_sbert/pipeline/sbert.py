@@ -191,10 +191,8 @@ class SentenceBert(ChecksummedPipe):
         for doc, encoded, record in zip(docs, scores, records, strict=True):
             self._warn_of_rows(doc, encoded)
             doc_vectors.store(doc, self.name, record, self)
-        if nlp is not None:
-            message = self.model.boundaries_warning(nlp, self.name, docs, self.spans_key)
-            if message is not None:
-                self._notices.once(message)
+        if nlp is not None and (message := self.model.boundaries_warning(nlp, self.name, docs, self.spans_key)):
+            self._notices.once(message)
         if self.labels:
             from .scorer import label_pairs  # noqa: PLC0415 (if there are labels)
 

@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
-from itertools import chain, islice
+from itertools import chain, count, islice
 from pathlib import Path
 from random import Random
 from typing import Any, Literal, TypeVar, cast
@@ -77,7 +77,7 @@ class PairCorpus:
         self.columns = Columns(tuple(members or ()), score, label, min_score, max_score, header, tuple(missing or ()))
         self.files = [(file, find_format(file, format, self.columns)) for file in map(Path, paths)]
         self.shuffle_buffer = shuffle_buffer
-        self.seed, self.epoch = seed, 0
+        self._seeds = count(seed)  # one for each call
         self._count: int | None = None
 
     def __repr__(self) -> str:
@@ -86,9 +86,7 @@ class PairCorpus:
 
     def __call__(self, nlp: Language) -> Iterator[Example]:
         """Yield an Example for each: members on both Docs, gold on the reference alone."""
-        random = Random(self.seed + self.epoch)
-        self.epoch += 1
-        return self._read(nlp, random)
+        return self._read(nlp, Random(next(self._seeds)))
 
     def count(self) -> int:
         """Return the number of examples, found by reading the files once, without making Docs."""
@@ -193,7 +191,7 @@ class MultiCorpus:
         self.sampling = sampling
         self.weights = weights
         self.spans_key = spans_key
-        self.seed, self.epoch = seed, 0
+        self._seeds = count(seed)  # one for each call
         self._counted: dict[str, int] | None = None
 
     def __repr__(self) -> str:
@@ -201,9 +199,7 @@ class MultiCorpus:
 
     def __call__(self, nlp: Language) -> Iterator[Example]:
         """Yield the Examples of all corpora, mixed."""
-        random = Random(self.seed + self.epoch)
-        self.epoch += 1
-        return self._read(nlp, random)
+        return self._read(nlp, Random(next(self._seeds)))
 
     def counts(self, spans_key: str) -> Counts:
         """Return how many examples of each corpus there are; None for examples without members in spans_key.
