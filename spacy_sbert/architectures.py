@@ -117,11 +117,10 @@ def shared_sentence_encoder(
     members of a pair, are read in the context of their Doc, a mean is one of the wordpieces of the text, and "cls" is
     the first of these. `normalize = "auto"` follows the folder in its [initialize] encoder_loader, if it is known.
 
-    pooling, normalize, dense, truncate_dim: see spacy-sbert.SentenceEncoder.v1.
+    pooling, normalize, dense, truncate_dim, and what is returned: see spacy-sbert.SentenceEncoder.v1.
     tok2vec (Model): the listener, spacy-sbert.SentenceListener.v1 or that of spacy-curated-transformers to the last
         layer; after `nlp.replace_listeners` a transformer. spaCy looks for listeners under this name.
     get_spans (Callable): of a `curated_transformer`; another one has its own.
-    RETURNS (Model): from Docs to one EncodedDoc each.
     RAISES (ValueError): for a listener to more layers.
     """
     from .models.listener import with_own_listener
@@ -152,8 +151,7 @@ def tok2vec_sentence_encoder(
         its own, or a listener: spacy.Tok2VecListener.v1, or to a `curated_transformer` the LastTransformerLayerListener
         or ScalarWeightingListener of spacy-curated-transformers. With a model of its own each row is read by itself; a
         listener reads whole Docs, so that sentences, and the members of a pair, are read in context.
-    pooling, normalize, get_spans, dense, truncate_dim: see spacy-sbert.SentenceEncoder.v1; "cls" is the first token.
-    RETURNS (Model): from Docs to one EncodedDoc each.
+    The others, and what is returned: see spacy-sbert.SentenceEncoder.v1; "cls" is the first token.
     """
     from .models.listener import Tok2VecEncoder
 
@@ -178,9 +176,8 @@ def static_sentence_encoder(
         is taken; looked for as spacy-sbert.SentenceEncoder.v1 does. nlp.initialize() draws the table that is missing
         then; `python -m spacy sbert distill-static` makes one of a teacher.
     width (int): of the vectors in the table.
-    pooling, normalize, get_spans, dense, truncate_dim: see spacy-sbert.SentenceEncoder.v1; there are no special tokens,
-        "cls" is the first wordpiece.
-    RETURNS (Model): from Docs to one EncodedDoc each.
+    The others, and what is returned: see spacy-sbert.SentenceEncoder.v1; there are no special tokens, "cls" is the
+        first wordpiece.
     """
     from .models.static_embedding import StaticEmbedding
 
@@ -204,12 +201,15 @@ def sentence_listener(grad_factor: NonNegativeFloat = 1.0, upstream: Name = "*")
     return TransformerSentenceListener(upstream, grad_factor)
 
 
-def _check_installed(needed_by: str) -> None:
+def _shared_transformer(needed_by: str, name: str, get_spans: Callable, options: TransformerConfig) -> Model:
     if not is_installed():
         raise ImportError(
             f"spacy-sbert.{needed_by}.v1 needs the package spacy-transformers, which is not installed. Install it: pip "
             'install "spacy-sbert[transformers]", or use spacy-sbert.SentenceEncoder.v1, whose transformer is its own.'
         )
+    from .models.shared_transformer import SharedTransformer
+
+    return SharedTransformer(name, get_spans, options)
 
 
 @registry.architectures("spacy-sbert.TransformerModel.v1")
@@ -232,10 +232,7 @@ def transformer_model(
     RETURNS (Model): from Docs to a FullTransformerBatch.
     RAISES (ImportError): if spacy-transformers is not installed.
     """
-    _check_installed("TransformerModel")
-    from .models.shared_transformer import SharedTransformer
-
-    return SharedTransformer(name, get_spans, options)
+    return _shared_transformer("TransformerModel", name, get_spans, options)
 
 
 @registry.architectures("spacy-sbert.Tok2VecTransformer.v1")
@@ -255,15 +252,11 @@ def tok2vec_transformer(
 
     pooling (Model): from the wordpieces of each token to its vector.
     grad_factor (float): factor on the gradient that goes to the transformer.
-    The others: see spacy-sbert.TransformerModel.v1.
-    RAISES (ImportError): if spacy-transformers is not installed.
+    The others, and errors: see spacy-sbert.TransformerModel.v1.
     """
-    _check_installed("Tok2VecTransformer")
+    transformer = _shared_transformer("Tok2VecTransformer", name, get_spans, options)
     from spacy_transformers.layers import split_trf_batch, trfs2arrays
 
-    from .models.shared_transformer import SharedTransformer
-
-    transformer = SharedTransformer(name, get_spans, options)
     # A chain in a chain, as replacing the listener leaves it: saved weights are matched by position.
     return chain(chain(transformer, split_trf_batch()), trfs2arrays(pooling, grad_factor))
 

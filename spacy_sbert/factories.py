@@ -2,19 +2,15 @@
 
 from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from spacy.language import Language
+from spacy.pipeline import Pipe
 from spacy.util import registry
 from thinc.api import Model
 
 from .models.spans import SPANS_KEY
 from .validation import NonNegativeFloat, SpansKey, Width
-
-if TYPE_CHECKING:
-    from .meta.component import SentenceMeta
-    from .pipeline.sbert import SentenceBert
-    from .reranker.component import SentenceReranker
 
 # spaCy loads every entry point in spacy_factories when a pipe is added: so this module imports little.
 _SBERT_CONFIG: dict[str, object] = {
@@ -71,7 +67,7 @@ def make_sbert(
     set_hooks: bool,
     token_vectors: bool,
     spans_key: SpansKey,
-) -> "SentenceBert":
+) -> Pipe:
     """Build the `sbert` pipe, see SentenceBert."""
     from .pipeline.sbert import SentenceBert  # noqa: PLC0415 (thin)
 
@@ -111,7 +107,7 @@ def make_sbert_meta(
     scorer: Callable | None,
     set_hooks: bool,
     spans_key: SpansKey,
-) -> "SentenceMeta":
+) -> Pipe:
     """Build the `sbert_meta` pipe, see SentenceMeta; method, size, normalize, options: see make_estimator.
 
     pipes (list[str]): the names of pipes before this one that store sentence vectors; by default all `sbert` pipes.
@@ -144,7 +140,7 @@ def make_sbert_meta(
 )
 def make_sbert_reranker(
     nlp: Language, name: str, model: Model, objective: str, scorer: Callable | None, spans_key: SpansKey
-) -> "SentenceReranker":
+) -> Pipe:
     """Build the `sbert_reranker` pipe, see SentenceReranker."""
     from .reranker.component import SentenceReranker  # noqa: PLC0415 (thin)
 

@@ -1,34 +1,21 @@
 """Similarity of vectors, correlation and principal components: one definition for use, training and evaluation."""
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple, Protocol, TypeVar, cast, overload
+from typing import Any, NamedTuple, TypeVar
 
 import numpy
 from numpy.typing import ArrayLike
-from thinc.types import Floats1d, Floats2d, Ints2d
+from thinc.types import Floats2d, Ints2d
 from thinc.util import get_array_module, is_cupy_array, to_numpy
 
 from .errors import Errors
 from .validation import short_repr
 
 RowsT = TypeVar("RowsT", numpy.ndarray, Floats2d)  # float (n, width), NumPy or CuPy
+PerRow = Any  # float (n,), of the kind of the rows
 
 
-class _OfPairs(Protocol):
-    """A number for each pair of rows, of their kind of array."""
-
-    @overload
-    def __call__(self, u: numpy.ndarray, v: numpy.ndarray) -> numpy.ndarray: ...
-    @overload
-    def __call__(self, u: Floats2d, v: Floats2d) -> Floats1d: ...
-
-
-def _of_pairs(function: object) -> _OfPairs:
-    return cast(_OfPairs, function)
-
-
-@_of_pairs
-def cosine(u: numpy.ndarray, v: numpy.ndarray) -> numpy.ndarray:
+def cosine(u: RowsT, v: RowsT) -> PerRow:
     """Cosine similarity of paired rows.
 
     cos(u, v) = (u / ||u||) . (v / ||v||), and 0 where u or v is the zero vector.
@@ -40,8 +27,7 @@ def cosine(u: numpy.ndarray, v: numpy.ndarray) -> numpy.ndarray:
     return (unit_length(u) * unit_length(v)).sum(axis=1)
 
 
-@_of_pairs
-def euclidean(u: numpy.ndarray, v: numpy.ndarray) -> numpy.ndarray:
+def euclidean(u: RowsT, v: RowsT) -> PerRow:
     """Euclidean distance of paired rows, see cosine for the shapes.
 
     ||u - v|| = sqrt(sum_k (u_k - v_k)^2)
@@ -49,8 +35,7 @@ def euclidean(u: numpy.ndarray, v: numpy.ndarray) -> numpy.ndarray:
     return lengths(u - v)
 
 
-@_of_pairs
-def manhattan(u: numpy.ndarray, v: numpy.ndarray) -> numpy.ndarray:
+def manhattan(u: RowsT, v: RowsT) -> PerRow:
     """Manhattan distance of paired rows, see cosine for the shapes.
 
     sum_k |u_k - v_k|
@@ -58,7 +43,7 @@ def manhattan(u: numpy.ndarray, v: numpy.ndarray) -> numpy.ndarray:
     return abs(u - v).sum(axis=1)
 
 
-def lengths(rows: numpy.ndarray) -> numpy.ndarray:
+def lengths(rows: RowsT) -> PerRow:
     """Return ||x||, the Euclidean length, float (n,), of each row of a float array (n, width), NumPy or CuPy."""
     _, norms, exponents = scaled_norms(rows)
     return get_array_module(rows).ldexp(norms, exponents)[:, 0]

@@ -10,17 +10,13 @@ from functools import cache, partial, wraps
 from pathlib import Path
 from reprlib import Repr
 from types import NoneType, UnionType
-from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, Literal, ParamSpec, Self, TypeVar, Union, get_args, get_origin, get_type_hints
 
 import numpy
 from pydantic import AfterValidator, ConfigDict, Field, TypeAdapter, ValidationError
 from spacy.tokens import Doc, Span
 from thinc.api import Model
 from thinc.shims import Shim
-from typing_extensions import ParamSpec
-
-if TYPE_CHECKING:
-    from _typeshed import DataclassInstance
 
 FLOAT32_MAX = 3.4028234663852886e38  # larger numbers become infinite in the arithmetic of an encoder
 MAX_DIMENSIONS = 2**16  # of a vector: five times the widest encoder there is, so that several may be concatenated
@@ -101,7 +97,7 @@ def check(name: str, value: object, annotation: object) -> None:
         raise ValueError(invalid_value_message(name, value, _expected(error))) from None
 
 
-def check_fields(settings: "DataclassInstance") -> None:
+def check_fields(settings: Any) -> None:  # noqa: ANN401 (a dataclass)
     """Raise ValueError if a field of a dataclass does not match its annotation."""
     annotations = get_type_hints(type(settings), include_extras=True)
     for field in fields(settings):
@@ -194,7 +190,6 @@ def _expected(error: ValidationError) -> str:
 
 InT = TypeVar("InT")
 OutT = TypeVar("OutT")
-ModelT = TypeVar("ModelT", bound="ConfiguredModel")
 
 
 class ConfiguredModel(Model[InT, OutT]):
@@ -206,10 +201,10 @@ class ConfiguredModel(Model[InT, OutT]):
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.name})"
 
-    def copy(self: ModelT) -> ModelT:
+    def copy(self) -> Self:
         return self._copy()  # whatever another base, such as the stock transformer, does
 
-    def _copy(self: ModelT, seen: dict[int, Model | Shim] | None = None) -> ModelT:
+    def _copy(self, seen: dict[int, Model | Shim] | None = None) -> Self:
         plain = super()._copy(seen)  # Thinc builds a Model, whatever the class
         copied = type(self).__new__(type(self))
         for slot in Model.__slots__:

@@ -3,7 +3,7 @@
 import random
 import shutil
 import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, nullcontext
 from pathlib import Path
 from time import perf_counter
@@ -20,6 +20,8 @@ from thinc.api import Config, CupyOps, Model, constant, fix_random_seed, get_cur
 
 from ..files.atomic import atomic_folder
 from ..models.spans import members
+from ..training.batchers import AnyBatcher
+from ..training.examples import Reader
 from ..training.gold import check_dev_corpus, check_scored
 from .checkpoint import TrainingState, load_checkpoint, remove_checkpoints, save_checkpoint
 from .torch_distributed import TorchDistributed
@@ -93,12 +95,7 @@ def train(
     return f"Training ended after step {state.step - 1}{why}. {best}"
 
 
-def _batches(
-    nlp: Language,
-    corpus: Callable[[Language], Iterable[Example]],
-    batcher: Callable[[Iterable[Example]], Iterable[list[Example]]],
-    max_epochs: int,
-) -> _Batches:
+def _batches(nlp: Language, corpus: Reader, batcher: AnyBatcher, max_epochs: int) -> _Batches:
     """Yield the number of the epoch, and a batch, as spacy.training.loop.create_train_batches does.
 
     The order of a corpus in memory only depends on the seed, so that the batches before a checkpoint can be skipped.

@@ -199,11 +199,9 @@ def _base_model(nlp: Language, pipe: SentenceBert, model: dict[str, Any]) -> str
         for listener in listeners.find_listeners(pipe.model):
             model = {"tok2vec": nlp.get_pipe_config(listeners.find_upstream(nlp, pipe.name, listener).name)["model"]}
         return str(model["tok2vec"]["@architectures"])
-    return (
-        str(model["name"])
-        if listeners.find_static_embedding(pipe.model) is not None
-        else listeners.transformer_name(pipe.model)
-    )
+    if listeners.find_static_embedding(pipe.model) is not None:
+        return str(model["name"])
+    return listeners.transformer_name(pipe.model)
 
 
 def _objectives(block: dict[str, Any], name: str = "") -> Iterator[str]:

@@ -1,11 +1,11 @@
-"""Shared parts of losses: the base layer, checks, distances and cross-entropy."""
+"""Shared parts of losses: the base layer, its checks, cross-entropy, distances, and finite differences."""
 
 from collections.abc import Callable, Mapping, Sequence, Sized
 from functools import partial
 from typing import Any, Literal, TypeVar, cast
 
 import numpy
-from thinc.api import Model
+from thinc.api import Model, Ops
 from thinc.types import Floats1d, Floats2d, Ints1d
 from thinc.util import get_array_module
 
@@ -38,7 +38,7 @@ class LossLayer(ConfiguredModel[_InT, _OutT]):
     score_range (tuple): the lowest and highest gold score that the loss can learn from, None for any.
     learn_rate_factor (float): how many times faster than the encoder its own parameters learn.
     mini_batch_size (int): how many rows the encoder runs at once, None for all.
-    params and others (init, layers, dims, attrs): as in Model.
+    model: other arguments (params, init, layers, dims, attrs), as in Model.
     """
 
     def __init__(
@@ -53,10 +53,9 @@ class LossLayer(ConfiguredModel[_InT, _OutT]):
         score_range: tuple[float, float] | None = None,
         learn_rate_factor: float = 1.0,
         mini_batch_size: int | None = None,
-        params: Mapping[str, None] | None = None,
         **model: Any,  # noqa: ANN401 (of Model)
     ):
-        super().__init__(name, forward, params=dict(params or {}), **model)
+        super().__init__(name, forward, **model)
         self.n_members = tuple(n_members)
         self.gold = gold
         self.whole_batch = whole_batch
@@ -139,6 +138,17 @@ def cross_entropy(scores: Floats2d, targets: Ints1d) -> tuple[Floats1d, Floats2d
     return norm[:, 0] - xp.asarray(scores)[rows, targets], d_scores
 
 
+def label_indices(ops: Ops, gold: Sequence[str], labels: Sequence[str], owner: str) -> Ints1d:
+    """Return the place of each gold label among the labels of an owner. RAISES (ValueError): if it is none of them."""
+    index = {label: i for i, label in enumerate(labels)}
+    if unknown := [label for label in gold if label not in index]:
+        raise ValueError(
+            f"The label '{unknown[0]}' is unknown to {owner}, which has {', '.join(index)}. Correct the example, or "
+            "initialize a new pipe with all labels."
+        )
+    return ops.asarray1i([index[label] for label in gold])
+
+
 def mean_square(errors: Floats1d | Floats2d, reduce: Literal["mean", "sum"] = "mean") -> float:
     """Return 1/n sum_i e_i^2, or the sum: in the dtype of the errors, or in float64 if that overflows."""
     square = get_array_module(errors).square
@@ -185,3 +195,71 @@ DISTANCES: Mapping[str, PairedFunction] = {
     "cosine": _cosine_distance,
     "manhattan": _manhattan_distance,
 }
+
+
+def check_gradient(
+    loss: LossLayer,
+    members: Sequence[Any] | numpy.ndarray,
+    gold: object = None,
+    *,
+    step: float = 1e-6,
+    tolerance: float = 1e-4,
+) -> None:
+    """Compare the gradients that the backprop of a loss returns with central finite differences, in float64.
+
+    (L(x + h) - L(x - h)) / 2h for each number x of the members, and of the parameters of the loss.
+
+    loss (LossLayer): initialized, if it has parameters. members (Sequence[float (n, width)]): a few random vectors.
+    gold: n scores, labels, vectors or texts, as the loss takes them. step (float): h.
+    tolerance (float): the largest difference that passes, as a fraction of the largest number of the gradient.
+    RAISES (ValueError): if a gradient differs, has another shape, or does not grow with the factor that backprop takes.
+    """
+    if not isinstance(loss, LossLayer):
+        raise ValueError(f"Expected a loss layer (spacy_sbert.losses.LossLayer), got {loss!r}.")
+    loss = loss.copy()
+    members = [numpy.array(member, dtype="float64") for member in members]
+    if loss.gold in ("score", "vector"):
+        gold = numpy.array(gold, dtype="float64")
+    parameters = [(node, name) for node in loss.walk() for name in node.param_names if node.has_param(name)]
+    for node, name in parameters:
+        node.set_param(name, cast(Any, node.get_param(name)).astype("float64"))
+        node.set_grad(name, 0 * node.get_param(name))
+    value, backprop = loss((members, gold), True)
+    gradients = backprop(1.0)
+    loss.check_outputs(members, value, gradients)
+    checked: list[Any] = [(f"member {i}", *pair) for i, pair in enumerate(zip(members, gradients, strict=True))]
+    for node, name in parameters:
+        checked.append((f"the parameter '{name}'", node.get_param(name), node.get_grad(name).copy()))
+    for what, array, gradient in checked:
+        expected = _finite_differences(lambda: loss((members, gold), True)[0], array, step)
+        _compare(loss, what, numpy.asarray(gradient), expected, tolerance)
+    for number, gradient in enumerate(loss((members, gold), True)[1](2.0)):
+        expected = 2 * numpy.asarray(gradients[number])
+        _compare(loss, f"member {number}, with the factor 2", numpy.asarray(gradient), expected, tolerance)
+
+
+def _compare(loss: LossLayer, what: str, gradient: numpy.ndarray, expected: numpy.ndarray, tolerance: float) -> None:
+    """Raise ValueError if a gradient is not the expected one, or not finite."""
+    error = numpy.nan_to_num(numpy.abs(gradient - expected), nan=numpy.inf)
+    bound = tolerance * max(float(numpy.abs(expected).max(initial=0)), 1e-4)  # of small ones the difference
+    if (error <= bound).all():
+        return
+    place = numpy.unravel_index(error.argmax(), error.shape)
+    raise ValueError(
+        f"The gradient of the loss '{loss.name}' is wrong for {what} at {[int(index) for index in place]}: backprop "
+        f"returns {gradient[place]:.6g}, finite differences give {expected[place]:.6g}. Correct the backprop. If the "
+        "loss has a kink near this point, try other members."
+    )
+
+
+def _finite_differences(value: Callable[[], float], array: numpy.ndarray, step: float) -> numpy.ndarray:
+    """Return the gradient of a value by an array that it is computed from, number by number."""
+    gradient = numpy.zeros_like(array)
+    for place in numpy.ndindex(*array.shape):
+        original = array[place]
+        array[place] = original + step
+        above = value()
+        array[place] = original - step
+        gradient[place] = (above - value()) / (2 * step)
+        array[place] = original
+    return gradient

@@ -49,8 +49,6 @@ def CachedMultipleNegativesRankingLoss(
 ) -> LossLayer:
     """MultipleNegativesRankingLoss, the same value and gradient, with memory for mini_batch_size rows instead of all.
 
-    loss = -1/n sum_i log(exp(scale sim(a_i, p_i)) / sum_c exp(scale sim(a_i, c)))
-
     The scores are computed block by block. The `sbert` pipe runs the encoder on mini_batch_size rows at once, too, and
     again when their gradient is known.
 

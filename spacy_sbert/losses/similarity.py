@@ -46,7 +46,6 @@ def CoSENTLoss(scale: PositiveFloat = 20.0) -> LossLayer:
 def AnglELoss(scale: PositiveFloat = 20.0) -> LossLayer:
     """CoSENTLoss of the angle between vectors read as complex numbers, whose gradient does not vanish as a cosine's.
 
-    loss = log(1 + sum_{i, j: y_i > y_j} exp(scale (s_j - s_i)))
     s_i = |sum_k (Re z_ik + Im z_ik)|,   z_i = (u_i / ||u_i||) (conj(v_i) / ||v_i||)
 
     scale (float): the inverse of the temperature.

@@ -6,12 +6,12 @@ from typing import Literal
 
 from spacy.util import registry
 from thinc.api import Model, uniform_init
-from thinc.types import Floats2d, Ints1d
+from thinc.types import Floats2d
 from thinc.util import get_array_module
 
 from ..similarity import RowsT
 from ..validation import NonNegativeFloat, validated
-from ._common import Backprop, LossLayer, Members, cross_entropy, softmax
+from ._common import Backprop, LossLayer, Members, cross_entropy, label_indices, softmax
 
 _Inputs = tuple[Members, list[str]]
 _Part = Literal["u", "v", "abs_diff", "product"]
@@ -86,7 +86,8 @@ def _forward(model: LossLayer, inputs: _Inputs, is_train: bool, *, parts: Sequen
             f"config has {', '.join(parts)}. Restore it in the config, or build a new pipe."
         )
     features, scores = _scores(model, *members)
-    losses, d_scores = cross_entropy(scores, _targets(model, gold))
+    owner = f"the classifier of the loss '{model.name}'"
+    losses, d_scores = cross_entropy(scores, label_indices(model.ops, gold, model.attrs["labels"], owner))
 
     def backprop(d_loss: float = 1.0) -> Members:
         dY = d_scores * (d_loss / len(gold))
@@ -100,11 +101,8 @@ def _forward(model: LossLayer, inputs: _Inputs, is_train: bool, *, parts: Sequen
 def label_probabilities(model: Model, u: Floats2d, v: Floats2d) -> Floats2d:
     """Return the probabilities of the labels of pairs, float (n, nO), in the order of model.attrs["labels"].
 
-    softmax(W [u_i; v_i; |u_i - v_i|] + b)
-
-    u, v (float (n, width)): the vectors of the pairs.
+    model (Model): a SoftmaxLoss. u, v (float (n, width)): the vectors of the pairs.
     RAISES (ValueError): if the layer is no initialized SoftmaxLoss, or for another width.
-    SOURCE: Reimers and Gurevych 2019, section 3 (Classification Objective Function).
     """
     return softmax(_scores(model, u, v)[1])
 
@@ -126,17 +124,6 @@ def _check_width(model: Model, n_features: int) -> None:
             f"The classifier of the loss '{model.name}' was made for {model.get_dim('nI')} features an example, got "
             f"{n_features}. Use the encoder it was trained with, or build a new pipe."
         )
-
-
-def _targets(model: LossLayer, gold: list[str]) -> Ints1d:
-    index = {label: i for i, label in enumerate(model.attrs["labels"])}
-    unknown = [label for label in gold if label not in index]
-    if unknown:
-        raise ValueError(
-            f"The label '{unknown[0]}' is unknown to the classifier of the loss '{model.name}', which has "
-            f"{', '.join(index)}. Correct the example, or build a new pipe and initialize it with all labels."
-        )
-    return model.ops.asarray1i([index[label] for label in gold])
 
 
 def concatenated(u: RowsT, v: RowsT, *, parts: Sequence[str]) -> RowsT:

@@ -44,13 +44,9 @@ class SentenceMeta(Pipe):
 
     The rows are those of the first pipe among the members, or the whole Doc if all members are functions.
 
-    vocab (Vocab): the pipeline's.
     members (Sequence[Member]): whose vectors are combined, at least two, no two of one name.
     estimator (MetaEmbedding): how. name (str): the pipe's name, under which its vectors are stored.
-    scorer (Callable): what to report of pairs.
-    set_hooks (bool): whether `doc.vector` and `similarity` answer with this pipe's vectors.
-    spans_key (str): where the members of a pair are, doc.spans[spans_key].
-    nlp (Language): the pipeline that the pipe is made for.
+    vocab, scorer, set_hooks, spans_key, nlp: see SentenceBert.
     RAISES (ValueError): if there are fewer than two members, or two of one name.
     SOURCE: Poerner et al. 2020.
     """
@@ -138,9 +134,7 @@ class SentenceMeta(Pipe):
             }
             if len(places) and (fingerprint := self._fingerprint_of(doc)):
                 record["fingerprint"] = fingerprint
-            doc_vectors.store(doc, self.name, record)
-            if self.set_hooks:
-                doc_vectors.install_hooks(doc, self.name, self)
+            doc_vectors.store(doc, self.name, record, self)
 
     def _rows(self, doc: Doc) -> tuple[numpy.ndarray, numpy.ndarray, bool]:
         """Return the characters of each row, which rows have text, and whether a row was cut."""

@@ -121,22 +121,18 @@ class _VectorCache:
         n = 0
         widths: dict[str, int] = {}
         with ExitStack() as stack:  # another process may write or read the same
-            files = [stack.enter_context(atomic_write(path)) for path in self.paths]
+            outputs = [stack.enter_context(atomic_write(path)) for path in self.paths]
             for block in blocks:
-                for name, rows, file in zip(self.names, block, files, strict=True):
+                for name, rows, output in zip(self.names, block, outputs, strict=True):
                     if widths.setdefault(name, rows.shape[1]) != rows.shape[1]:
                         raise ValueError(
                             f"The vectors of the member '{name}' of a meta-embedding change their width from "
                             f"{widths[name]} to {rows.shape[1]} numbers."
                         )
-                    file.write(numpy.ascontiguousarray(rows, dtype="<f4").data)
+                    output.write(numpy.ascontiguousarray(rows, dtype="<f4").data)
                 n += len(block[0])
-        manifest = {
-            "key": self.key,
-            "names": self.names,
-            "n": n,
-            "files": list(map(serialization.file_digest, self.paths)),
-        }
+        files = list(map(serialization.file_digest, self.paths))
+        manifest = _Manifest(key=self.key, names=self.names, n=n, files=files).model_dump()
         write_text(self.folder / MANIFEST, json.dumps(serialization.checksummed_json(manifest)) + "\n")
         return self._mapped(n)
 

@@ -23,6 +23,8 @@ EMPTY_CORPUS = "There is no sentence to fit the meta-embedding on. Give a corpus
 ONE_MEMBER = "A meta-embedding combines at least two members, given: {given}. Add another pipe or function before it."
 
 Views = Sequence[numpy.ndarray]
+_Columns = list[tuple[str, slice]]  # of each member, its name and its numbers in the concatenation
+_Solution = tuple[numpy.ndarray, numpy.ndarray, int]  # see _Linear._solve
 _BLOCK = 4096  # sentences worked on at once
 _MIN_VARIANCE = 1e-12  # variance of a member, as a share of its mean square, that counts as 0
 _ROUNDING = 1e-10  # of rho, as a share of the largest
@@ -307,9 +309,7 @@ class _Linear(MetaEmbedding):
         return self
 
     @abstractmethod
-    def _solve(
-        self, covariance: numpy.ndarray, columns: list[tuple[str, slice]], size: int, n: int
-    ) -> tuple[numpy.ndarray, numpy.ndarray, int]:
+    def _solve(self, covariance: numpy.ndarray, columns: _Columns, size: int, n: int) -> _Solution:
         """Return values (size,), components (size, D), best first, and how many there can be at any size."""
 
     def _transform(self, views: list[numpy.ndarray]) -> numpy.ndarray:
@@ -327,9 +327,7 @@ class SVD(_Linear):
 
     method = "svd"
 
-    def _solve(
-        self, covariance: numpy.ndarray, columns: list[tuple[str, slice]], size: int, n: int
-    ) -> tuple[numpy.ndarray, numpy.ndarray, int]:
+    def _solve(self, covariance: numpy.ndarray, columns: _Columns, size: int, n: int) -> _Solution:
         axes, variances, rank = components_of_covariance(covariance)
         return numpy.sqrt(numpy.maximum(variances[:size], 0.0)), axes[:size], rank
 
@@ -367,9 +365,7 @@ class GCCA(_Linear):
             counts = {"size": self.width, "count": self.width - self._n_positive, "positive": self._n_positive}
             yield Warnings.META_NOT_POSITIVE.format(name=name, **counts)
 
-    def _solve(
-        self, covariance: numpy.ndarray, columns: list[tuple[str, slice]], size: int, n: int
-    ) -> tuple[numpy.ndarray, numpy.ndarray, int]:
+    def _solve(self, covariance: numpy.ndarray, columns: _Columns, size: int, n: int) -> _Solution:
         """Solve the eigenvalue problem. RAISES (ValueError): if B is singular, or A is 0."""
         between, within, conditions = covariance.copy(), numpy.zeros_like(covariance), []
         for name, part in columns:

@@ -32,8 +32,8 @@ ItemT = TypeVar("ItemT")
 _warned: set[object] = set()  # in this process: of lost hooks, and of each pair of encoders
 
 
-def store(doc: Doc, name: str, data: Record) -> None:
-    """Put a pipe's record on a Doc, last of all, and remove the one of an earlier run.
+def store(doc: Doc, name: str, data: Record, pipe: object) -> None:
+    """Put a pipe's record on a Doc, last of all, and remove the one of an earlier run; set its hooks if it says so.
 
     The key is that of an extension attribute of a Span: `Doc.from_docs` and `Span.as_doc` then shift it with the text.
     """
@@ -43,6 +43,8 @@ def store(doc: Doc, name: str, data: Record) -> None:
     if "text" not in data:
         data["text"] = doc.text
     user_data["._.", PREFIX + name, 0, len(data["text"])] = data
+    if data["set_hooks"]:
+        install_hooks(doc, name, pipe)
 
 
 # Look-up

@@ -12,7 +12,7 @@ from thinc.api import Model
 
 from ..errors import Warnings
 from ..files.serialization import ChecksummedModel
-from ..losses._common import LossLayer
+from ..losses._common import LossLayer, objectives_of
 from ..models.encoded_docs import EncodedDoc, EncodeSettings
 from ..models.pooling import SentencePooling
 from ..models.private_attributes import ALL_LAYERS, SENTINEL, is_a, is_curated, upstream_name
@@ -330,6 +330,20 @@ def _span_getters(model: Model) -> list[object]:
     if any(map(is_curated, nodes)) and _find_token_encoder(model) is None:
         getters.append(_own_getter(model))
     return getters
+
+
+def find_heads(model: Model) -> dict[str, Model]:
+    """Return the trained heads of a pipe by the names of their objectives, "" of a single one.
+
+    Of the heads of a Matryoshka loss it is the one for the widest vectors.
+    """
+    loss = model.maybe_get_ref("loss")
+    heads = {}
+    for name, layer in {} if loss is None else objectives_of(loss).items():
+        trained = [node for node in layer.walk() if node.attrs.get("labels")]
+        if trained:
+            heads[name] = max(trained, key=lambda node: node.get_dim("nI"))
+    return heads
 
 
 # The component upstream

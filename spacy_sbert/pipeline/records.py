@@ -27,6 +27,7 @@ Encoders = Mapping[str, str]  # from the fingerprint of an encoder to the name o
 #   set_hooks: whether the pipe answers `doc.vector`. truncated: whether a row was cut.
 #   states, characters: float32 (wordpieces, width) without special tokens, int32 (wordpieces, 2): with token vectors.
 Record = dict[str, Any]
+_last_text: tuple[ref[Doc], str] | None = None  # of one Doc, whose Tokens may be looked up one by one
 
 
 def make_records(
@@ -118,8 +119,12 @@ class Records(list[PlacedRecord]):
 
     @property
     def text(self) -> str:
-        """The text of the Doc."""
-        return _text_of(self._doc)
+        """The text of the Doc, which never changes."""
+        global _last_text
+        last = _last_text
+        if last is None or last[0]() is not self._doc:
+            last = _last_text = ref(self._doc), self._doc.text
+        return last[1]
 
     @property
     def encoders(self) -> Encoders:
@@ -192,15 +197,3 @@ def _joined_doc(text: str, name: str) -> ValueError:
         f"This Doc was joined from others, and '{text.strip()[:50]}' in it is not a whole text that the pipe '{name}' "
         "encoded. Call nlp on its text: nlp(doc.text)."
     )
-
-
-_last_text: tuple[ref[Doc], str] | None = None  # of one Doc, whose Tokens may be looked up one by one
-
-
-def _text_of(doc: Doc) -> str:
-    """Return the text of a Doc, which never changes."""
-    global _last_text
-    last = _last_text
-    if last is None or last[0]() is not doc:
-        last = _last_text = ref(doc), doc.text
-    return last[1]

@@ -20,6 +20,7 @@ from thinc.util import to_numpy
 
 from ..errors import Errors, Warnings, WarnOnce, warn
 from ..files.serialization import ChecksummedPipe
+from ..losses._common import objectives_of
 from ..models.encoded_docs import (
     EncodedDoc,
     EncodeOptions,
@@ -189,17 +190,13 @@ class SentenceBert(ChecksummedPipe):
         records = make_records(docs, scores, set_hooks=self.set_hooks, fingerprint=fingerprint)
         for doc, encoded, record in zip(docs, scores, records, strict=True):
             self._warn_of_rows(doc, encoded)
-            doc_vectors.store(doc, self.name, record)
-            if self.set_hooks:
-                doc_vectors.install_hooks(doc, self.name, self)
-        if nlp is not None:
-            message = self.model.boundaries_warning(nlp, self.name, docs, self.spans_key)
-            if message is not None:
-                self._notices.once(message)
+            doc_vectors.store(doc, self.name, record, self)
+        if nlp is not None and (message := self.model.boundaries_warning(nlp, self.name, docs, self.spans_key)):
+            self._notices.once(message)
         if self.labels:
             from .scorer import label_pairs  # noqa: PLC0415 (if there are labels)
 
-            label_pairs(self._heads(), docs, scores, self.spans_key, self.name)
+            label_pairs(listeners.find_heads(self.model), docs, scores, self.spans_key, self.name)
 
     def _warn_of_rows(self, doc: Doc, encoded: EncodedDoc) -> None:
         """Count rows that were cut, and warn if the vectors are not those that the encoder's authors publish."""
@@ -446,7 +443,6 @@ class SentenceBert(ChecksummedPipe):
         return sum(result.by_objective.values()), result.gradients
 
     def _batch_loss(self, examples: list[Example], scores: list[EncodedDoc]) -> "BatchLoss":
-        from ..losses._common import objectives_of  # noqa: PLC0415 (training)
         from ..training.batch_loss import BatchLoss, batch_loss  # noqa: PLC0415 (training)
 
         if not any(map(self.learns_from, examples)):
@@ -499,24 +495,16 @@ class SentenceBert(ChecksummedPipe):
 
     # Labels of pairs
 
-    def _heads(self) -> dict[str, Model]:
-        """Return the trained classification heads by their objectives, see scorer.find_heads."""
-        loss = self.model.loss
-        if loss is None or not any(node.attrs.get("labels") for node in loss.walk()):
-            return {}
-        from .scorer import find_heads  # noqa: PLC0415 (if there are labels)
-
-        return find_heads(self.model)
-
     @property
     def labels(self) -> tuple[str, ...]:
         """The labels of the classification heads."""
-        return tuple(dict.fromkeys(label for head in self._heads().values() for label in head.attrs["labels"]))
+        heads = listeners.find_heads(self.model).values()
+        return tuple(dict.fromkeys(label for head in heads for label in head.attrs["labels"]))
 
     @property
     def label_data(self) -> "Labels":
         """The labels as `initialize` takes them, for `spacy init labels`."""
-        labels = {name: list(head.attrs["labels"]) for name, head in self._heads().items()}
+        labels = {name: list(head.attrs["labels"]) for name, head in listeners.find_heads(self.model).items()}
         return labels.get("", labels)
 
     @validated
@@ -530,7 +518,7 @@ class SentenceBert(ChecksummedPipe):
         from .scorer import classify  # noqa: PLC0415 (if there are labels)
 
         vectors = [self.model.ops.asarray2f(cast(Any, self.vector(text)[None])) for text in (first, second)]
-        return classify(self._heads(), objective, self.name, *vectors)
+        return classify(listeners.find_heads(self.model), objective, self.name, *vectors)
 
 
 def _through(dense: Model[Floats2d, Floats2d], pooled: numpy.ndarray) -> numpy.ndarray:

@@ -12,33 +12,18 @@ from thinc.types import Floats2d
 from thinc.util import to_numpy
 
 from ..errors import Errors
-from ..losses._common import objectives_of
 from ..losses.softmax import label_probabilities
 from ..models.encoded_docs import EncodedDoc
 from ..models.spans import SPANS_KEY, members, row_order, trimmed
 from ..similarity import cosine, euclidean, pearson, spearman
+from ..training.batch_loss import Scores
 from ..training.examples import attribute, gold_value, kind_of, labels_of
 from . import doc_vectors
 
-Scores = dict[str, float | None]
 _BLOCK = 1024  # texts that are compared with all others at once
 
 
 # Labels of pairs
-
-
-def find_heads(model: Model) -> dict[str, Model]:
-    """Return the trained heads of a pipe by the names of their objectives, "" of a single one.
-
-    Of the heads of a Matryoshka loss it is the one for the widest vectors.
-    """
-    loss = model.maybe_get_ref("loss")
-    heads = {}
-    for name, layer in {} if loss is None else objectives_of(loss).items():
-        trained = [node for node in layer.walk() if node.attrs.get("labels")]
-        if trained:
-            heads[name] = max(trained, key=lambda node: node.get_dim("nI"))
-    return heads
 
 
 def classify(heads: Mapping[str, Model], objective: str, pipe: str, u: Floats2d, v: Floats2d) -> dict[str, float]:

@@ -1,9 +1,9 @@
 """Corpora of training examples: pairs, several files, a teacher's vectors."""
 
-import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import islice
+from functools import partial
+from itertools import chain, count, islice
 from pathlib import Path
 from random import Random
 from typing import Any, Literal, TypeVar, cast
@@ -19,7 +19,7 @@ from thinc.util import to_numpy
 from ..files.atomic import atomic_write
 from ..models.spans import SPANS_KEY
 from ..progress import progress_of, ticking
-from ..training.examples import OBJECTIVE, Counts, Reader, count_objectives, kind_of
+from ..training.examples import OBJECTIVE, Counts, Reader, count_objectives
 from ..validation import Name, NonNegative, Positive, PositiveFloat, validated
 from .examples import Row, example_doc, make_example
 from .formats import AUTO, SPACY, UNKNOWN_FORMAT, Columns, find_format, load_docbin, read_docs, read_rows
@@ -77,7 +77,7 @@ class PairCorpus:
         self.columns = Columns(tuple(members or ()), score, label, min_score, max_score, header, tuple(missing or ()))
         self.files = [(file, find_format(file, format, self.columns)) for file in map(Path, paths)]
         self.shuffle_buffer = shuffle_buffer
-        self.seed, self.epoch = seed, 0
+        self._seeds = count(seed)  # one for each call
         self._count: int | None = None
 
     def __repr__(self) -> str:
@@ -86,20 +86,16 @@ class PairCorpus:
 
     def __call__(self, nlp: Language) -> Iterator[Example]:
         """Yield an Example for each: members on both Docs, gold on the reference alone."""
-        random = Random(self.seed + self.epoch)
-        self.epoch += 1
-        return self._read(nlp, random)
+        return self._read(nlp, Random(next(self._seeds)))
 
     def count(self) -> int:
         """Return the number of examples, found by reading the files once, without making Docs."""
         if self._count is None:
-            found, most = 0, self.limit or sys.maxsize
-            for path, format in self.files:
-                if format == SPACY and found < most:
-                    found = min(found + len(load_docbin(path)), most)
-                elif found < most:
-                    found += sum(1 for _ in islice(read_rows(path, format, self.columns), most - found))
-            self._count = found
+            items = (
+                range(len(load_docbin(path))) if format == SPACY else read_rows(path, format, self.columns)
+                for path, format in self.files
+            )
+            self._count = sum(1 for _ in islice(chain.from_iterable(items), self.limit or None))
         return self._count
 
     def counts(self, spans_key: str) -> Counts:
@@ -108,8 +104,7 @@ class PairCorpus:
             return Counter({None: self.count()})
         docbins = [load_docbin(path) for path, format in self.files if format == SPACY]
         if any(OBJECTIVE.encode() in group for docbin in docbins for group in docbin.span_groups):
-            examples = self._read(spacy.blank("xx"), Random())
-            return Counter(kind_of(example.reference, spans_key) for example in examples)
+            return count_objectives(partial(self._read, random=Random()), spans_key)
         return Counter({"": self.count()})  # without making Docs
 
     def _read(self, nlp: Language, random: Random) -> Iterator[Example]:
@@ -196,7 +191,7 @@ class MultiCorpus:
         self.sampling = sampling
         self.weights = weights
         self.spans_key = spans_key
-        self.seed, self.epoch = seed, 0
+        self._seeds = count(seed)  # one for each call
         self._counted: dict[str, int] | None = None
 
     def __repr__(self) -> str:
@@ -204,9 +199,7 @@ class MultiCorpus:
 
     def __call__(self, nlp: Language) -> Iterator[Example]:
         """Yield the Examples of all corpora, mixed."""
-        random = Random(self.seed + self.epoch)
-        self.epoch += 1
-        return self._read(nlp, random)
+        return self._read(nlp, Random(next(self._seeds)))
 
     def counts(self, spans_key: str) -> Counts:
         """Return how many examples of each corpus there are; None for examples without members in spans_key.
@@ -221,8 +214,7 @@ class MultiCorpus:
             found.append(+counts)
         if self.sampling == "round_robin":
             if any(len(counts) > 1 for counts in found):  # which of them come before the end, reading alone tells
-                examples = self._read(spacy.blank("xx"), Random())
-                return Counter(kind_of(example.reference, spans_key) for example in examples)
+                return count_objectives(partial(self._read, random=Random()), spans_key)
             shortest = min(counts.total() for counts in found)
             found = [Counter(dict.fromkeys(counts, shortest)) for counts in found]
         return sum(found, Counter())

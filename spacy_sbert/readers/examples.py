@@ -106,6 +106,11 @@ def as_number(value: object) -> float:
     return number if math.isfinite(number) else math.nan
 
 
+def cell_text(value: object) -> str:
+    """Return a cell as text without white space around it; "" for a blank one, also where pandas writes NaN."""
+    return "" if value is None or value != value else str(value).strip()
+
+
 def check_members(texts: Sequence[object], names: Sequence[str], path: Path, line: int) -> tuple[str, ...]:
     """Return the texts in some columns, trimmed. RAISES (ValueError): for a bad one, or equal ones of a triplet."""
     members = tuple(check_text(text, name, path, line) for text, name in zip(texts, names, strict=True))

@@ -3,7 +3,6 @@
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from itertools import count
 from math import isnan
 from pathlib import Path
@@ -14,11 +13,11 @@ from spacy.util import logger
 
 from ..errors import Errors
 from ..files.atomic import check_input
-from ..files.tables import DELIMITED, TABLES, Record, read_delimited, read_table
+from ..files.tables import DELIMITED, TABLES, read_delimited, read_table
 from ..files.text_lines import check_label, format_suffix, has_text, plain_label, read_lines
 from ..validation import SCORE_RANGE
 from .datasets import BAD_FORMAT, LAYOUTS, STS_COLUMNS, STS_MAX_SCORE
-from .examples import Row, as_number, check_members, check_score, from_boolean
+from .examples import Row, as_number, cell_text, check_members, check_score, from_boolean
 
 AUTO, TABLE, TEXT, SPACY = "auto", "table", "text", "spacy"
 FORMATS = (*LAYOUTS, TEXT, TABLE, SPACY)
@@ -55,38 +54,27 @@ class Columns:
         own = ("min_score", "max_score", "header", "missing")
         return (*self.names, *(name for name in own if getattr(self, name) != getattr(Columns, name)))
 
-    def is_missing(self, record: Record) -> bool:
-        """Whether the score or the label of a row is one of the values that mark a row without gold."""
-        gold = record[1][len(self.members) :] if self.missing else ()
-        is_blank = (value is None or value != value for value in gold)  # pandas writes NaN
-        texts = ("" if blank else plain_label(str(value).strip()) for blank, value in zip(is_blank, gold, strict=True))
-        return not self._marks.isdisjoint(texts)
-
-    @cached_property
-    def _marks(self) -> set[str]:
-        return set(map(plain_label, self.missing))
-
-    def row(self, record: Record, path: Path) -> Row:
-        """Return the example in a row of the table. RAISES (ValueError): if it is bad."""
-        line, cells = record
-        size = len(self.members)
-        members, gold = check_members(cells[:size], self.members, path, line), list(cells[size:])
-        score = label = None
-        if self.score is not None:
-            score = check_score(from_boolean(gold.pop(0)), self.min_score, self.max_score, path, line, self.score)
-        if self.label is not None:
-            label = check_label(gold.pop(0), self.label, path, line)
-        return Row(members, line, score=score, label=label)
+    def rows(self, path: Path) -> Iterator[Row | None]:
+        """Yield the example in each row of a table, None for a row without gold. RAISES (ValueError): for a bad row."""
+        n_members, marks = len(self.members), set(map(plain_label, self.missing))
+        optional = self.names[n_members:] if "" in self.missing else ()  # an object of JSON may leave out its gold
+        for line, cells in read_table(path, self.names, header=self.header, optional=optional):
+            gold = list(cells[n_members:])
+            if marks and not marks.isdisjoint(plain_label(cell_text(value)) for value in gold):
+                yield None
+                continue
+            members = check_members(cells[:n_members], self.members, path, line)
+            score = label = None
+            if self.score is not None:
+                score = check_score(from_boolean(gold.pop(0)), self.min_score, self.max_score, path, line, self.score)
+            if self.label is not None:
+                label = check_label(gold.pop(0), self.label, path, line)
+            yield Row(members, line, score=score, label=label)
 
     @property
     def shown_missing(self) -> str:
         """The values that mark rows without gold, as messages have them."""
         return ", ".join(value or "blank" for value in self.missing)
-
-    @property
-    def optional(self) -> tuple[str, ...]:
-        """The columns of gold that an object of JSON may leave out: a blank cell marks a row without gold."""
-        return self.names[len(self.members) :] if "" in self.missing else ()
 
 
 def _table_rows(path: Path, columns: Columns) -> Iterator[Row]:
@@ -97,11 +85,11 @@ def _table_rows(path: Path, columns: Columns) -> Iterator[Row]:
             '["question1", "question2"].'
         )
     skipped = 0
-    for record in read_table(path, columns.names, header=columns.header, optional=columns.optional):
-        if columns.is_missing(record):
+    for row in columns.rows(path):
+        if row is None:
             skipped += 1
-            continue
-        yield columns.row(record, path)
+        else:
+            yield row
     if skipped:
         logger.info("%s: skipped %d rows without gold (%s)", path, skipped, columns.shown_missing)
 

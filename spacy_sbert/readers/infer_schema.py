@@ -18,7 +18,7 @@ import numpy
 
 from ..files.tables import column_names, read_table
 from ..files.text_lines import format_suffix, plain_label, read_objects
-from .examples import as_number, from_boolean
+from .examples import as_number, cell_text, from_boolean
 from .formats import Columns
 
 _Kind = Literal["graded", "binary", "labelled", "positives", "triplets", "classes"]
@@ -275,7 +275,7 @@ class _Gold:
         self.first_bad: tuple[int, str] | None = None
         scores, lines = [], []
         for line, (value,) in read_table(path, [name], header=header, optional=[name]):
-            text = "" if value is None or value != value else str(value).strip()  # pandas writes NaN
+            text = cell_text(value)
             if not text or text in self.values or len(self.values) <= _MANY:
                 self.values[text] += 1
             score = _number(value)
@@ -367,12 +367,11 @@ def _count(path: Path, columns: Columns, names: Sequence[str], *, is_given: bool
     """Return how many rows there are, and how many without gold. RAISES (ValueError): for a bad row."""
     count = skipped = 0
     numeric = set(columns.members)
-    for record in read_table(path, columns.names, header=columns.header, optional=columns.optional):
-        if columns.is_missing(record):
+    for row in columns.rows(path):
+        if row is None:
             skipped += 1
             continue
         count += 1
-        row = columns.row(record, path)
         numeric -= {name for name, text in zip(columns.members, row.members, strict=True) if math.isnan(_number(text))}
     if not count:
         raise ValueError(f"{path} holds no examples. Give a table with a row for each.")

@@ -20,7 +20,7 @@ from thinc.util import get_array_module, to_numpy
 
 from ..errors import Warnings, WarnOnce
 from ..files.serialization import ChecksummedPipe
-from ..losses._common import cross_entropy, mean_square, softmax
+from ..losses._common import cross_entropy, label_indices, mean_square, softmax
 from ..models.encoded_docs import ScoreOptions, TruncationCounter, check_device, check_form
 from ..models.heads import sigmoid
 from ..models.resolve import warn_if_missing
@@ -34,6 +34,7 @@ from ..validation import SCORE_RANGE, Name, Positive, SpansKey, Text, check_text
 from .cross_encoder import ACTIVATIONS, SOFTMAX_OF_ONE, CrossEncoder, Pair, PairLogits
 
 WINDOW = 4096  # pairs that are tokenised and sorted together
+TextPairs = Iterable[tuple[Text, Text]]
 Activation = Callable[[torch.Tensor], torch.Tensor]
 Objective = Literal["regression", "squared_error", "classification"]
 TextT = TypeVar("TextT", bound=Text)
@@ -67,13 +68,11 @@ class Ranked(Generic[TextT]):
 class SentenceReranker(ChecksummedPipe):
     """Scores pairs of texts, by reading both at once: slower than to compare two vectors, and more precise.
 
-    vocab (Vocab): the pipeline's. model (Model): a cross-encoder, spacy-sbert.CrossEncoder.v1.
+    model (Model): a cross-encoder, spacy-sbert.CrossEncoder.v1.
     name (str): the pipe's name, under which it stores scores and labels.
     objective (str): what it is trained on: "regression", by binary cross-entropy, or "squared_error", by the mean
         squared error of the score, on scores from 0 to 1; "classification", by softmax cross-entropy, on labels.
-    scorer (Callable): what to report of pairs.
-    spans_key (str): where the members of a pair are, doc.spans[spans_key].
-    nlp (Language): the pipeline that the pipe is made for; warns if it cannot find the encoder.
+    vocab, scorer, spans_key, nlp: see SentenceBert.
     RAISES (ValueError): if model is not a cross-encoder.
     SOURCE: Reimers and Gurevych 2019, sections 4.2 and 4.3 (BERT-STSb and BERT-AFS).
     """
@@ -165,22 +164,18 @@ class SentenceReranker(ChecksummedPipe):
 
     @overload
     def score_pairs(
-        self, pairs: Iterable[tuple[Text, Text]], *, convert_to_tensor: Literal[True], **options: Unpack[_PairOptions]
+        self, pairs: TextPairs, *, convert_to_tensor: Literal[True], **options: Unpack[_PairOptions]
     ) -> torch.Tensor: ...
 
     @overload
     def score_pairs(
-        self,
-        pairs: Iterable[tuple[Text, Text]],
-        *,
-        convert_to_tensor: Literal[False] = ...,
-        **options: Unpack[_PairOptions],
+        self, pairs: TextPairs, *, convert_to_tensor: Literal[False] = ..., **options: Unpack[_PairOptions]
     ) -> numpy.ndarray: ...
 
     @validated
     def score_pairs(
         self,
-        pairs: Iterable[tuple[Text, Text]],
+        pairs: TextPairs,
         *,
         progress: bool = False,
         show_progress_bar: bool | None = None,
@@ -411,7 +406,9 @@ class SentenceReranker(ChecksummedPipe):
                 "Call nlp.initialize before training, or set n_outputs."
             )
         if classifies:
-            loss, d_logits = _label_cross_entropy(logits, self._targets(examples))
+            gold_labels, known = labels_of(examples, self.spans_key), self.model.shim.labels
+            targets = label_indices(self.model.ops, gold_labels, known, "the reranker")
+            loss, d_logits = _label_cross_entropy(logits, targets)
         else:
             gold = scores_of(examples, self.model.ops, self.spans_key, SCORE_RANGE)
             if self.objective == "regression":
@@ -424,17 +421,6 @@ class SentenceReranker(ChecksummedPipe):
         size = attribute(examples[0].reference, "batch_size", self.spans_key) or len(examples)
         share = len(examples) / cast(int, size)
         return loss * share, d_logits * share
-
-    def _targets(self, examples: list[Example]) -> Ints1d:
-        """Return the output of each gold label. RAISES (ValueError): if a label has none."""
-        index = {label: i for i, label in enumerate(self.model.shim.labels)}
-        gold = labels_of(examples, self.spans_key)
-        if unknown := [label for label in gold if label not in index]:
-            raise ValueError(
-                f"The label '{unknown[0]}' is unknown to the reranker, which has outputs for {', '.join(index)}. "
-                "Correct the example, or initialize the pipe with all labels."
-            )
-        return self.model.ops.asarray1i([index[label] for label in gold])
 
     def score(self, examples: Iterable[Example], **kwargs: object) -> Scores:
         """Return the scores of the pairs among examples; under the pipe's name if another pipe answers `doc.vector`."""
@@ -516,11 +502,6 @@ def _mean_squared_error(logits: Floats2d, gold: Floats1d, activation: str = "ide
 
 
 def _label_cross_entropy(logits: Floats2d, targets: Ints1d) -> tuple[float, Floats2d]:
-    """Return the cross-entropy of the softmax of the outputs, and its derivative by s, float (n, labels).
-
-    loss = -1/n sum_i log softmax(s_i)[y_i]
-
-    logits (float (n, labels)): s. targets (int (n,)): y, the index of each label.
-    """
+    """Return the mean of cross_entropy over the pairs, and its derivative by the logits, float (n, labels)."""
     losses, d_logits = cross_entropy(logits, targets)
     return float(losses.mean()), d_logits / len(targets)

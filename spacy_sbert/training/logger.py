@@ -3,7 +3,7 @@
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import IO, Any
+from typing import IO
 
 from spacy.language import Language
 from spacy.util import registry
@@ -22,9 +22,7 @@ def progress_logger(progress_bar: bool = True, output_file: str | Path | None = 
         JSON; an existing one is continued.
     """
 
-    def setup(
-        nlp: Language, stdout: IO = sys.stdout, stderr: IO = sys.stderr
-    ) -> tuple[Callable[[dict[str, Any] | None], None], Callable[[], None]]:
+    def setup(nlp: Language, stdout: IO = sys.stdout, stderr: IO = sys.stderr) -> tuple[Callable, Callable]:
         from .training_log import TrainingLog  # noqa: PLC0415 (spaCy imports all loggers with the first pipe)
 
         log = TrainingLog(nlp, stdout, stderr, progress_bar, None if output_file is None else Path(output_file))

@@ -47,7 +47,6 @@ def quickstart_config(
     encoder: Name | None = None,
     lang: str = "en",
     epochs: Positive | None = None,
-    seed: int = 1,
 ) -> Config:
     """Return a complete config of a pipeline with one `sbert` pipe.
 
@@ -58,7 +57,7 @@ def quickstart_config(
     kind (str): the gold of the training table. count (int): of the training examples.
     scored (str): the gold of the dev table; None for the same.
     encoder (str): a folder or a name; None for the default one. lang (str): of the tokenizer.
-    epochs (int): None for 4, or 1 of 20,000 examples or more. seed (int): of the training.
+    epochs (int): None for 4, or 1 of 20,000 examples or more.
     """
     for table in (train, dev):
         for value in (table["path"], *(table.get("members") or ()), table.get("score"), table.get("label")):
@@ -73,7 +72,7 @@ def quickstart_config(
     epochs = epochs or (1 if count >= 20_000 else 4)
     frequency = max(1, (epochs * ceil(count / batch_size) - 1) // 10)  # steps are counted from 0
     reader = {"@readers": "spacy-sbert.PairCorpus.v1", "format": "table"}
-    config["system"]["seed"] = seed
+    config["system"]["seed"] = 1
     config["corpora"] = {}
     for part, settings in (("train", train), ("dev", dev)):
         config["paths"][part] = str(settings["path"])
