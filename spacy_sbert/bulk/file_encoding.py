@@ -12,6 +12,7 @@ from typing import BinaryIO, Literal
 import numpy
 from numpy.lib.format import dtype_to_descr, write_array_header_1_0
 
+from ..errors import import_extra
 from ..files.atomic import Lock, atomic_write, check_input, check_output, rewrite_os_errors
 from ..files.serialization import checksummed_json, file_digest, parse_checksummed, read_arrays, versions
 from ..files.tables import TextColumns, read_text_rows
@@ -22,7 +23,7 @@ from ..models.text_encoders import TextEncoder, TransformerTextEncoder, check_gp
 from ..pipeline.sbert import SentenceBert
 from ..progress import progress_bar
 from ..validation import NonNegative, Positive, Processes, Width, check_fields, validated
-from .embeddings_file import ENCODER_DIGEST, NO_PYARROW, FileRecord, MadeOf, ScannedTexts
+from .embeddings_file import ENCODER_DIGEST, FileRecord, MadeOf, ScannedTexts
 
 _INPUT = "input (SHA-256)"
 _PACKAGES = ("spacy-sbert", "spacy", "thinc", "torch", "transformers", "tokenizers", "numpy")
@@ -54,10 +55,7 @@ class Encoding:
         if suffix == ".npy" and (self.with_text or self.id_column is not None):
             raise ValueError(f"{output} is an array. Leave out id_column and with_text, or name it *.parquet.")
         if suffix == ".parquet":
-            try:
-                import pyarrow  # noqa: F401, PLC0415 (an extra)
-            except ImportError as error:
-                raise ImportError(NO_PYARROW.format(path=output)) from error
+            import_extra("pyarrow", f"Writing {output} needs pyarrow", "parquet")
 
     def encoder(self, sbert: SentenceBert) -> TextEncoder:
         """Return the encoder of a pipe with these options."""

@@ -3,7 +3,6 @@
 import hashlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
-from importlib import import_module
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -13,7 +12,7 @@ import spacy
 from spacy.language import Language
 from thinc.util import to_numpy
 
-from ..errors import Errors
+from ..errors import Errors, import_extra
 from ..files.atomic import atomic_write, check_output
 from ..files.serialization import device, digest_of_parts, file_digest, read_arrays, versions
 from ..files.text_lines import read_counts
@@ -137,12 +136,7 @@ def _key(text: str) -> bytes:
 
 def sklearn_module(name: str, task: str) -> ModuleType:
     """Return a module of scikit-learn. RAISES (ImportError): if it is not installed; the message names the task."""
-    try:
-        return import_module(name)
-    except ImportError as error:
-        raise ImportError(
-            f"{task} needs scikit-learn, which is not installed: pip install 'spacy-sbert[evaluation]'"
-        ) from error
+    return import_extra(name, f"{task} needs scikit-learn", "evaluation")
 
 
 _Encode = Callable[[Sequence[str], Sequence[str]], numpy.ndarray]  # texts and the corpus to vectors, see Source.encode

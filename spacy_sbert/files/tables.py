@@ -16,7 +16,7 @@ from itertools import chain, count, islice
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from ..errors import Errors
+from ..errors import Errors, import_extra
 from . import text_lines
 from .atomic import atomic_write, check_input
 
@@ -290,16 +290,14 @@ def _read_parquet(path: Path, names: Sequence[str]) -> Iterator[Record]:
 @contextmanager
 def _parquet_file(path: Path, line: Callable[[], int] = lambda: 0) -> "Iterator[ParquetFile]":
     """Open a .parquet file. line (Callable): how many rows were read, for errors."""
-    try:
-        from pyarrow import ArrowException  # noqa: PLC0415 (optional)
-        from pyarrow.parquet import ParquetFile  # noqa: PLC0415 (optional)
-    except ImportError as error:
-        raise ImportError(f"Reading {path} needs pyarrow. Install it: pip install 'spacy-sbert[parquet]'.") from error
+    pyarrow = import_extra("pyarrow", f"Reading {path} needs pyarrow", "parquet")
+    from pyarrow.parquet import ParquetFile  # noqa: PLC0415 (optional)
+
     check_input(path)
     try:
         with ParquetFile(path, page_checksum_verification=True) as file:
             yield file
-    except (ArrowException, OSError) as error:
+    except (pyarrow.ArrowException, OSError) as error:
         raise ValueError(
             f"{path}, record {line() + 1}: cannot be read as .parquet ({error}). Write the file again."
         ) from error

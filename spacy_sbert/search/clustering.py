@@ -8,6 +8,7 @@ from pydantic import Field
 from scipy.cluster.hierarchy import fcluster
 from scipy.cluster.hierarchy import linkage as merge
 
+from ..errors import import_extra
 from ..similarity import check_count, checked, unit_length
 from ..validation import Seed, validated
 from .exact import BLOCK_BYTES, slices
@@ -79,11 +80,7 @@ def _distances(rows: numpy.ndarray) -> numpy.ndarray:
 
 def import_kmeans() -> "type[KMeans]":
     """Return scikit-learn's k-means. RAISES (ImportError): if scikit-learn is not installed."""
-    try:
-        from sklearn.cluster import KMeans  # noqa: PLC0415 (an extra)
-    except ImportError as error:
-        raise ImportError("k-means needs scikit-learn. Install it: pip install 'spacy-sbert[search]'.") from error
-    return KMeans
+    return import_extra("sklearn.cluster", "k-means needs scikit-learn", "search").KMeans
 
 
 @validated

@@ -19,7 +19,7 @@ from numpy.typing import ArrayLike
 from pydantic import BaseModel, Field
 
 from ..bulk import FileVectors, PartVectors
-from ..errors import Errors
+from ..errors import Errors, import_extra
 from ..files.atomic import Lock, atomic_write, write_text
 from ..files.serialization import file_digest
 from ..pipeline.sbert import SentenceBert
@@ -47,11 +47,7 @@ _RESCORED = 10  # candidates of "ivfpq" for each vector wanted
 
 def import_faiss() -> ModuleType:
     """Return FAISS. RAISES (ImportError): if it is not installed."""
-    try:
-        import faiss  # noqa: PLC0415 (an extra)
-    except ImportError as error:
-        raise ImportError("An index needs FAISS. Install it: pip install 'spacy-sbert[search]'.") from error
-    return faiss
+    return import_extra("faiss", "An index needs FAISS", "search")
 
 
 @dataclass(frozen=True)

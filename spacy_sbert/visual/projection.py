@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 import numpy
 from numpy.typing import ArrayLike
 
+from ..errors import import_extra
 from ..similarity import checked, flip_signs, principal_components, unit_length
 
 if TYPE_CHECKING:
@@ -42,11 +43,7 @@ def pca(vectors: ArrayLike) -> tuple[numpy.ndarray, numpy.ndarray]:
 
 def import_tsne() -> "type[TSNE]":
     """Return scikit-learn's t-SNE. RAISES (ImportError): if scikit-learn is not installed."""
-    try:
-        from sklearn.manifold import TSNE  # noqa: PLC0415 (an extra)
-    except ImportError as error:
-        raise ImportError("t-SNE needs scikit-learn. Install it: pip install 'spacy-sbert[visual]'.") from error
-    return TSNE
+    return import_extra("sklearn.manifold", "t-SNE needs scikit-learn", "visual").TSNE
 
 
 def tsne(vectors: ArrayLike, *, seed: int = 0) -> numpy.ndarray:
