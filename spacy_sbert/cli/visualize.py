@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import islice
+from itertools import count, islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, cast
 
@@ -19,7 +19,7 @@ from .search import check_vectors, vectors_of
 
 if TYPE_CHECKING:
     from spacy.language import Language
-    from spacy.tokens import Doc
+    from spacy.tokens import Doc, Span
 
 
 @dataclass
@@ -64,13 +64,14 @@ def _visualize_cli(
 
     from ..files.atomic import atomic_write
     from ..progress import progress_of, ticking
-    from ..search.clustering import import_kmeans
+    from ..search.clustering import import_kmeans, kmeans_clusters
     from ..visual import check_options, render
+    from ..visual.page import as_rows, row_vector
 
     shown, given = not loading.quiet, without_none(**vars(options))
     with exit_on_error(f"Cannot draw {texts_path}"):
         check_options(style, given | ({"labels": labels} if labels else {}))
-        docs: Doc | Iterable[Doc]
+        docs: Doc | Iterable[Doc | Span]
         if sentences:
             nlp = loading.load(pipeline, answering=True)
             with ticking("Encoding", shown=shown):
@@ -90,21 +91,13 @@ def _visualize_cli(
                 docs = progress_of(docs, total=len(texts), desc="Encoding", unit="texts", shown=shown, leave=False)
         with ticking("Drawing", shown=shown):
             if clusters:
-                docs, given["labels"] = _clusters(docs, clusters, given.get("seed", 0))
+                docs = list(as_rows(docs))
+                rows = list(map(row_vector, docs, count()))
+                given["labels"] = kmeans_clusters(rows, n_clusters=clusters, seed=given.get("seed", 0)).tolist()
             page = render(docs, cast(Any, style), page=True, jupyter=False, options=given)
         with atomic_write(output) as file:
             file.write(cast(str, page).encode("utf8"))
     msg.good(f"Saved the picture to {output}")
-
-
-def _clusters(docs: "Doc | Iterable[Doc]", n_clusters: int, seed: int) -> "tuple[list[Doc], list[int]]":
-    """Return the Docs and the cluster of each of them."""
-    from ..search import kmeans_clusters
-    from ..visual.page import as_rows, row_vector
-
-    rows = cast("list[Doc]", list(as_rows(docs)))
-    vectors = [row_vector(doc, number) for number, doc in enumerate(rows)]
-    return rows, kmeans_clusters(vectors, n_clusters=n_clusters, seed=seed).tolist()
 
 
 def _with_vectors(

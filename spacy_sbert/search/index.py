@@ -9,7 +9,7 @@ import re
 import uuid
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import chain
+from itertools import chain, zip_longest
 from pathlib import Path
 from types import ModuleType
 from typing import Annotated, Any, Literal, NamedTuple, cast
@@ -322,18 +322,13 @@ def _trained_ivf(
 
 
 def _rows(texts: Sequence[str] | None, ids: Sequence[str | int] | None) -> list[IndexRow] | None:
-    given: list[list[Any]] = [
-        [item.item() if isinstance(item, numpy.generic) else item for item in one_column(column)]
-        for column in (texts, ids)
-        if column is not None
-    ]
-    if not given:
+    if texts is None and ids is None:
         return None
-    if len(given[0]) != len(given[-1]):
-        raise ValueError(ROW_COUNT.format(given=len(given[1]), expected=len(given[0])))
-    absent = [None] * len(given[0])
-    pairs = zip(absent if texts is None else given[0], absent if ids is None else given[-1], strict=True)
-    return [IndexRow(*pair) for pair in pairs]
+    columns = [[] if column is None else list(one_column(column)) for column in (texts, ids)]
+    if texts is not None and ids is not None and len(columns[0]) != len(columns[1]):
+        raise ValueError(ROW_COUNT.format(given=len(columns[1]), expected=len(columns[0])))
+    items = ((item.item() if isinstance(item, numpy.generic) else item for item in column) for column in columns)
+    return [IndexRow(*pair) for pair in zip_longest(*items)]
 
 
 def write_folder(
