@@ -139,9 +139,8 @@ class ShardEncoder:
         """Encode a shard, unless it is finished. Errors of its file are in the result."""
         try:
             manifest = self.config.finished(shard, job)
-            if manifest is not None:
-                return ShardResult(part=shard, manifest=manifest)
-            return ShardResult(part=shard, manifest=self._encode(shard, job), is_new=True)
+            is_new = manifest is None
+            return ShardResult(part=shard, manifest=manifest or self._encode(shard, job), is_new=is_new)
         except (OSError, ValueError) as error:
             return ShardResult(part=shard, failed=str(error))
 

@@ -393,15 +393,13 @@ def write_table(path: Path, names: Sequence[str], rows: Sequence[Sequence[object
     RAISES (ValueError): if the name of the file ends otherwise.
     """
     check_name(path)
+    if path.suffix == ".tsv":
+        lines = ("\t".join(map(_cell, row)) for row in (names, *rows))
+    else:
+        records = (dict(zip(names, row, strict=True)) for row in rows)
+        lines = (json.dumps(record, ensure_ascii=False, default=str) for record in records)
     with atomic_write(path) as file:
-        if path.suffix == ".tsv":
-            file.write(("\t".join(map(_cell, names)) + "\n").encode("utf8"))
-        for row in rows:
-            if path.suffix == ".jsonl":
-                line = json.dumps(dict(zip(names, row, strict=True)), ensure_ascii=False, default=str)
-            else:
-                line = "\t".join(map(_cell, row))
-            file.write((line + "\n").encode("utf8"))
+        file.writelines(f"{line}\n".encode() for line in lines)
 
 
 def check_name(path: Path) -> None:

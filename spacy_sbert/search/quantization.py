@@ -1,6 +1,5 @@
 """Vectors in fewer bytes: a byte or a bit per dimension; and search among them."""
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -129,9 +128,7 @@ class BinaryVectors:
             raise ValueError(
                 f"Cannot rescore by vectors of shape {given}: expected {(n, self.width)}, those quantised."
             )
-        at: Callable[[numpy.ndarray], numpy.ndarray] = self.decode
-        if vectors is not None:
-            at = numpy.asanyarray(vectors).__getitem__  # reads only candidates
+        at = self.decode if vectors is None else numpy.asanyarray(vectors).__getitem__  # reads only candidates
         words = numpy.ascontiguousarray(_words(self.bits).T)  # (words, n): a pass over each word of all vectors
         scores, indices = numpy.empty((len(rows), k), dtype="float32"), numpy.empty((len(rows), k), dtype="int64")
         for i, query in enumerate(_words(numpy.packbits(rows > 0, axis=1))):
