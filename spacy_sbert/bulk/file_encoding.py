@@ -293,13 +293,13 @@ class _PartialRun:
 
     def _assemble(self) -> None:
         """Write the output of all windows, and its record."""
-        texts, width, encoding = self.record.texts, self.record.width, self.encoding
+        shape = self.record.texts.rows, self.record.width
         with atomic_write(self.output, temporary=self._new) as file:
             if self.output.suffix.lower() == ".npy":
-                _write_npy(file, self._blocks(), (texts.rows, width), encoding.dtype)
+                _write_npy(file, self._blocks(), shape, self.encoding.dtype)
             else:
                 rows = read_text_rows(self.source, self.columns)
-                _write_parquet(file, self._blocks(), rows, texts.id_type, encoding.with_text, width, encoding.dtype)
+                _write_parquet(file, self._blocks(), rows, self.record, self.encoding)
         self.record = self.record.model_copy(update={"digest": file_digest(self.output)})
         self._write_record(FileRecord.path_of(self.output))
 
@@ -361,18 +361,17 @@ def _write_parquet(
     file: BinaryIO,
     blocks: Iterable[numpy.ndarray],
     rows: Iterator[tuple[str, str | int | None]],
-    id_type: str | None,
-    with_text: bool,
-    width: int,
-    dtype: str,
+    record: FileRecord,
+    encoding: Encoding,
 ) -> None:
     """Write a table: row number or id, text if asked for, and vector, a list of fixed size; a row group per block."""
     import pyarrow  # noqa: PLC0415 (an extra)
     from pyarrow.parquet import ParquetWriter  # noqa: PLC0415 (an extra)
 
-    number = pyarrow.float32() if dtype == "float32" else pyarrow.float16()
+    id_type, width = record.texts.id_type, record.width
+    number = pyarrow.float32() if encoding.dtype == "float32" else pyarrow.float16()
     kinds = {"id" if id_type else "row": pyarrow.string() if id_type == "string" else pyarrow.int64()}
-    if with_text:
+    if encoding.with_text:
         kinds["text"] = pyarrow.string()
     kinds["vector"] = pyarrow.list_(number, width)
     schema = pyarrow.schema([pyarrow.field(name, kind, nullable=False) for name, kind in kinds.items()])
@@ -382,7 +381,7 @@ def _write_parquet(
             block = list(islice(rows, len(vectors)))
             ids = [row_id for _, row_id in block] if id_type else range(first, first + len(block))
             columns = [pyarrow.array(ids, schema.field(0).type)]
-            if with_text:
+            if encoding.with_text:
                 columns.append(pyarrow.array([text for text, _ in block], pyarrow.string()))
             columns.append(pyarrow.FixedSizeListArray.from_arrays(pyarrow.array(vectors.ravel(), number), width))
             writer.write_table(pyarrow.table(columns, schema=schema))

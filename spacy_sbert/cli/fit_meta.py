@@ -1,6 +1,7 @@
 """`python -m spacy sbert fit-meta`: combine the sentence encoders of a pipeline, on plain sentences."""
 
 import os
+import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -59,8 +60,6 @@ def _fit_meta_cli(
 
 def _keep(former: Path, folder: Path) -> None:
     """Copy what a folder that is replaced has beside the pipeline, such as notes."""
-    import shutil
-
     for path in former.iterdir() if former.is_dir() else ():
         if not os.path.lexists(folder / path.name):
             copy = shutil.copytree if path.is_dir() else shutil.copy2

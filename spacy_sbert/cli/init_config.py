@@ -9,7 +9,7 @@ from wasabi import msg
 
 from ..errors import Warnings
 from ._util import check_new, command, exit_on_error, fail
-from .options import Lang, Overwrite, Quiet, TableLayout, without_none
+from .options import Lang, Overwrite, Quiet, TableLayout
 
 if TYPE_CHECKING:
     from thinc.api import Config
@@ -74,14 +74,8 @@ def _tables(train_path: Path, dev_path: Path, known: dict[str, Any], *, shown: b
 
     with ticking(f"Reading {train_path.name}", shown=shown):
         train = find_table(train_path, **known)
-    columns = train.columns
-    of_train = without_none(members=columns.members, score=columns.score, label=columns.label)
-    if columns.missing:
-        of_train["missing"] = list(columns.missing)
-    if columns.score is not None:
-        of_train |= {"min_score": columns.min_score, "max_score": columns.max_score}
     with ticking(f"Reading {dev_path.name}", shown=shown):
-        dev = find_table(dev_path, **known | of_train)
+        dev = find_table(dev_path, **known | train.reading())
     _check_gold(train_path, dev_path, train, dev)
     return train, dev
 

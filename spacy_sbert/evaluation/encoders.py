@@ -2,7 +2,7 @@
 
 import hashlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -207,12 +207,10 @@ def _random_projection(nlp: Language, width: int, seed: int, texts: Sequence[str
         Wieting and Kiela 2019, No Training Required, which projects word vectors instead of words.
     """
     rows = numpy.zeros((len(texts), width), dtype="float32")
-    signs: dict[str, numpy.ndarray] = {}
+    signs = cache(partial(_word_signs, width=width, seed=seed))
     for row, text in zip(rows, texts, strict=True):
         for word in _words(nlp, text):
-            if word not in signs:
-                signs[word] = _word_signs(word, width, seed)
-            row += signs[word]
+            row += signs(word)
     return rows * numpy.float32(width**-0.5)
 
 

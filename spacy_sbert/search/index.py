@@ -23,9 +23,9 @@ from ..errors import Errors, import_extra
 from ..files.atomic import Lock, atomic_write, write_text
 from ..files.serialization import file_digest
 from ..pipeline.sbert import SentenceBert
-from ..similarity import check_count, checked, unit_length
+from ..similarity import checked, unit_length
 from ..validation import Positive, check, one_column, short_repr, validated
-from .exact import Best, check_widths, nearest, slices
+from .exact import Best, check_widths, checked_queries, nearest, slices
 
 MANIFEST = "index.json"
 ROW_COUNT = "Given {given} texts or ids for {expected} vectors: expected one for each."
@@ -228,9 +228,7 @@ class VectorIndex:
         RAISES (ValueError): if the array is of another shape or width, a number is not finite, there are fewer than k
             vectors, or the stored vectors are others.
         """
-        rows = checked(queries, "queries")
-        check_widths(rows.shape[1], self.width)
-        check_count(k, len(self), f"nearest of {len(self)} vectors")
+        rows = checked_queries(queries, (len(self), self.width), k)
         if vectors is None:
             return self._search(unit_length(rows), k)
         if vectors.digest != self.vectors:

@@ -99,9 +99,7 @@ def tokens(
     cos(u, v) = (u / ||u||) . (v / ||v||), in float64
 
     docs (Iterable of Doc or Span): two texts, the rows and the columns; or one Doc or Span that has two sentences.
-    low, high (float): the similarities of the outermost colours. By default the lowest and the highest in the picture;
-        if only one is given, the other is -1 or 1.
-    title (str): above the picture.
+    low, high (float), title (str): see heatmap.
     RETURNS (Picture): a table.
     RAISES (ValueError): unless there are two texts with vectors of tokens, 128 at most in each; or if vectors are of
         unequal widths or not finite.
