@@ -2,18 +2,17 @@
 
 import shutil
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 from typer import Argument, Exit, Option, echo
 from wasabi import msg
 
+from ..files.atomic import write_text
+from ..progress import ticking
 from ._util import check_new, command, exit_on_error, fail
 from .options import LoadingOnGpu, Output, Overwrite, Pipeline, Quiet
-
-if TYPE_CHECKING:
-    from ..render.document import Document
 
 _SUITES = "The tasks: sts, sick, triplets, nli, arguments, learned, transfer, probing, speed, with commas between."
 _BASELINES = "Score one instead: static, sif, power-means, tf-idf, untuned-mean, untuned-cls, random-projection."
@@ -52,7 +51,6 @@ def _benchmark_cli(
     from ..evaluation.report import evaluation_report
     from ..evaluation.suite import check_packages, write_json
     from ..files.serialization import checksummed_json
-    from ..progress import ticking
 
     save = None if output is None else lambda results: write_json(output, checksummed_json(results))
     if cache is None and output is not None:
@@ -79,9 +77,9 @@ def _benchmark_cli(
             source, folder, _names_in(suite), settings=settings, cache=cache, save=save, progress_bar=not loading.quiet
         )
     report = evaluation_report(results)
-    _show(report)
+    _show(report.markdown(), report.terminal)
     if output is not None:
-        _write_reports(output, report, "results")
+        _write_reports(output, report.markdown(), report.html(), "results")
     for title, message in results["failed"].items():
         msg.fail(title, message)
     if results["failed"]:
@@ -108,8 +106,6 @@ def _compare_cli(
     Every other one is tested against the first. With --output also a Markdown and an HTML report are written beside
     the JSON.
     """
-    from ..progress import ticking
-
     _check_output(output, overwrite=overwrite)
     with exit_on_error("Cannot compare"), ticking("Comparing", shown=not quiet):
         from ..evaluation.compare import compare
@@ -122,11 +118,11 @@ def _compare_cli(
         is_unique = len(set(stems)) == len(stems)
         comparison = compare(read, files=stems if is_unique else list(map(str, range(1, len(stems) + 1))))
     report = comparison_report(read, comparison)
-    _show(report)
+    _show(report.markdown(), report.terminal)
     if output is not None:
         with exit_on_error(f"Cannot write {output}"):
             write_json(output, comparison)
-        _write_reports(output, report, "comparison")
+        _write_reports(output, report.markdown(), report.html(), "comparison")
 
 
 def _names_in(text: str) -> tuple[str, ...]:
@@ -134,9 +130,9 @@ def _names_in(text: str) -> tuple[str, ...]:
     return tuple(name.strip() for name in text.split(",") if name.strip())
 
 
-def _show(report: "Document") -> None:
+def _show(markdown: str, terminal: Callable[[int], str]) -> None:
     """Print a report: plain tables as wide as a terminal, Markdown into a file or another program."""
-    echo(report.terminal(shutil.get_terminal_size().columns) if sys.stdout.isatty() else report.markdown())
+    echo(terminal(shutil.get_terminal_size().columns) if sys.stdout.isatty() else markdown)
 
 
 def _check_output(output: Path | None, *, overwrite: bool, renewed: bool = False) -> None:
@@ -160,11 +156,9 @@ def _check_output(output: Path | None, *, overwrite: bool, renewed: bool = False
             fail(f"{output} is there already, and holds no results. Give another name, or --overwrite.")
 
 
-def _write_reports(output: Path, report: "Document", what: str) -> None:
+def _write_reports(output: Path, markdown: str, html: str, what: str) -> None:
     """Write the reports beside the JSON. what (str): the content of the JSON."""
-    from ..files.atomic import write_text
-
     with exit_on_error(f"Cannot write the reports beside {output}"):
-        write_text(output.with_suffix(".md"), report.markdown())
-        write_text(output.with_suffix(".html"), report.html())
+        write_text(output.with_suffix(".md"), markdown)
+        write_text(output.with_suffix(".html"), html)
     msg.good(f"Saved the {what} to {output}, reports to {output.with_suffix('.md')} and .html")

@@ -4,9 +4,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
+from spacy.cli._util import import_code
 from typer import Argument, BadParameter, Exit, Option
 from wasabi import msg
 
+from ..progress import ticking
 from ._util import command, exit_on_error, fail
 from .options import GPU, TEXTS, Columns, Loading, Overwrite, Precision, without_none
 
@@ -100,8 +102,6 @@ def _encode_cli(
     pipe = {"pipeline": pipeline, "name": loading.pipe, "precision": precision}
     try:
         with exit_on_error(f"Cannot encode {source}", RuntimeError):
-            from spacy.cli._util import import_code
-
             run["gpu_ids"] = _gpus(gpu_id, gpu_ids)
             import_code(loading.code)
             if not is_folder:
@@ -142,8 +142,6 @@ def _gpus(gpu_id: int, gpu_ids: str) -> list[int]:
 
 def _encode_file(source: str, target: str, pipe: dict[str, Any], encoding: _Encoding, run: dict[str, Any]) -> None:
     """Encode a file. Wrong options are reported before the pipeline is loaded."""
-    from ..progress import ticking
-
     with ticking("Loading", shown=run["progress"]):
         from ..bulk import encode_file, load_pipe
         from ..bulk.file_encoding import Encoding, check_paths

@@ -5,21 +5,21 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import count, islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, cast
+from typing import Annotated, Any, cast
 
+from spacy.language import Language
+from spacy.tokens import Doc, Span
 from typer import Argument, Option
 from wasabi import msg
 
+from ..files.atomic import atomic_write
 from ..files.tables import TABLES, read_table
 from ..files.text_lines import check_label, check_text, format_suffix, read_lines
+from ..progress import progress_of, ticking
 from ..validation import NonNegative
 from ._util import check_new, command, exit_on_error, fail
 from .options import COLUMN, Corpus, Limit, LoadingOnGpu, Overwrite, Pipeline, Seed, TextColumn, Vectors, without_none
 from .search import check_vectors, vectors_of
-
-if TYPE_CHECKING:
-    from spacy.language import Language
-    from spacy.tokens import Doc, Span
 
 
 @dataclass
@@ -62,8 +62,6 @@ def _visualize_cli(
         fail("--clusters finds the labels of a map: use it with --style map, and leave --labels out")
     check_new(output, overwrite=overwrite)
 
-    from ..files.atomic import atomic_write
-    from ..progress import progress_of, ticking
     from ..search.clustering import import_kmeans, kmeans_clusters
     from ..visual import check_options, render
     from ..visual.page import as_rows, row_vector
@@ -101,11 +99,9 @@ def _visualize_cli(
 
 
 def _with_vectors(
-    nlp: "Language", name: str | None, texts: Sequence[str], path: Path, corpus: Path, column: str
-) -> Iterator["Doc"]:
+    nlp: Language, name: str | None, texts: Sequence[str], path: Path, corpus: Path, column: str
+) -> Iterator[Doc]:
     """Yield Docs whose vectors are those that `encode` wrote."""
-    from spacy.tokens import Doc
-
     from ..bulk.loading import find_pipe
 
     pipe = find_pipe(nlp, name)
