@@ -220,8 +220,7 @@ class VectorIndex:
     ) -> Best:
         """Find the k vectors most similar to each query, the best first: as `nearest`, but not exactly unless flat.
 
-        queries (float array of shape (n, width), NumPy or CuPy): what to search for, a vector a row. k (int): how many
-            to find of each, from 1 to as many as there are.
+        queries (float array of shape (n, width)), k (int): see `nearest`.
         vectors (PartVectors): those that an "ivfpq" index is of, to put rescore * k candidates in order by their own
             cosines; None to go by their codes, whose similarities are rough.
         RETURNS (float32 array of shape (n, k), int64 array of shape (n, k)): the similarities, and the rows.
