@@ -230,7 +230,10 @@ class Warnings:
 
 # Warnings skip the frames of these packages: this one, and those that call it.
 def import_extra(module: str, need: str, extra: str) -> ModuleType:
-    """Return a module of an optional package. RAISES (ImportError): if it is not installed; need: what needs it."""
+    """Return a module of an optional package. RAISES (ImportError): if it is not installed.
+
+    need (str): what needs which package, for the message. extra (str): the extra of this package that installs it.
+    """
     try:
         return import_module(module)
     except ImportError as error:

@@ -288,8 +288,9 @@ def _blocks_above(
 def _upper_blocks(n: int, block_bytes: int, progress: bool = False) -> Iterator[tuple[slice, slice]]:
     """Yield the square blocks of n by n float32 products on and above the diagonal."""
     size = isqrt(block_bytes // 4)
-    blocks = [(left, right) for left in slices(n, size) for right in slices(n, size, left.start)]
-    return progress_of(blocks, shown=progress, unit="blocks", desc="Comparing")
+    along = -(-n // size)
+    blocks = ((left, right) for left in slices(n, size) for right in slices(n, size, left.start))
+    return progress_of(blocks, total=along * (along + 1) // 2, shown=progress, unit="blocks", desc="Comparing")
 
 
 def _upper_products(
