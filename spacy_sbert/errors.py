@@ -4,7 +4,8 @@ import sys
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from types import FrameType
+from importlib import import_module
+from types import FrameType, ModuleType
 from typing import Any
 
 
@@ -228,6 +229,17 @@ class Warnings:
 
 
 # Warnings skip the frames of these packages: this one, and those that call it.
+def import_extra(module: str, need: str, extra: str) -> ModuleType:
+    """Return a module of an optional package. RAISES (ImportError): if it is not installed.
+
+    need (str): what needs which package, for the message. extra (str): the extra of this package that installs it.
+    """
+    try:
+        return import_module(module)
+    except ImportError as error:
+        raise ImportError(f"{need}. Install it: pip install 'spacy-sbert[{extra}]'.") from error
+
+
 INNER = ("spacy_sbert", "spacy", "spacy_transformers", "spacy_curated_transformers", "thinc", "srsly", "contextlib")
 
 

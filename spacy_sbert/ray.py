@@ -14,6 +14,7 @@ from .bulk import dataset_encoding
 from .bulk.dataset_encoding import DatasetReport, Job, ShardEncoder, ShardResult, WorkerConfig
 from .bulk.dataset_folder import Shard
 from .bulk.loading import load_pipe
+from .errors import import_extra
 from .models.sbert_config import Precision
 from .validation import NonNegativeFloat, PositiveFloat, check_fields
 
@@ -32,13 +33,9 @@ class Cluster:
 
     def __call__(self, config: WorkerConfig, shards: Sequence[Shard], restart: bool) -> Iterator[ShardResult]:
         """Encode shards, and yield the results in the order in which they are done."""
-        try:
-            import ray  # noqa: PLC0415 (an extra)
-            import ray.data  # noqa: PLC0415 (an extra)
-        except ImportError as error:
-            raise ImportError("The engine 'ray' needs Ray. Install it: pip install 'spacy-sbert[ray]'.") from error
+        ray, _ = (import_extra(module, "The engine 'ray' needs Ray", "ray") for module in ("ray", "ray.data"))
         config = replace(config, gpu_ids=(0,) if self.num_gpus else ())  # a worker sees only its own GPU
-        with self._connected(ray), _errors_of_workers(ray):
+        with self._connected(ray):
             resources = {"num_cpus": self.num_cpus, "num_gpus": self.num_gpus}
             made_of = ray.get(ray.remote(**resources)(lambda: ShardEncoder(config).made_of()).remote())
             job = Job.begin(config.target, made_of, restart=restart)
@@ -54,6 +51,7 @@ class Cluster:
 
     @contextmanager
     def _connected(self, ray: ModuleType) -> Iterator[None]:
+        """Connect to the cluster, and raise the ValueError of a worker in place of Ray's report of it."""
         os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
         was_connected = ray.is_initialized()
         if not was_connected:
@@ -61,6 +59,15 @@ class Cluster:
         ray.data.DataContext.get_current().enable_progress_bars = False
         try:
             yield
+        except ray.exceptions.RayError as error:
+            cause: BaseException | None = error
+            while cause is not None and (
+                isinstance(cause, ray.exceptions.RayError) or not isinstance(cause, ValueError)
+            ):
+                cause = getattr(cause, "cause", None) or cause.__cause__
+            if cause is None:
+                raise
+            raise ValueError(str(cause)) from error
         finally:
             if not was_connected:
                 ray.shutdown()
@@ -107,20 +114,6 @@ class SbertBatches:
         if self._column not in batch:
             raise ValueError(f"A batch has no column '{self._column}', but {', '.join(batch)}. Name that of the texts.")
         return {**batch, self._vector: self._pipe.encode(batch[self._column].tolist(), **self._options)}
-
-
-@contextmanager
-def _errors_of_workers(ray: ModuleType) -> Iterator[None]:
-    """Raise the ValueError of a worker in place of Ray's report of it."""
-    try:
-        yield
-    except ray.exceptions.RayError as error:
-        cause: BaseException | None = error
-        while cause is not None and (isinstance(cause, ray.exceptions.RayError) or not isinstance(cause, ValueError)):
-            cause = getattr(cause, "cause", None) or cause.__cause__
-        if cause is None:
-            raise
-        raise ValueError(str(cause)) from error
 
 
 def encode_dataset(

@@ -1,6 +1,5 @@
 """Encode a folder of files, shard by shard."""
 
-import shutil
 import tempfile
 import warnings
 from collections.abc import Callable, Iterator, Sequence
@@ -102,12 +101,12 @@ class WorkerConfig:
     target: RemoteFolder
     suffix: str
     encoding: Encoding
-    pipeline: str | None = None
+    pipeline: str | Path | None = None
     name: str | None = None
     precision: Precision | None = None
     n_process: int = 1
     gpu_ids: tuple[int, ...] = ()
-    scratch: str | None = None
+    scratch: str | Path | None = None
 
     def finished(self, shard: Shard, job: Job) -> ShardManifest | None:
         """Return the manifest of a finished shard, None for others. RAISES (ValueError): if its file was changed."""
@@ -140,9 +139,8 @@ class ShardEncoder:
         """Encode a shard, unless it is finished. Errors of its file are in the result."""
         try:
             manifest = self.config.finished(shard, job)
-            if manifest is not None:
-                return ShardResult(part=shard, manifest=manifest)
-            return ShardResult(part=shard, manifest=self._encode(shard, job), is_new=True)
+            is_new = manifest is None
+            return ShardResult(part=shard, manifest=manifest or self._encode(shard, job), is_new=is_new)
         except (OSError, ValueError) as error:
             return ShardResult(part=shard, failed=str(error))
 
@@ -167,19 +165,18 @@ class ShardEncoder:
     @contextmanager
     def _fetched(self, shard: Shard) -> Iterator[Path]:
         """Copy the texts of a shard to this machine. Error messages name the file they come from."""
-        folder = Path(tempfile.mkdtemp(prefix="sbert-", dir=self.config.scratch))
-        local = folder / PurePosixPath(shard.path).name
-        try:
-            if shard.row_group is None:
-                self.config.source.fetch(shard.path, local)
-            else:
-                self._write_row_group(shard, local)
-            yield local
-        except ValueError as error:
-            where = shard.path if shard.row_group is None else f"{shard.path}, row group {shard.row_group}"
-            raise ValueError(str(error).replace(str(local), where)) from error
-        finally:
-            shutil.rmtree(folder, ignore_errors=True)
+        scratch = tempfile.TemporaryDirectory(prefix="sbert-", dir=self.config.scratch, ignore_cleanup_errors=True)
+        with scratch as folder:
+            local = Path(folder) / PurePosixPath(shard.path).name
+            try:
+                if shard.row_group is None:
+                    self.config.source.fetch(shard.path, local)
+                else:
+                    self._write_row_group(shard, local)
+                yield local
+            except ValueError as error:
+                where = shard.path if shard.row_group is None else f"{shard.path}, row group {shard.row_group}"
+                raise ValueError(str(error).replace(str(local), where)) from error
 
     def _write_row_group(self, shard: Shard, local: Path) -> None:
         from pyarrow.parquet import ParquetFile, write_table  # noqa: PLC0415 (an extra)
@@ -246,12 +243,10 @@ def encode_dataset(
     RAISES (ValueError): if a folder is missing, has no shard or an unknown file; if the target has vectors of another
         encoder, device or option. (OSError): if the pipeline is not found. (ImportError): without pyarrow.
     """
-    encoding, folders = Encoding(**options), (RemoteFolder(str(source)), RemoteFolder(str(target)))
+    encoding = Encoding(**options)
     encoding.check_format(Path(f"vectors{output}"))
-    loading: dict[str, Any] = {"name": name, "precision": precision, "n_process": n_process, "gpu_ids": tuple(gpu_ids)}
-    paths = {"pipeline": pipeline, "scratch": scratch}
-    loading |= {key: None if path is None else str(path) for key, path in paths.items()}
-    config = WorkerConfig(*folders, output.lower(), encoding, **loading)
+    folders, gpus = (RemoteFolder(str(source)), RemoteFolder(str(target))), tuple(gpu_ids)
+    config = WorkerConfig(*folders, output.lower(), encoding, pipeline, name, precision, n_process, gpus, scratch)
     every = config.source.shards(large)
     shards = every if shard is None else _share_of(every, shard)
     if restart:

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, TypeVar
 
 from pydantic import BaseModel
 
+from ..errors import import_extra
 from ..files.serialization import checksummed_json, parse_checksummed
 from ..files.tables import TABLES, TEXT
 from ..files.text_lines import format_suffix
-from .embeddings_file import NO_PYARROW
 
 if TYPE_CHECKING:
     from pyarrow.fs import SubTreeFileSystem
@@ -55,15 +55,13 @@ class RemoteFolder:
 
     def open(self) -> "SubTreeFileSystem":
         """Return the file system of the folder. RAISES (ImportError, ValueError): without pyarrow, or an address."""
-        try:
-            from pyarrow import ArrowException  # noqa: PLC0415 (an extra)
-            from pyarrow.fs import FileSystem, SubTreeFileSystem  # noqa: PLC0415 (an extra)
-        except ImportError as error:
-            raise ImportError(NO_PYARROW.format(path=self.name)) from error
+        pyarrow = import_extra("pyarrow", f"Writing {self.name} needs pyarrow", "parquet")
+        from pyarrow.fs import FileSystem, SubTreeFileSystem  # noqa: PLC0415 (an extra)
+
         uri = self.address if "://" in self.address else str(Path(self.address).absolute())
         try:
             files, path = FileSystem.from_uri(uri)
-        except (ArrowException, OSError) as error:
+        except (pyarrow.ArrowException, OSError) as error:
             raise self._unreadable(error) from error
         return SubTreeFileSystem(path, files)
 

@@ -13,7 +13,6 @@ from ..progress import progress_of
 
 MadeOf = dict[str, str | bool | int | None]  # what vectors depend on, by the name that messages use
 ENCODER_DIGEST = "encoder (SHA-256)"
-NO_PYARROW = "Writing {path} needs pyarrow. Install it: pip install 'spacy-sbert[parquet]'."
 
 
 class ScannedTexts(BaseModel):

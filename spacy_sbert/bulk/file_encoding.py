@@ -12,6 +12,7 @@ from typing import BinaryIO, Literal
 import numpy
 from numpy.lib.format import dtype_to_descr, write_array_header_1_0
 
+from ..errors import import_extra
 from ..files.atomic import Lock, atomic_write, check_input, check_output, rewrite_os_errors
 from ..files.serialization import checksummed_json, file_digest, parse_checksummed, read_arrays, versions
 from ..files.tables import TextColumns, read_text_rows
@@ -22,7 +23,7 @@ from ..models.text_encoders import TextEncoder, TransformerTextEncoder, check_gp
 from ..pipeline.sbert import SentenceBert
 from ..progress import progress_bar
 from ..validation import NonNegative, Positive, Processes, Width, check_fields, validated
-from .embeddings_file import ENCODER_DIGEST, NO_PYARROW, FileRecord, MadeOf, ScannedTexts
+from .embeddings_file import ENCODER_DIGEST, FileRecord, MadeOf, ScannedTexts
 
 _INPUT = "input (SHA-256)"
 _PACKAGES = ("spacy-sbert", "spacy", "thinc", "torch", "transformers", "tokenizers", "numpy")
@@ -54,10 +55,7 @@ class Encoding:
         if suffix == ".npy" and (self.with_text or self.id_column is not None):
             raise ValueError(f"{output} is an array. Leave out id_column and with_text, or name it *.parquet.")
         if suffix == ".parquet":
-            try:
-                import pyarrow  # noqa: F401, PLC0415 (an extra)
-            except ImportError as error:
-                raise ImportError(NO_PYARROW.format(path=output)) from error
+            import_extra("pyarrow", f"Writing {output} needs pyarrow", "parquet")
 
     def encoder(self, sbert: SentenceBert) -> TextEncoder:
         """Return the encoder of a pipe with these options."""
@@ -295,13 +293,13 @@ class _PartialRun:
 
     def _assemble(self) -> None:
         """Write the output of all windows, and its record."""
-        texts, width, encoding = self.record.texts, self.record.width, self.encoding
+        shape = self.record.texts.rows, self.record.width
         with atomic_write(self.output, temporary=self._new) as file:
             if self.output.suffix.lower() == ".npy":
-                _write_npy(file, self._blocks(), (texts.rows, width), encoding.dtype)
+                _write_npy(file, self._blocks(), shape, self.encoding.dtype)
             else:
                 rows = read_text_rows(self.source, self.columns)
-                _write_parquet(file, self._blocks(), rows, texts.id_type, encoding.with_text, width, encoding.dtype)
+                _write_parquet(file, self._blocks(), rows, self.record, self.encoding)
         self.record = self.record.model_copy(update={"digest": file_digest(self.output)})
         self._write_record(FileRecord.path_of(self.output))
 
@@ -363,18 +361,17 @@ def _write_parquet(
     file: BinaryIO,
     blocks: Iterable[numpy.ndarray],
     rows: Iterator[tuple[str, str | int | None]],
-    id_type: str | None,
-    with_text: bool,
-    width: int,
-    dtype: str,
+    record: FileRecord,
+    encoding: Encoding,
 ) -> None:
     """Write a table: row number or id, text if asked for, and vector, a list of fixed size; a row group per block."""
     import pyarrow  # noqa: PLC0415 (an extra)
     from pyarrow.parquet import ParquetWriter  # noqa: PLC0415 (an extra)
 
-    number = pyarrow.float32() if dtype == "float32" else pyarrow.float16()
+    id_type, width = record.texts.id_type, record.width
+    number = pyarrow.float32() if encoding.dtype == "float32" else pyarrow.float16()
     kinds = {"id" if id_type else "row": pyarrow.string() if id_type == "string" else pyarrow.int64()}
-    if with_text:
+    if encoding.with_text:
         kinds["text"] = pyarrow.string()
     kinds["vector"] = pyarrow.list_(number, width)
     schema = pyarrow.schema([pyarrow.field(name, kind, nullable=False) for name, kind in kinds.items()])
@@ -384,7 +381,7 @@ def _write_parquet(
             block = list(islice(rows, len(vectors)))
             ids = [row_id for _, row_id in block] if id_type else range(first, first + len(block))
             columns = [pyarrow.array(ids, schema.field(0).type)]
-            if with_text:
+            if encoding.with_text:
                 columns.append(pyarrow.array([text for text, _ in block], pyarrow.string()))
             columns.append(pyarrow.FixedSizeListArray.from_arrays(pyarrow.array(vectors.ravel(), number), width))
             writer.write_table(pyarrow.table(columns, schema=schema))

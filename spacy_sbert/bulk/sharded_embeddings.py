@@ -67,8 +67,8 @@ class PartVectors:
     def __getitem__(self, rows: numpy.ndarray) -> numpy.ndarray:
         """Return some vectors, float32 (n, width). rows (int64 (n,)): from 0."""
         vectors = numpy.empty((len(rows), self.shape[1]), dtype="float32")
-        for part, places, part_rows in self._by_part(rows):
-            with self._reader(part) as reader:
+        for number, places, part_rows in _by_start(self._starts, rows):
+            with self._reader(self.parts[number]) as reader:
                 vectors[places] = reader.take(part_rows)
         return vectors
 
@@ -79,20 +79,12 @@ class PartVectors:
             None if they are not stored.
         """
         places: dict[int, tuple[str, int, Any, Any]] = {}
-        for part, of_part, part_rows in self._by_part(rows):
-            with self._reader(part) as reader:
+        for number, of_part, part_rows in _by_start(self._starts, rows):
+            with self._reader(self.parts[number]) as reader:
                 ids, texts = reader.columns(part_rows)
             for place, row, row_id, text in zip(of_part.tolist(), part_rows.tolist(), ids, texts, strict=True):
-                places[place] = part.vectors, row, row_id, text
+                places[place] = self.parts[number].vectors, row, row_id, text
         return [places[place] for place in range(len(rows))]
-
-    def _by_part(self, rows: numpy.ndarray) -> Iterator[tuple[ShardManifest, numpy.ndarray, numpy.ndarray]]:
-        """Yield the parts of some rows, their places among those asked for, and their rows in it, ascending."""
-        numbers = numpy.searchsorted(self._starts, rows, side="right") - 1
-        for number in numpy.unique(numbers).tolist():
-            places = numpy.flatnonzero(numbers == number)
-            places = places[numpy.argsort(rows[places], kind="stable")]
-            yield self.parts[number], places, rows[places] - self._starts[number]
 
     @contextmanager
     def _reader(self, part: ShardManifest, *, whole: bool = False) -> "Iterator[_ArrayReader | _TableReader]":
@@ -110,6 +102,15 @@ class PartVectors:
             raise ValueError(
                 f"{part.vectors} in {self.name} is not the file that was written ({error}). Remove it and encode again."
             ) from error
+
+
+def _by_start(starts: numpy.ndarray, rows: numpy.ndarray) -> Iterator[tuple[int, numpy.ndarray, numpy.ndarray]]:
+    """Yield the number of each part that rows are in, their places among the rows, and their rows in it, ascending."""
+    numbers = numpy.searchsorted(starts, rows, side="right") - 1
+    for number in numpy.unique(numbers).tolist():
+        places = numpy.flatnonzero(numbers == number)
+        places = places[numpy.argsort(rows[places], kind="stable")]
+        yield number, places, rows[places] - starts[number]
 
 
 class _ArrayReader:
@@ -167,7 +168,5 @@ class _TableReader:
     def _tables(self, rows: numpy.ndarray, names: list[str]) -> Iterator["pyarrow.Table"]:
         """Yield the rows, a table for each row group that has some of them."""
         sizes = [self._file.metadata.row_group(group).num_rows for group in range(self._file.num_row_groups)]
-        starts = numpy.cumsum([0, *sizes])
-        groups = numpy.searchsorted(starts, rows, side="right") - 1
-        for group in numpy.unique(groups).tolist():
-            yield self._file.read_row_group(group, columns=names).take(rows[groups == group] - starts[group])
+        for group, _, own in _by_start(numpy.cumsum([0, *sizes]), rows):
+            yield self._file.read_row_group(group, columns=names).take(own)

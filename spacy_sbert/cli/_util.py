@@ -10,8 +10,11 @@ from functools import wraps
 from pathlib import Path
 from typing import Any, NoReturn
 
+from spacy.cli._util import setup_gpu
 from typer import BadParameter, Exit, Typer
 from wasabi import msg
+
+from ..files.text_lines import check_texts
 
 app = Typer(name="sbert", help="Sentence-BERT: sentence vectors, from data to index.", no_args_is_help=True)
 
@@ -87,8 +90,6 @@ def check_corpus(path: Path) -> Path:
 
     RAISES (BadParameter): if it is not, which Typer prints as it does for any argument.
     """
-    from ..files.text_lines import check_texts
-
     try:
         check_texts(path)
     except ValueError as error:
@@ -98,7 +99,5 @@ def check_corpus(path: Path) -> Path:
 
 def use_gpu(gpu_id: int, *, silent: bool = False) -> None:
     """Use a GPU, or the CPU with -1. End the command if the GPU cannot be used."""
-    from spacy.cli._util import setup_gpu
-
     with exit_on_error(f"Cannot use --gpu-id {gpu_id}: expected a GPU that is there, or -1 for the CPU", RuntimeError):
         setup_gpu(gpu_id, silent=silent or None)

@@ -9,6 +9,8 @@ from typing import Annotated, Any
 from typer import Argument, Exit, Option, echo
 from wasabi import msg
 
+from ..files.atomic import write_text
+from ..progress import ticking
 from ._util import check_new, command, exit_on_error, fail
 from .options import LoadingOnGpu, Output, Overwrite, Pipeline, Quiet
 
@@ -49,7 +51,6 @@ def _benchmark_cli(
     from ..evaluation.report import evaluation_report
     from ..evaluation.suite import check_packages, write_json
     from ..files.serialization import checksummed_json
-    from ..progress import ticking
 
     save = None if output is None else lambda results: write_json(output, checksummed_json(results))
     if cache is None and output is not None:
@@ -105,8 +106,6 @@ def _compare_cli(
     Every other one is tested against the first. With --output also a Markdown and an HTML report are written beside
     the JSON.
     """
-    from ..progress import ticking
-
     _check_output(output, overwrite=overwrite)
     with exit_on_error("Cannot compare"), ticking("Comparing", shown=not quiet):
         from ..evaluation.compare import compare
@@ -159,8 +158,6 @@ def _check_output(output: Path | None, *, overwrite: bool, renewed: bool = False
 
 def _write_reports(output: Path, markdown: str, html: str, what: str) -> None:
     """Write the reports beside the JSON. what (str): the content of the JSON."""
-    from ..files.atomic import write_text
-
     with exit_on_error(f"Cannot write the reports beside {output}"):
         write_text(output.with_suffix(".md"), markdown)
         write_text(output.with_suffix(".html"), html)

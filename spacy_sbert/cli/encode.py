@@ -4,9 +4,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
+from spacy.cli._util import import_code
 from typer import Argument, BadParameter, Exit, Option
 from wasabi import msg
 
+from ..progress import ticking
 from ._util import command, exit_on_error, fail
 from .options import GPU, TEXTS, Columns, Loading, Overwrite, Precision, without_none
 
@@ -97,25 +99,19 @@ def _encode_cli(
     if not is_folder:
         _check_file(Path(source), encoding, of_folders)
     run: dict[str, Any] = {"n_process": n_process, "restart": restart, "progress": not loading.quiet}
-    pipe = {"name": loading.pipe, "precision": precision}
+    pipe = {"pipeline": pipeline, "name": loading.pipe, "precision": precision}
     try:
         with exit_on_error(f"Cannot encode {source}", RuntimeError):
-            from spacy.cli._util import import_code
-
             run["gpu_ids"] = _gpus(gpu_id, gpu_ids)
             import_code(loading.code)
             if not is_folder:
-                _encode_file(source, target, pipeline, pipe, encoding, overwrite=overwrite, **run)
+                _encode_file(source, target, pipe, encoding, run | {"overwrite": overwrite})
                 return
             if overwrite:
                 raise ValueError("--overwrite is for single files. --restart makes all parts of a folder again.")
-            run |= {
-                "engine": of_folders.cluster(loading.code),
-                "shard": of_folders.shard,
-                **without_none(**vars(encoding)),
-            }
+            run |= {"engine": of_folders.cluster(loading.code), "shard": of_folders.shard}
             run |= {"scratch": of_folders.scratch, "output": f".{of_folders.output_format or 'npy'}"}
-            n_failed = _encode_folder(source, target, pipeline=pipeline, **pipe, **run)
+            n_failed = _encode_folder(source, target, **pipe, **run, **without_none(**vars(encoding)))
     except KeyboardInterrupt:
         msg.warn("Stopped", "Run the same command again to go on.")
         raise Exit(130) from None
@@ -144,27 +140,16 @@ def _gpus(gpu_id: int, gpu_ids: str) -> list[int]:
     return [number for number in several or [gpu_id] if number >= 0]
 
 
-def _encode_file(
-    source: str,
-    target: str,
-    pipeline: str | None,
-    pipe: dict[str, Any],
-    encoding: _Encoding,
-    *,
-    overwrite: bool,
-    **run: Any,  # noqa: ANN401 (of different types)
-) -> None:
+def _encode_file(source: str, target: str, pipe: dict[str, Any], encoding: _Encoding, run: dict[str, Any]) -> None:
     """Encode a file. Wrong options are reported before the pipeline is loaded."""
-    from ..progress import ticking
-
     with ticking("Loading", shown=run["progress"]):
         from ..bulk import encode_file, load_pipe
         from ..bulk.file_encoding import Encoding, check_paths
 
         options = without_none(**vars(encoding))
-        check_paths(Path(source), Path(target), Encoding(**options), overwrite=overwrite)
-        loaded = load_pipe(pipeline, gpu_ids=run["gpu_ids"], **pipe)
-    report = encode_file(loaded, source, target, overwrite=overwrite, **options, **run)
+        check_paths(Path(source), Path(target), Encoding(**options), overwrite=run["overwrite"])
+        loaded = load_pipe(gpu_ids=run["gpu_ids"], **pipe)
+    report = encode_file(loaded, source, target, **options, **run)
     msg.good(f"Wrote {report.rows} vectors of width {report.width} to {target}")
     if report.resumed:
         msg.info(f"{report.resumed} of them were there from an interrupted run")
@@ -172,7 +157,7 @@ def _encode_file(
         msg.info(f"{report.zero} are zero: their texts are empty")
 
 
-def _encode_folder(source: str, target: str, **options: Any) -> int:  # noqa: ANN401 (see above)
+def _encode_folder(source: str, target: str, **options: Any) -> int:  # noqa: ANN401 (of different types)
     """Encode the files of a folder, and return how many failed."""
     from ..bulk import encode_dataset
 

@@ -1,12 +1,19 @@
 """`python -m spacy sbert convert` and `evaluate`: files of examples, to .spacy or to scores."""
 
+import logging
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any
 
+import srsly
+from spacy.util import logger
 from typer import Argument, Option
 from wasabi import msg
 
+from ..files.atomic import write_text
+from ..files.tables import column_names
+from ..files.text_lines import format_suffix
+from ..progress import ticking
 from ._util import check_new, command, exit_on_error, fail
 from .options import AUTO, Lang, Layout, Limit, LoadingOnGpu, Output, Overwrite, Pipeline, Quiet
 
@@ -36,10 +43,6 @@ def _convert_cli(
 
     The reader spacy-sbert.PairCorpus.v1 reads the file.
     """
-    import logging
-
-    from spacy.util import logger
-
     from ..readers import convert
 
     check_new(output_path, overwrite=overwrite)
@@ -84,10 +87,7 @@ def _evaluate_cli(
     check_new(output, overwrite=overwrite)
     nlp = loading.load(pipeline, answering=True, also_scores=True)
 
-    import srsly
-
     from ..evaluation.scoring import evaluate_with_reasons
-    from ..files.atomic import write_text
 
     with exit_on_error(f"Cannot evaluate on {data_path}"):
         reading = reading_of(data_path, given, nlp.config.get("corpora", {}).get("dev"), shown=shown)
@@ -120,8 +120,6 @@ def reading_of(
     layout (Mapping): the settings of a Layout. scored_as (Mapping): the reader in the pipeline's config, if any.
     RETURNS (dict): settings of PairCorpus. RAISES (ValueError): as find_table.
     """
-    from ..files.text_lines import format_suffix
-    from ..progress import ticking
     from ..readers.formats import TABLE, is_own_table
     from ..readers.infer_schema import find_table
 
@@ -146,8 +144,6 @@ def reading_of(
 
 def _columns_of(path: Path, scored_as: Mapping[str, Any]) -> dict[str, Any]:
     """Return the named columns of a reader of tables, as find_table takes them; none if this table has others."""
-    from ..files.tables import column_names
-
     if scored_as.get("format") != "table" or not scored_as.get("members") or not scored_as.get("header", True):
         return {}
     golds = {name: scored_as[name] for name in _GOLDS if scored_as.get(name)}

@@ -1,17 +1,20 @@
 """`python -m spacy sbert fit-meta`: combine the sentence encoders of a pipeline, on plain sentences."""
 
 import os
+import shutil
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
+import srsly
+from spacy.language import Language
 from typer import Argument, Option
 from wasabi import msg
 
+from ..errors import Warnings
+from ..files.atomic import atomic_folder
+from ..progress import ticking
 from ._util import check_new, command, exit_on_error
 from .options import Corpus, LoadingOnGpu, Overwrite, Pipeline
-
-if TYPE_CHECKING:
-    from spacy.language import Language
 
 
 @command("fit-meta")
@@ -35,11 +38,8 @@ def _fit_meta_cli(
     """
     check_new(output, overwrite=overwrite)
 
-    from ..errors import Warnings
-    from ..files.atomic import atomic_folder
     from ..meta.component import fit_meta
     from ..meta.fit import ShortSentences, read_sentences
-    from ..progress import ticking
 
     pipe, shown = loading.pipe or "sbert_meta", not loading.quiet
     with exit_on_error(f"Cannot fit {pipeline}"):
@@ -59,8 +59,6 @@ def _fit_meta_cli(
 
 def _keep(former: Path, folder: Path) -> None:
     """Copy what a folder that is replaced has beside the pipeline, such as notes."""
-    import shutil
-
     for path in former.iterdir() if former.is_dir() else ():
         if not os.path.lexists(folder / path.name):
             copy = shutil.copytree if path.is_dir() else shutil.copy2
@@ -68,8 +66,6 @@ def _keep(former: Path, folder: Path) -> None:
 
 
 def _parse(text: str) -> tuple[str, Any]:
-    import srsly
-
     key, equals, value = text.partition("=")
     if not equals:
         raise ValueError(f"Bad value {text!r} for --option: expected such as tau=1.0.")
@@ -79,7 +75,7 @@ def _parse(text: str) -> tuple[str, Any]:
         return key, value  # a word, such as cosine
 
 
-def _set_method(nlp: "Language", name: str, method: str | None, size: int | None, options: dict[str, Any]) -> None:
+def _set_method(nlp: Language, name: str, method: str | None, size: int | None, options: dict[str, Any]) -> None:
     """Add an `sbert_meta` pipe, or give it another method; options are kept where the method is."""
     if name not in nlp.component_names:
         nlp.add_pipe("sbert_meta", name=name, config={"method": method or "conc", "size": size, "options": options})

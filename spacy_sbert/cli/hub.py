@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 from typer import Argument, Option
 from wasabi import msg
 
+from ..files.atomic import atomic_folder
+from ..progress import ticking
 from ._util import check_corpus, command, exit_on_error
 from .options import Lang, Loading, LoadingOnGpu, Overwrite, Pipeline, Precision, Quiet, TextColumn
 
@@ -43,7 +45,6 @@ def _export_cli(pipeline: Pipeline, output: _Output, loading: Loading) -> None:
     SentenceTransformer("OUTPUT") loads the encoder of the pipeline from it, with the same vectors.
     """
     from ..hub import export_folder
-    from ..progress import ticking
 
     nlp = loading.load(pipeline)
     with exit_on_error(f"Cannot export {pipeline}"), ticking("Writing", shown=not loading.quiet):
@@ -64,9 +65,7 @@ def _import_cli(
 
     It has the same vectors. Code that comes with the model is not run.
     """
-    from ..files.atomic import atomic_folder
     from ..hub import REFERENCE, import_folder
-    from ..progress import ticking
 
     with exit_on_error(f"Cannot import {source}"):
         with ticking("Loading", shown=not quiet):
@@ -92,9 +91,7 @@ def _distill_static_cli(
 
     It has a vector for each wordpiece and frequent word, and no transformer.
     """
-    from ..files.atomic import atomic_folder
     from ..hub import distill_static
-    from ..progress import ticking
     from .visualize import read_texts
 
     with exit_on_error(f"Cannot distill {teacher}"), atomic_folder(output) as folder:
@@ -141,8 +138,6 @@ def _hub_card_cli(
     The card of a model that `spacy huggingface-hub push` uploaded gets sentence similarity, base model and scores.
     """
     from huggingface_hub.errors import HfHubHTTPError, HFValidationError
-
-    from ..progress import ticking
 
     facts = packaged.describe(pipeline)
 

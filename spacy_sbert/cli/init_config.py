@@ -4,16 +4,17 @@ from math import ceil
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
+from thinc.api import Config
 from typer import Argument, Option
 from wasabi import msg
 
 from ..errors import Warnings
+from ..files.atomic import write_text
+from ..progress import ticking
 from ._util import check_new, command, exit_on_error, fail
-from .options import Lang, Overwrite, Quiet, TableLayout, without_none
+from .options import Lang, Overwrite, Quiet, TableLayout
 
 if TYPE_CHECKING:
-    from thinc.api import Config
-
     from ..readers.infer_schema import OwnTable
 
 _KINDS = {  # of a table: its rows, and the objective
@@ -43,13 +44,10 @@ def _init_config_cli(
     Both tables are read whole, so that what is wrong in them shows now and not while training; what can be learned
     from them is chosen, and 'spacy sbert train' takes the config.
     """
-    from ..progress import ticking
-
     check_new(output, overwrite=overwrite)
     with exit_on_error(f"Cannot make a config for {train_path} and {dev_path}"):
         train, dev = _tables(train_path, dev_path, layout.settings(), shown=not quiet)
         with ticking("Writing", shown=not quiet):
-            from ..files.atomic import write_text
             from ..training.quickstart_config import quickstart_config
 
             config = quickstart_config(
@@ -69,19 +67,12 @@ def _init_config_cli(
 
 def _tables(train_path: Path, dev_path: Path, known: dict[str, Any], *, shown: bool) -> "tuple[OwnTable, OwnTable]":
     """Read both tables; the second is read by the columns and the range of the first."""
-    from ..progress import ticking
     from ..readers.infer_schema import find_table
 
     with ticking(f"Reading {train_path.name}", shown=shown):
         train = find_table(train_path, **known)
-    columns = train.columns
-    of_train = without_none(members=columns.members, score=columns.score, label=columns.label)
-    if columns.missing:
-        of_train["missing"] = list(columns.missing)
-    if columns.score is not None:
-        of_train |= {"min_score": columns.min_score, "max_score": columns.max_score}
     with ticking(f"Reading {dev_path.name}", shown=shown):
-        dev = find_table(dev_path, **known | of_train)
+        dev = find_table(dev_path, **known | train.reading())
     _check_gold(train_path, dev_path, train, dev)
     return train, dev
 
@@ -106,7 +97,7 @@ def _check_gold(train_path: Path, dev_path: Path, train: "OwnTable", dev: "OwnTa
         msg.warn(Warnings.UNKNOWN_INIT_LABELS.format(count=sum(labels[label] for label in unknown), **named))
 
 
-def _summarize(out: Path, config: "Config", train: "OwnTable", dev: "OwnTable") -> None:
+def _summarize(out: Path, config: Config, train: "OwnTable", dev: "OwnTable") -> None:
     """Print what was found, what is learned from it and for how long, and the next command."""
     (what, learned), columns = _KINDS[train.kind], train.columns
     names = ", ".join(filter(None, (*columns.members, columns.score or columns.label)))

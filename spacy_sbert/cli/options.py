@@ -3,14 +3,15 @@
 import csv
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
+from spacy.cli._util import import_code
+from spacy.language import Language
 from typer import Argument, BadParameter, Option
 
+from ..files.text_lines import format_suffix
+from ..progress import ticking
 from ._util import check_corpus, exit_on_error, fail, use_gpu
-
-if TYPE_CHECKING:
-    from spacy.language import Language
 
 _FORMATS = "auto, sts, nli, sick, wikisection, quora, text or table"  # to import the readers would take too long
 AUTO = "auto"
@@ -47,15 +48,11 @@ class Loading:
     code: Code = None
     quiet: Quiet = False
 
-    def load(self, pipeline: str, *, answering: bool = False, also_scores: bool = False) -> "Language":
+    def load(self, pipeline: str, *, answering: bool = False, also_scores: bool = False) -> Language:
         """Load a folder, an installed package or an encoder by its name; errors end the command.
 
         answering (bool): whether Docs answer with the vectors of the pipe. also_scores (bool): see answer_with.
         """
-        from spacy.cli._util import import_code
-
-        from ..progress import ticking
-
         if isinstance(self, LoadingOnGpu):
             use_gpu(self.gpu_id)
         import_code(self.code)
@@ -86,8 +83,6 @@ class Columns:
 
     def check(self, path: Path) -> None:
         """End the command if columns of a file with one text a line are named."""
-        from ..files.text_lines import format_suffix
-
         options = [*(["--column"] if self.column is not None else []), *([] if self.header else ["--no-header"])]
         if options and format_suffix(path) == ".txt":
             fail(f"{path} has a text a line, and no columns: leave {' and '.join(options)} out, or rename it .csv.")

@@ -5,9 +5,13 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, cast
 
+from spacy.language import Language
 from typer import Argument, Option, get_text_stream
 from wasabi import msg
 
+from ..files.tables import TextColumns, check_name, distinct, write_table
+from ..files.text_lines import has_text, read_lines
+from ..progress import ticking
 from ._util import check_corpus, check_new, command, exit_on_error, fail
 from .options import (
     COLUMN,
@@ -25,7 +29,6 @@ from .options import (
 
 if TYPE_CHECKING:
     import numpy
-    from spacy.language import Language
 
     from ..bulk import FileVectors
     from ..pipeline.sbert import SentenceBert
@@ -63,8 +66,7 @@ def _search_cli(
     queries at once: as arguments, or as a file with --queries. If the vectors of an index were moved, --vectors names
     their place.
     """
-    _check_table(output, overwrite=overwrite)
-    columns.check(corpus)
+    _check_paths(corpus, columns, output, overwrite=overwrite)
     asked = [*(queries or []), *_read_queries(queries_path)]
     if not asked:
         fail("There is no query. Give queries after the texts, or a file of queries with --queries.")
@@ -103,7 +105,6 @@ def _read_queries(path: Path | None) -> list[str]:
     """Return the lines of a file, or of standard input, that have text."""
     if path is None:
         return []
-    from ..files.text_lines import has_text, read_lines
 
     with exit_on_error(f"Cannot read the --queries in {path}"):
         if path == Path("-"):
@@ -161,8 +162,7 @@ def _mine_cli(
     They are paraphrases and duplicates, the best first. -k 0 --min-score 0.8 writes all from a score on, and --groups
     --min-score 0.9 one row for each text that has a duplicate, with the number of its group.
     """
-    _check_table(output, overwrite=overwrite)
-    columns.check(corpus)
+    _check_paths(corpus, columns, output, overwrite=overwrite)
     if groups and (min_score is None or k is not None):
         fail("--groups needs --min-score, from which two texts are in one group, and takes no -k.")
 
@@ -206,8 +206,7 @@ def _cluster_cli(
     It is a number from 0, or -1 for texts in none, and has a name, the words that tell its texts from others. The other
     columns of a table are kept.
     """
-    _check_table(output, overwrite=overwrite)
-    columns.check(corpus)
+    _check_paths(corpus, columns, output, overwrite=overwrite)
 
     from ..search.corpus_search import NO_CLUSTER, check_method, cluster_texts
 
@@ -228,9 +227,8 @@ def _cluster_cli(
         msg.warn("Most texts are in no cluster", "A lower --threshold, or a smaller --min-size, takes in more.")
 
 
-def _names(nlp: "Language", rows: Sequence[tuple[int, int, str]], *, shown: bool) -> dict[int, str]:
+def _names(nlp: Language, rows: Sequence[tuple[int, int, str]], *, shown: bool) -> dict[int, str]:
     """Return the name of each cluster: the terms that a map shows; an empty one for texts in no cluster."""
-    from ..progress import ticking
     from ..search.corpus_search import NO_CLUSTER
     from ..visual.scatter import class_terms, words_of
 
@@ -244,8 +242,6 @@ def _names(nlp: "Language", rows: Sequence[tuple[int, int, str]], *, shown: bool
 
 def _write_clusters(output: Path, rows: Sequence[tuple[int, int, str]], names: dict[int, str], read: "Texts") -> None:
     """Write clusters, with the ids and the other columns of the texts, whose names may be changed."""
-    from ..files.tables import distinct
-
     header: tuple[str, ...] = ("cluster", "name", "row", *(() if read.ids is None else ("id",)), "text")
     others = read.others or [{}] * len(rows)
     keys = list(dict.fromkeys(key for record in others for key in record))
@@ -277,14 +273,13 @@ def _index_cli(
     msg.good(f"Wrote an index of {len(index)} vectors to {index_path}")
 
 
-def _check_table(path: Path | None, *, overwrite: bool) -> None:
-    """End the command, before any work, where the table of what is found could not be written."""
-    from ..files.tables import check_name
-
-    check_new(path, overwrite=overwrite)
-    if path is not None:
-        with exit_on_error(f"Cannot write {path}"):
-            check_name(path)
+def _check_paths(corpus: Path, columns: Columns, output: Path | None, *, overwrite: bool) -> None:
+    """End the command, before any work, where the table of what is found could not be written, or columns not read."""
+    check_new(output, overwrite=overwrite)
+    if output is not None:
+        with exit_on_error(f"Cannot write {output}"):
+            check_name(output)
+    columns.check(corpus)
 
 
 def _run(
@@ -331,7 +326,6 @@ def _with_ids(rows: Sequence[tuple[Any, ...]], read: "Texts", *places: int) -> l
 def vectors_of(path: Path, corpus: Path, column: str, *, header: bool = True) -> "tuple[FileVectors, numpy.ndarray]":
     """Return a file that `encode` wrote, and the vectors of a file's texts in it, float32 (n, width)."""
     from ..bulk import FileVectors
-    from ..files.tables import TextColumns
 
     file = FileVectors(path)
     return file, file.of_texts(corpus, TextColumns(column, None, header))
@@ -347,8 +341,6 @@ def check_vectors(pipe: "SentenceBert", file: "FileVectors", vectors: "numpy.nda
 
 def _write(output: Path, names: tuple[str, ...], rows: Sequence[tuple[object, ...]]) -> None:
     """Write a table of what was found."""
-    from ..files.tables import write_table
-
     with exit_on_error(f"Cannot write {output}"):
         write_table(output, names, rows)
     msg.good(f"Wrote {len(rows)} rows to {output}")

@@ -5,6 +5,9 @@ from contextlib import nullcontext
 from pathlib import Path
 from typing import Annotated
 
+from spacy.cli._util import import_code, parse_config_overrides, show_validation_error
+from spacy.training.initialize import init_nlp
+from spacy.util import load_config, logger
 from typer import Argument, Context, Exit, Option
 from wasabi import msg
 
@@ -33,10 +36,6 @@ def _train_cli(
     Settings of the config are options here, too: --training.max_epochs 2. With --gpu-id 0 each process takes a GPU of
     its own, from number 0 on. One log and one folder for all. Without torchrun there is one process.
     """
-    from spacy.cli._util import import_code, parse_config_overrides, show_validation_error
-    from spacy.training.initialize import init_nlp
-    from spacy.util import load_config, logger
-
     from ..distributed.checkpoint import find_checkpoint, latest
     from ..distributed.torch_distributed import RankLost, launched
     from ..distributed.train_loop import train

@@ -3,23 +3,23 @@
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import islice
+from itertools import count, islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, cast
+from typing import Annotated, Any, cast
 
+from spacy.language import Language
+from spacy.tokens import Doc, Span
 from typer import Argument, Option
 from wasabi import msg
 
+from ..files.atomic import atomic_write
 from ..files.tables import TABLES, read_table
 from ..files.text_lines import check_label, check_text, format_suffix, read_lines
+from ..progress import progress_of, ticking
 from ..validation import NonNegative
 from ._util import check_new, command, exit_on_error, fail
 from .options import COLUMN, Corpus, Limit, LoadingOnGpu, Overwrite, Pipeline, Seed, TextColumn, Vectors, without_none
 from .search import check_vectors, vectors_of
-
-if TYPE_CHECKING:
-    from spacy.language import Language
-    from spacy.tokens import Doc
 
 
 @dataclass
@@ -62,15 +62,14 @@ def _visualize_cli(
         fail("--clusters finds the labels of a map: use it with --style map, and leave --labels out")
     check_new(output, overwrite=overwrite)
 
-    from ..files.atomic import atomic_write
-    from ..progress import progress_of, ticking
-    from ..search.clustering import import_kmeans
+    from ..search.clustering import import_kmeans, kmeans_clusters
     from ..visual import check_options, render
+    from ..visual.page import as_rows, row_vector
 
     shown, given = not loading.quiet, without_none(**vars(options))
     with exit_on_error(f"Cannot draw {texts_path}"):
         check_options(style, given | ({"labels": labels} if labels else {}))
-        docs: Doc | Iterable[Doc]
+        docs: Doc | Iterable[Doc | Span]
         if sentences:
             nlp = loading.load(pipeline, answering=True)
             with ticking("Encoding", shown=shown):
@@ -90,29 +89,19 @@ def _visualize_cli(
                 docs = progress_of(docs, total=len(texts), desc="Encoding", unit="texts", shown=shown, leave=False)
         with ticking("Drawing", shown=shown):
             if clusters:
-                docs, given["labels"] = _clusters(docs, clusters, given.get("seed", 0))
+                docs = list(as_rows(docs))
+                rows = list(map(row_vector, docs, count()))
+                given["labels"] = kmeans_clusters(rows, n_clusters=clusters, seed=given.get("seed", 0)).tolist()
             page = render(docs, cast(Any, style), page=True, jupyter=False, options=given)
         with atomic_write(output) as file:
             file.write(cast(str, page).encode("utf8"))
     msg.good(f"Saved the picture to {output}")
 
 
-def _clusters(docs: "Doc | Iterable[Doc]", n_clusters: int, seed: int) -> "tuple[list[Doc], list[int]]":
-    """Return the Docs and the cluster of each of them."""
-    from ..search import kmeans_clusters
-    from ..visual.page import as_rows, row_vector
-
-    rows = cast("list[Doc]", list(as_rows(docs)))
-    vectors = [row_vector(doc, number) for number, doc in enumerate(rows)]
-    return rows, kmeans_clusters(vectors, n_clusters=n_clusters, seed=seed).tolist()
-
-
 def _with_vectors(
-    nlp: "Language", name: str | None, texts: Sequence[str], path: Path, corpus: Path, column: str
-) -> Iterator["Doc"]:
+    nlp: Language, name: str | None, texts: Sequence[str], path: Path, corpus: Path, column: str
+) -> Iterator[Doc]:
     """Yield Docs whose vectors are those that `encode` wrote."""
-    from spacy.tokens import Doc
-
     from ..bulk.loading import find_pipe
 
     pipe = find_pipe(nlp, name)

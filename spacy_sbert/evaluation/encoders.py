@@ -2,8 +2,7 @@
 
 import hashlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import partial
-from importlib import import_module
+from functools import cache, partial
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -13,7 +12,7 @@ import spacy
 from spacy.language import Language
 from thinc.util import to_numpy
 
-from ..errors import Errors
+from ..errors import Errors, import_extra
 from ..files.atomic import atomic_write, check_output
 from ..files.serialization import device, digest_of_parts, file_digest, read_arrays, versions
 from ..files.text_lines import read_counts
@@ -137,12 +136,7 @@ def _key(text: str) -> bytes:
 
 def sklearn_module(name: str, task: str) -> ModuleType:
     """Return a module of scikit-learn. RAISES (ImportError): if it is not installed; the message names the task."""
-    try:
-        return import_module(name)
-    except ImportError as error:
-        raise ImportError(
-            f"{task} needs scikit-learn, which is not installed: pip install 'spacy-sbert[evaluation]'"
-        ) from error
+    return import_extra(name, f"{task} needs scikit-learn", "evaluation")
 
 
 _Encode = Callable[[Sequence[str], Sequence[str]], numpy.ndarray]  # texts and the corpus to vectors, see Source.encode
@@ -213,12 +207,10 @@ def _random_projection(nlp: Language, width: int, seed: int, texts: Sequence[str
         Wieting and Kiela 2019, No Training Required, which projects word vectors instead of words.
     """
     rows = numpy.zeros((len(texts), width), dtype="float32")
-    signs: dict[str, numpy.ndarray] = {}
+    signs = cache(partial(_word_signs, width=width, seed=seed))
     for row, text in zip(rows, texts, strict=True):
         for word in _words(nlp, text):
-            if word not in signs:
-                signs[word] = _word_signs(word, width, seed)
-            row += signs[word]
+            row += signs(word)
     return rows * numpy.float32(width**-0.5)
 
 

@@ -9,6 +9,7 @@ import torch
 from spacy.language import Language
 from torch.nn.functional import normalize
 
+from ..errors import import_extra
 from .encoders import PipelineSource
 
 if TYPE_CHECKING:
@@ -91,20 +92,15 @@ class MtebEncoder:
     @cached_property
     def mteb_model_meta(self) -> "ModelMeta":
         """Return what mteb notes of the model in its results, a ModelMeta. RAISES (ImportError): without mteb 2."""
-        try:
-            from mteb.models import ModelMeta  # noqa: PLC0415 (an extra)
-            from mteb.models.model_meta import ScoringFunction  # noqa: PLC0415 (an extra)
-        except ImportError as error:
-            raise ImportError(
-                "The adapter for mteb needs mteb 2. Install it: pip install 'spacy-sbert[mteb]'."
-            ) from error
-        return ModelMeta(
+        modules = ("mteb.models", "mteb.models.model_meta")
+        models, model_meta = (import_extra(name, "The adapter for mteb needs mteb 2", "mteb") for name in modules)
+        return models.ModelMeta(
             loader=None,
             name=self.name,
             revision=self.source.digest[:40],  # as long as a commit's
             embed_dim=self.width,
             framework=[],
-            similarity_fn_name=ScoringFunction.COSINE,
+            similarity_fn_name=model_meta.ScoringFunction.COSINE,
             use_instructions=False,
             **dict.fromkeys(_UNKNOWN.split()),
         )

@@ -76,19 +76,16 @@ def atomic_folder(path: Path | str, *, replace: bool = False) -> Iterator[Path]:
 
 
 @contextmanager
-def atomic_write(
-    path: Path, *, temporary: Path | None = None, message: str = Errors.CANNOT_WRITE
-) -> Iterator[BinaryIO]:
+def atomic_write(path: Path, *, temporary: Path | None = None) -> Iterator[BinaryIO]:
     """Yield a file to write, which gets its name when all of it is on the disk; until then an older one stays.
 
     path (Path): the file; its folder is made. temporary (Path): the name until then; by default one for each process,
         so that several may write the file.
-    message (str): of errors, see rewrite_os_errors.
     RAISES (ValueError): see check_output. (OSError): if it cannot be written.
     """
     check_output(path)
     temporary = temporary or path.with_name(f".{path.name}.{os.getpid()}")
-    with rewrite_os_errors(path, message):
+    with rewrite_os_errors(path):
         path.parent.mkdir(parents=True, exist_ok=True)
         try:
             temporary.unlink(missing_ok=True)  # of a killed run
@@ -109,10 +106,9 @@ def write_text(path: Path, text: str) -> None:
 
 
 @contextmanager
-def rewrite_os_errors(path: Path, message: str = Errors.CANNOT_WRITE) -> Iterator[None]:
+def rewrite_os_errors(path: Path) -> Iterator[None]:
     """Name the file, and the remedy, in an error of writing it; an error that names another file stays.
 
-    message (str): with {path} and {reason}.
     RAISES (OSError): in place of the first, with its errno.
     """
     try:
@@ -121,7 +117,7 @@ def rewrite_os_errors(path: Path, message: str = Errors.CANNOT_WRITE) -> Iterato
         is_ours = error.filename is None or path.name in str(error.filename)
         if not is_ours or isinstance(error.__cause__, OSError):  # rewritten already
             raise
-        text = message.format(path=path, reason=error.strerror or error)
+        text = Errors.CANNOT_WRITE.format(path=path, reason=error.strerror or error)
         raise (OSError(error.errno, text) if error.errno else OSError(text)) from error
 
 

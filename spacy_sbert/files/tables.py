@@ -16,7 +16,7 @@ from itertools import chain, count, islice
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from ..errors import Errors
+from ..errors import Errors, import_extra
 from . import text_lines
 from .atomic import atomic_write, check_input
 
@@ -290,16 +290,14 @@ def _read_parquet(path: Path, names: Sequence[str]) -> Iterator[Record]:
 @contextmanager
 def _parquet_file(path: Path, line: Callable[[], int] = lambda: 0) -> "Iterator[ParquetFile]":
     """Open a .parquet file. line (Callable): how many rows were read, for errors."""
-    try:
-        from pyarrow import ArrowException  # noqa: PLC0415 (optional)
-        from pyarrow.parquet import ParquetFile  # noqa: PLC0415 (optional)
-    except ImportError as error:
-        raise ImportError(f"Reading {path} needs pyarrow. Install it: pip install 'spacy-sbert[parquet]'.") from error
+    pyarrow = import_extra("pyarrow", f"Reading {path} needs pyarrow", "parquet")
+    from pyarrow.parquet import ParquetFile  # noqa: PLC0415 (optional)
+
     check_input(path)
     try:
         with ParquetFile(path, page_checksum_verification=True) as file:
             yield file
-    except (ArrowException, OSError) as error:
+    except (pyarrow.ArrowException, OSError) as error:
         raise ValueError(
             f"{path}, record {line() + 1}: cannot be read as .parquet ({error}). Write the file again."
         ) from error
@@ -395,15 +393,13 @@ def write_table(path: Path, names: Sequence[str], rows: Sequence[Sequence[object
     RAISES (ValueError): if the name of the file ends otherwise.
     """
     check_name(path)
+    if path.suffix == ".tsv":
+        lines = ("\t".join(map(_cell, row)) for row in (names, *rows))
+    else:
+        records = (dict(zip(names, row, strict=True)) for row in rows)
+        lines = (json.dumps(record, ensure_ascii=False, default=str) for record in records)
     with atomic_write(path) as file:
-        if path.suffix == ".tsv":
-            file.write(("\t".join(map(_cell, names)) + "\n").encode("utf8"))
-        for row in rows:
-            if path.suffix == ".jsonl":
-                line = json.dumps(dict(zip(names, row, strict=True)), ensure_ascii=False, default=str)
-            else:
-                line = "\t".join(map(_cell, row))
-            file.write((line + "\n").encode("utf8"))
+        file.writelines(f"{line}\n".encode() for line in lines)
 
 
 def check_name(path: Path) -> None:

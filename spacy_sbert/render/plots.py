@@ -78,9 +78,9 @@ def _ticks(low: float, high: float, wanted: int) -> list[float]:
     return [round(number * step, 10) for number in range(first, last + 1)]
 
 
-def number(value: float) -> str:
-    """Format a coordinate as briefly as possible."""
-    return f"{round(value, 1) + 0.0:g}"
+def number(value: float, digits: int = 1) -> str:
+    """Format a coordinate, or a number with other digits behind the point, as briefly as possible."""
+    return f"{round(value, digits) + 0.0:g}"  # + 0.0: no -0
 
 
 def _text(x: float, y: float, words: str, anchor: str = "start", kind: str = "") -> Markup:

@@ -1,6 +1,6 @@
 """Cluster vectors: hierarchical clusters and k-means; `exact` finds groups of similar vectors."""
 
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import Annotated, Literal
 
 import numpy
 from numpy.typing import ArrayLike
@@ -8,12 +8,10 @@ from pydantic import Field
 from scipy.cluster.hierarchy import fcluster
 from scipy.cluster.hierarchy import linkage as merge
 
+from ..errors import import_extra
 from ..similarity import check_count, checked, unit_length
 from ..validation import Seed, validated
 from .exact import BLOCK_BYTES, slices
-
-if TYPE_CHECKING:
-    from sklearn.cluster import KMeans
 
 _MAX_INITS = 10_000  # each takes as long as the first
 
@@ -77,13 +75,9 @@ def _distances(rows: numpy.ndarray) -> numpy.ndarray:
     return numpy.maximum(distances, 0, out=distances)  # rounding of equal vectors
 
 
-def import_kmeans() -> "type[KMeans]":
+def import_kmeans() -> type:
     """Return scikit-learn's k-means. RAISES (ImportError): if scikit-learn is not installed."""
-    try:
-        from sklearn.cluster import KMeans  # noqa: PLC0415 (an extra)
-    except ImportError as error:
-        raise ImportError("k-means needs scikit-learn. Install it: pip install 'spacy-sbert[search]'.") from error
-    return KMeans
+    return import_extra("sklearn.cluster", "k-means needs scikit-learn", "search").KMeans
 
 
 @validated

@@ -35,6 +35,14 @@ def check_widths(ours: int, theirs: int) -> None:
         raise ValueError(Errors.UNEQUAL_WIDTHS.format(ours=ours, theirs=theirs))
 
 
+def checked_queries(queries: ArrayLike, shape: tuple[int, int], k: int) -> numpy.ndarray:
+    """Return queries, float32 (queries, width); raise ValueError if k vectors of a shape (n, width) cannot be found."""
+    rows, (n, width) = checked(queries, "queries"), shape
+    check_widths(rows.shape[1], width)
+    check_count(k, n, f"nearest of {n} vectors")
+    return rows
+
+
 def recall(found: numpy.ndarray, exact: numpy.ndarray) -> float:
     """Recall@k: the share of the k nearest vectors that are among the k found, the mean over queries.
 
@@ -68,10 +76,8 @@ def nearest(queries: ArrayLike, vectors: ArrayLike, *, k: int, block_bytes: Bloc
     RAISES (ValueError): if an array is of another shape, a number is not finite, or there are fewer than k vectors.
     SOURCE: Reimers and Gurevych 2019, section 1 (semantic search).
     """
-    left, right = checked(queries, "queries"), as_rows(vectors, "vectors")
-    check_widths(left.shape[1], right.shape[1])
-    check_count(k, len(right), f"nearest of {len(right)} vectors")
-    left = unit_length(left)
+    right = as_rows(vectors, "vectors")
+    left = unit_length(checked_queries(queries, right.shape, k))
     blocks = [_nearest(left[block], right, k, block_bytes) for block in slices(len(left), isqrt(block_bytes // 4))]
     scores, indices = map(numpy.concatenate, zip(*blocks, strict=True))
     return scores, indices
@@ -95,11 +101,9 @@ def nearest_in_blocks(
     progress: bool = False,
 ) -> Best:
     """Find the nearest of vectors that come in blocks, (b, width). shape (tuple): (n, width) of all of them."""
-    rows, (n, width) = checked(queries, "queries"), shape
-    check_widths(rows.shape[1], width)
-    check_count(k, n, f"nearest of {n} vectors")
+    rows = checked_queries(queries, shape, k)
     best, start = _none_found(len(rows)), 0
-    with progress_bar(n, shown=progress, unit="vectors", desc="Searching") as bar:
+    with progress_bar(shape[0], shown=progress, unit="vectors", desc="Searching") as bar:
         for block in blocks:
             scores, found = nearest(rows, block, k=min(k, len(block)), block_bytes=block_bytes)
             best, start = _best_of(best, (scores, found + start), k), start + len(block)

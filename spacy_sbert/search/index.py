@@ -9,7 +9,7 @@ import re
 import uuid
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import chain
+from itertools import chain, zip_longest
 from pathlib import Path
 from types import ModuleType
 from typing import Annotated, Any, Literal, NamedTuple, cast
@@ -19,13 +19,13 @@ from numpy.typing import ArrayLike
 from pydantic import BaseModel, Field
 
 from ..bulk import FileVectors, PartVectors
-from ..errors import Errors
+from ..errors import Errors, import_extra
 from ..files.atomic import Lock, atomic_write, write_text
 from ..files.serialization import file_digest
 from ..pipeline.sbert import SentenceBert
-from ..similarity import check_count, checked, unit_length
+from ..similarity import checked, unit_length
 from ..validation import Positive, check, one_column, short_repr, validated
-from .exact import Best, check_widths, nearest, slices
+from .exact import Best, check_widths, checked_queries, nearest, slices
 
 MANIFEST = "index.json"
 ROW_COUNT = "Given {given} texts or ids for {expected} vectors: expected one for each."
@@ -47,11 +47,7 @@ _RESCORED = 10  # candidates of "ivfpq" for each vector wanted
 
 def import_faiss() -> ModuleType:
     """Return FAISS. RAISES (ImportError): if it is not installed."""
-    try:
-        import faiss  # noqa: PLC0415 (an extra)
-    except ImportError as error:
-        raise ImportError("An index needs FAISS. Install it: pip install 'spacy-sbert[search]'.") from error
-    return faiss
+    return import_extra("faiss", "An index needs FAISS", "search")
 
 
 @dataclass(frozen=True)
@@ -224,17 +220,14 @@ class VectorIndex:
     ) -> Best:
         """Find the k vectors most similar to each query, the best first: as `nearest`, but not exactly unless flat.
 
-        queries (float array of shape (n, width), NumPy or CuPy): what to search for, a vector a row. k (int): how many
-            to find of each, from 1 to as many as there are.
+        queries (float array of shape (n, width)), k (int): see `nearest`.
         vectors (PartVectors): those that an "ivfpq" index is of, to put rescore * k candidates in order by their own
             cosines; None to go by their codes, whose similarities are rough.
         RETURNS (float32 array of shape (n, k), int64 array of shape (n, k)): the similarities, and the rows.
         RAISES (ValueError): if the array is of another shape or width, a number is not finite, there are fewer than k
             vectors, or the stored vectors are others.
         """
-        rows = checked(queries, "queries")
-        check_widths(rows.shape[1], self.width)
-        check_count(k, len(self), f"nearest of {len(self)} vectors")
+        rows = checked_queries(queries, (len(self), self.width), k)
         if vectors is None:
             return self._search(unit_length(rows), k)
         if vectors.digest != self.vectors:
@@ -326,18 +319,13 @@ def _trained_ivf(
 
 
 def _rows(texts: Sequence[str] | None, ids: Sequence[str | int] | None) -> list[IndexRow] | None:
-    given: list[list[Any]] = [
-        [item.item() if isinstance(item, numpy.generic) else item for item in one_column(column)]
-        for column in (texts, ids)
-        if column is not None
-    ]
-    if not given:
+    if texts is None and ids is None:
         return None
-    if len(given[0]) != len(given[-1]):
-        raise ValueError(ROW_COUNT.format(given=len(given[1]), expected=len(given[0])))
-    absent = [None] * len(given[0])
-    pairs = zip(absent if texts is None else given[0], absent if ids is None else given[-1], strict=True)
-    return [IndexRow(*pair) for pair in pairs]
+    columns = [[] if column is None else list(one_column(column)) for column in (texts, ids)]
+    if texts is not None and ids is not None and len(columns[0]) != len(columns[1]):
+        raise ValueError(ROW_COUNT.format(given=len(columns[1]), expected=len(columns[0])))
+    items = ((item.item() if isinstance(item, numpy.generic) else item for item in column) for column in columns)
+    return [IndexRow(*pair) for pair in zip_longest(*items)]
 
 
 def write_folder(

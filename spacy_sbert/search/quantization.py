@@ -1,6 +1,5 @@
 """Vectors in fewer bytes: a byte or a bit per dimension; and search among them."""
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -10,9 +9,9 @@ from numpy.typing import ArrayLike
 from ..errors import Errors
 from ..files.atomic import atomic_write
 from ..files.serialization import read_arrays
-from ..similarity import check_count, checked, unit_length
+from ..similarity import checked, unit_length
 from ..validation import NonNegative, validated
-from .exact import BLOCK_BYTES, Best, BlockBytes, check_widths, nearest, nearest_in_blocks, slices
+from .exact import BLOCK_BYTES, Best, BlockBytes, check_widths, checked_queries, nearest, nearest_in_blocks, slices
 
 _LEVELS = 255  # steps between the 256 codes of a byte
 _RESCORED = 4  # candidates for each vector wanted
@@ -121,17 +120,13 @@ class BinaryVectors:
         RETURNS (float32 array of shape (n, k), int64 array of shape (n, k)): the cosines that decided, and the rows.
         RAISES (ValueError): see `nearest`; if vectors are not those that are stored, or rescore is negative.
         """
-        rows = checked(queries, "queries")
         n = len(self.bits)
-        check_widths(rows.shape[1], self.width)
-        check_count(k, n, f"nearest of {n} vectors")
+        rows = checked_queries(queries, (n, self.width), k)
         if vectors is not None and (given := numpy.shape(vectors)) != (n, self.width):
             raise ValueError(
                 f"Cannot rescore by vectors of shape {given}: expected {(n, self.width)}, those quantised."
             )
-        at: Callable[[numpy.ndarray], numpy.ndarray] = self.decode
-        if vectors is not None:
-            at = numpy.asanyarray(vectors).__getitem__  # reads only candidates
+        at = self.decode if vectors is None else numpy.asanyarray(vectors).__getitem__  # reads only candidates
         words = numpy.ascontiguousarray(_words(self.bits).T)  # (words, n): a pass over each word of all vectors
         scores, indices = numpy.empty((len(rows), k), dtype="float32"), numpy.empty((len(rows), k), dtype="int64")
         for i, query in enumerate(_words(numpy.packbits(rows > 0, axis=1))):

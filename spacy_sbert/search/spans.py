@@ -35,13 +35,11 @@ def collect_spans(
     RAISES (ValueError): for an unknown unit, if a sentence is not a row of the encoder, or a Doc has no sentences.
     """
     spans_of = _UNITS[unit] if isinstance(unit, str) else unit
-    return (span for doc in ([docs] if isinstance(docs, Doc) else docs) if _has_tokens(doc) for span in spans_of(doc))
-
-
-def _has_tokens(doc: Doc) -> bool:
-    if not isinstance(doc, Doc):
-        raise TypeError(f"Cannot take Spans of {short_repr(doc)}: expected Docs, nlp.pipe(texts).")
-    return len(doc) > 0
+    for doc in [docs] if isinstance(docs, Doc) else docs:
+        if not isinstance(doc, Doc):
+            raise TypeError(f"Cannot take Spans of {short_repr(doc)}: expected Docs, nlp.pipe(texts).")
+        if len(doc):
+            yield from spans_of(doc)
 
 
 class SpanSearch:

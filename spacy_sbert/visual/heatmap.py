@@ -10,7 +10,7 @@ from spacy.tokens import Doc, Span
 
 from ..errors import Errors
 from ..pipeline.doc_vectors import doc_of
-from ..render.plots import clean
+from ..render.plots import clean, number
 from ..similarity import cosine, unit_length
 from ..validation import validated
 from .page import STEPS, Picture, Text, as_rows, check_count, row_vector, token_vectors, unit_rows
@@ -99,9 +99,7 @@ def tokens(
     cos(u, v) = (u / ||u||) . (v / ||v||), in float64
 
     docs (Iterable of Doc or Span): two texts, the rows and the columns; or one Doc or Span that has two sentences.
-    low, high (float): the similarities of the outermost colours. By default the lowest and the highest in the picture;
-        if only one is given, the other is -1 or 1.
-    title (str): above the picture.
+    low, high (float), title (str): see heatmap.
     RETURNS (Picture): a table.
     RAISES (ValueError): unless there are two texts with vectors of tokens, 128 at most in each; or if vectors are of
         unequal widths or not finite.
@@ -201,8 +199,8 @@ def _table(
         "columns": columns,
         "rows": list(zip(heads, rows, strict=True)),
         "bar": [_kind(place) for place in range(_step(low, low, high), _step(high, low, high) + 1)],
-        "marks": [(_mark(mark), round(place, 4)) for mark, place in marks],
-        "zero": _mark(0.0 if low < 0 < high else low if low >= 0 else high),
+        "marks": [(number(mark, 3), round(place, 4)) for mark, place in marks],
+        "zero": number(0.0 if low < 0 < high else low if low >= 0 else high, 3),
         "below": low < 0,
     }
 
@@ -223,10 +221,6 @@ def _steps(low: float, high: float) -> list[int]:
 def _kind(place: int) -> str:
     """Return the CSS class with the colour of a step."""
     return f"v{place + STEPS}"
-
-
-def _mark(value: float) -> str:
-    return f"{round(value, 3) + 0.0:g}"  # + 0.0: no -0
 
 
 def _shown_text(text: Text, others: numpy.ndarray | None) -> dict[str, object]:

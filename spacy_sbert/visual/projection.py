@@ -1,14 +1,10 @@
 """From sentence vectors to points on a plane."""
 
-from typing import TYPE_CHECKING
-
 import numpy
 from numpy.typing import ArrayLike
 
+from ..errors import import_extra
 from ..similarity import checked, flip_signs, principal_components, unit_length
-
-if TYPE_CHECKING:
-    from sklearn.manifold import TSNE
 
 AXES = 2
 PERPLEXITY = 30.0
@@ -40,13 +36,9 @@ def pca(vectors: ArrayLike) -> tuple[numpy.ndarray, numpy.ndarray]:
     return points, shares
 
 
-def import_tsne() -> "type[TSNE]":
+def import_tsne() -> type:
     """Return scikit-learn's t-SNE. RAISES (ImportError): if scikit-learn is not installed."""
-    try:
-        from sklearn.manifold import TSNE  # noqa: PLC0415 (an extra)
-    except ImportError as error:
-        raise ImportError("t-SNE needs scikit-learn. Install it: pip install 'spacy-sbert[visual]'.") from error
-    return TSNE
+    return import_extra("sklearn.manifold", "t-SNE needs scikit-learn", "visual").TSNE
 
 
 def tsne(vectors: ArrayLike, *, seed: int = 0) -> numpy.ndarray:

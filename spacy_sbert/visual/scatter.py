@@ -83,7 +83,10 @@ def scatter(
             "description": note,
             "drawing": axes_drawn + _points(places, group, size),
             "opacity": _opacity(len(places)),
-            "labels": _buttons(names, group),
+            "labels": [  # whose buttons show only their points
+                {"name": name, "mark": shape(f"M0 0{_outline(place, 6)}", _kind(place)), "count": group.count(place)}
+                for place, name in enumerate(names)
+            ],
         },
         data={
             "frame": field,
@@ -215,15 +218,6 @@ def _outline(place: int, size: float) -> str:
         return f"m-{radius} 0a{radius} {radius} 0 1 0 {across} 0a{radius} {radius} 0 1 0 -{across} 0z"
     steps = [(x - a, y - b) for (x, y), (a, b) in zip(corners, ((0.0, 0.0), *corners), strict=False)]
     return "m" + "l".join(f"{number(size * x)} {number(size * y)}" for x, y in steps) + "z"
-
-
-def _buttons(names: Sequence[str], group: Sequence[int]) -> list[dict[str, object]]:
-    """Return the name, marker and number of texts of each label; its button shows only its points."""
-    counts = Counter(group)
-    return [
-        {"name": name, "mark": shape(f"M0 0{_outline(place, 6)}", _kind(place)), "count": counts[place]}
-        for place, name in enumerate(names)
-    ]
 
 
 def _compact_groups(group: Sequence[int], places: Sequence[tuple[float, float]]) -> Iterable[tuple[int, float, float]]:

@@ -176,17 +176,16 @@ def _summary(examples: Examples, folds: Sequence[_Fold], trained: Iterable[_Trai
 
 def _tuned(examples: Examples, folds: Sequence[_Fold], trained: Sequence[_Trained], primary: str) -> Json:
     """Return the normalization with which each classifier is best in the tuning of each fold, and its scores."""
+    by_fold: dict[tuple[str, int], dict[Variant, list[_Trained]]] = {}
+    for one in trained:
+        by_fold.setdefault((one.classifier, one.fold), {}).setdefault(one.variant, []).append(one)
     chosen: dict[str, list[str]] = {}
     best: list[_Trained] = []
-    for classifier in dict.fromkeys(one.classifier for one in trained):
-        for fold in range(len(folds)):
-            by_variant: dict[Variant, list[_Trained]] = {}
-            for one in trained:
-                if (one.classifier, one.fold) == (classifier, fold):
-                    by_variant.setdefault(one.variant, []).append(one)
-            variant = max(by_variant, key=lambda key: numpy.mean([one.accuracy for one in by_variant[key]]))
-            chosen.setdefault(classifier, []).append(variant.normalization)
-            best += by_variant[variant]
+    for (classifier, _), by_variant in by_fold.items():
+        accuracies = {variant: numpy.mean([one.accuracy for one in own]) for variant, own in by_variant.items()}
+        variant = max(accuracies, key=accuracies.__getitem__)
+        chosen.setdefault(classifier, []).append(variant.normalization)
+        best += by_variant[variant]
     return {"normalization": chosen[primary], "by_classifier": chosen, **_summary(examples, folds, best)}
 
 

@@ -2,9 +2,7 @@
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
-from typing import Any
 
 import numpy
 import torch
@@ -154,12 +152,10 @@ def _ridge(train: Part, strengths: numpy.ndarray) -> list[Predict]:
     scaler = preprocessing.StandardScaler().fit(x)
     model = linear_model.Ridge(alpha=strengths).fit(scaler.transform(x), numpy.tile(gold[:, None], len(strengths)))
 
-    each = zip(numpy.atleast_2d(model.coef_), numpy.atleast_1d(model.intercept_), strict=True)
-    return [partial(_linear, scaler, weights, bias) for weights, bias in each]
+    def linear(weights: numpy.ndarray, bias: float) -> Predict:
+        return lambda rows: scaler.transform(rows) @ weights + bias
 
-
-def _linear(scaler: Any, weights: numpy.ndarray, bias: float, x: numpy.ndarray) -> numpy.ndarray:  # noqa: ANN401 (of scikit-learn)
-    return scaler.transform(x) @ weights + bias
+    return list(map(linear, numpy.atleast_2d(model.coef_), numpy.atleast_1d(model.intercept_)))
 
 
 _BATCH = 64
