@@ -145,10 +145,7 @@ def scripted(code: str, *arguments: object) -> CompletedProcess[str]:
 
 
 def python(*arguments: object, folder: Path | None = None) -> CompletedProcess[str]:
-    """What `python ...` does and says: in a process of its own, which need not import everything again.
-
-    folder (Path): where it is typed. Commands of a project that are Python's are forked, too.
-    """
+    """What `python ...` does and says in a folder: in a process of its own, which imports nothing again."""
     with TemporaryDirectory() as place:
         paths, words = [Path(place) / name for name in ("stdout", "stderr")], list(map(str, arguments))
         process = _context().Process(target=_saying, args=(paths, folder or Path.cwd(), words))

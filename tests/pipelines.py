@@ -156,8 +156,7 @@ def make_pipeline(make_nlp: Any, encoder: str = "own", **settings: Any) -> Langu
 
 
 def finish_update(nlp: Language, optimizer: Any) -> None:
-    """A step of all pipes, as `spacy train` makes it: after all have called back, as spaCy's own tok2vec does not wait
-    for its listeners."""
+    """A step of all pipes after all have called back, as `spacy train` makes it: tok2vec waits for no listener."""
     for _, pipe in nlp.pipeline:
         pipe.finish_update(optimizer)
 
@@ -225,13 +224,9 @@ def add_curated(nlp: Language, folder: Path | str, *, window: int = 24, **settin
     bert = json.loads((Path(folder) / "config.json").read_text(encoding="utf8"))
     model: dict[str, Any] = {
         "@architectures": f"{CURATED}BertTransformer.v1",
-        "vocab_size": bert["vocab_size"],
-        "hidden_width": bert["hidden_size"],
-        "intermediate_width": bert["intermediate_size"],
-        "num_attention_heads": bert["num_attention_heads"],
-        "num_hidden_layers": bert["num_hidden_layers"],
-        "max_position_embeddings": bert["max_position_embeddings"],
-        "model_max_length": bert["max_position_embeddings"],
+        **{name: bert[name] for name in ("vocab_size", "num_attention_heads", "num_hidden_layers")},
+        **{"hidden_width": bert["hidden_size"], "intermediate_width": bert["intermediate_size"]},
+        **dict.fromkeys(("max_position_embeddings", "model_max_length"), bert["max_position_embeddings"]),
         "attention_probs_dropout_prob": 0.0,
         "hidden_dropout_prob": 0.0,
         "piece_encoder": {"@architectures": f"{CURATED}BertWordpieceEncoder.v1"},
@@ -247,8 +242,7 @@ def add_curated(nlp: Language, folder: Path | str, *, window: int = 24, **settin
 
 
 def _let_curated_train() -> None:
-    """Train also with NumPy 2.4 and later, with which spacy-curated-transformers 0.3.1 does not: it asks for `float` of
-    an array of shape (1,)."""
+    """Train with NumPy 2.4, too: spacy-curated-transformers 0.3.1 asks for `float` of an array of shape (1,)."""
     from spacy_curated_transformers.pipeline import transformer
 
     vars(transformer).setdefault("float", lambda given: given.item() if hasattr(given, "item") else float(given))
@@ -276,11 +270,7 @@ def _given_folder(variable: str, expected: str) -> Path:
 
 MEAN = {"@layers": "reduce_mean.v1"}
 CURATED_LISTENER = {"@architectures": f"{CURATED}LastTransformerLayerListener.v1", "width": 16, "pooling": MEAN}
-LISTENER = {
-    "@architectures": "spacy-transformers.TransformerListener.v1",
-    "grad_factor": 1.0,
-    "pooling": MEAN,
-}
+LISTENER = {"@architectures": "spacy-transformers.TransformerListener.v1", "grad_factor": 1.0, "pooling": MEAN}
 
 
 def add_tagger(nlp: Language, name: str = "tagger", *, tok2vec: Any = LISTENER, **kwargs) -> None:

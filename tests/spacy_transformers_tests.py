@@ -1,5 +1,4 @@
-"""For spacy-transformers' own tests: tiny random models in place of those that they download, and a plugin of pytest,
-`-p spacy_transformers_tests`, that runs them on spacy-sbert.TransformerModel.v1."""
+"""A plugin of pytest that runs spacy-transformers' own tests on our TransformerModel.v1, with tiny random models."""
 
 import json
 from pathlib import Path

@@ -138,8 +138,7 @@ WRITERS += [keep_member_vectors, write_card, write_rows, write_results, write_pa
 
 
 def in_time(*works: Callable[[], Any]) -> Iterator[Any]:
-    """What calls say, one after the other in a process of their own, so that what hangs ends: what they return that is
-    a text, None for others, and errors with their type."""
+    """What calls say, one after the other in a process that ends: their text, or None, and errors with type."""
     ours, theirs = get_context("fork").Pipe()
     pid = os.fork()
     if not pid:

@@ -1,7 +1,4 @@
-"""The convention of the command line, which docs/using.md states: of all commands, and of those that load a pipeline.
-
-The former is read from their help; the latter use the pipe and the code that they are given.
-"""
+"""The convention of the command line, which docs/using.md states: of all commands, and of those that load a pipe."""
 
 import json
 import re

@@ -301,8 +301,7 @@ def real_paths(name, least=1):
 
 
 @pytest.mark.parametrize(
-    "name, counts",
-    [("MR", [5331, 5331]), ("CR", [2407, 1368]), ("TREC", [5452, 500]), ("SST-2", [67349, 872, 1821])],
+    "name, counts", [("MR", [5331, 5331]), ("CR", [2407, 1368]), ("TREC", [5452, 500]), ("SST-2", [67349, 872, 1821])]
 )
 def test_the_official_files_are_read_whole(name, counts):
     files = zip(real_paths(name), BY_NAME[name].files, strict=True)

@@ -43,8 +43,7 @@ KERNELS = {  # by name: from what a kernel is given behind the arrays that it fi
 
 
 def kernel(name: str) -> Callable:
-    """A kernel knows where arrays begin, and takes it that they are contiguous: of a view it would read what it is a
-    view of."""
+    """A kernel takes arrays for contiguous: of a view it would read what it is a view of."""
     n_filled = 2 if name in ("reduce_max", "maxout") else 1  # with what is largest, and where that stands
 
     def launch(grid: tuple, block: tuple, given: tuple) -> None:

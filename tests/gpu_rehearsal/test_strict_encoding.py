@@ -1,5 +1,4 @@
-"""The `sbert` pipe in use on strict arrays: the vectors are those of NumPy, on Docs they are NumPy's, and a batch waits
-for the device once for its states, and once for its vectors."""
+"""`sbert` in use on strict arrays: vectors are those of NumPy, and a batch waits for its states and its vectors."""
 
 import numpy
 import pytest

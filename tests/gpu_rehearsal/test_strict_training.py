@@ -1,5 +1,4 @@
-"""Every registered loss on strict arrays: the values, gradients and weights are those of NumPy, and a step waits for
-the device but for the loss that it reports."""
+"""Every registered loss on strict arrays: results are those of NumPy, and a step waits only for its loss."""
 
 import numpy
 import pytest

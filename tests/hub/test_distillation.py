@@ -205,8 +205,7 @@ def test_refused(make_nlp, encoder, texts, settings, message):
 
 @pytest.mark.slow
 def test_all_minilm(minilm):
-    """On 3,000 sentences, none of them of STSb: 83.2 on its dev set, where the teacher has 86.7, and 30 to 90 times as
-    fast; with 12,000 it was 83.6."""
+    """On 3,000 sentences, none of STSb: 83.2 on its dev set (the teacher has 86.7), 30 to 90 times as fast."""
     folder = real_data() / "sts" / "STSBenchmark"
     pairs, others = (list(read_sts(folder / f"sts-{part}.csv")) for part in ("dev", "train"))
     known = {text for *texts, _ in [*pairs, *others] for text in texts}

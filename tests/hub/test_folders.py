@@ -34,8 +34,7 @@ CASES = {
 
 @pytest.fixture(scope="module")
 def base(tiny_bert, tmp_path_factory):
-    """A BERT with the words of the tiny one, but as wide and with weights as small as real ones are more or less: the
-    tiny one's are so large that rounding grows."""
+    """A BERT with the tiny one's words, but with the width and small weights of real ones: rounding stays small."""
     folder = tmp_path_factory.mktemp("base") / "bert"
     shutil.copytree(tiny_bert, folder)
     with torch.random.fork_rng():

@@ -121,9 +121,7 @@ def test_out_and_in_again(case, tiny_bert, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("case", "dtype"),
-    [("plain", torch.bfloat16), ("all", torch.float32), ("Normalize", torch.float16)],
-    ids=str,
+    ("case", "dtype"), [("plain", torch.bfloat16), ("all", torch.float32), ("Normalize", torch.float16)], ids=str
 )
 def test_in(case, dtype, tiny_bert, tmp_path):
     given, folder = texts(), make_folder(tiny_bert, tmp_path / "in", case, dtype)

@@ -1,5 +1,4 @@
-"""The forward pass of training, on packed rows and not: states and gradients of Hugging Face's model, with its dropout
-in its places; mini-batches, precision, checkpointing and frozen parts."""
+"""The forward pass of training, packed or not: states, gradients and places of dropout are Hugging Face's."""
 
 import numpy
 import pytest

@@ -1,5 +1,4 @@
-"""encode: an array straight from texts, the same vectors that Docs get; its arguments and those of `similarity`, with
-those of sentence-transformers."""
+"""encode gives an array of the vectors that Docs get; its arguments and those of `similarity`."""
 
 import subprocess
 import sys

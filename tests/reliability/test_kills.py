@@ -23,9 +23,7 @@ N_PARTS = 25  # each with two kills of each command: at a moment, and before a c
 
 
 class Job(NamedTuple):
-    """work: what is killed; it can be pickled, and writes to the folder `out`. found: what is on the disk, or the error
-    of its reader. again: run it a second time.
-    """
+    """work (picklable) is killed and writes to `out`; found: what is there, or an error; again: a second run."""
 
     work: Callable[[], Any]
     found: Callable[[], list]

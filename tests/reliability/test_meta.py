@@ -66,8 +66,7 @@ def judge_svd(fitted, views, normalize):
 
 
 def judge_gcca(fitted, views, normalize):
-    """As the eigenvectors of the problem in bases of the members' own directions, in which nothing is singular; along
-    all others rho is 0."""
+    """As eigenvectors in bases of the members' own directions, in which nothing is singular; elsewhere rho is 0."""
     rows, n = centred(views, normalize), len(views[0])
     bases, ridges = [], []
     for view in rows:
