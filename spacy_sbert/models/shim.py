@@ -89,6 +89,17 @@ def _writing_to(folder: Path) -> Iterator[None]:
         raise
 
 
+def _states(
+    weights: Network | BertParameters, inference: BackendCache, inputs: Mapping[str, torch.Tensor]
+) -> torch.Tensor:
+    """Return the states of a row (1, wordpieces); the logits of a classifier."""
+    if not isinstance(weights, BertParameters):
+        return weights(**inputs)[0]
+    engine = cast(PackedBert, inference.engine_of(weights, "float32"))  # kept for use
+    ids, types = inputs["input_ids"], inputs.get("token_type_ids")
+    return engine(ids, torch.arange(ids.shape[1])[None], types, torch.zeros_like(ids))
+
+
 class TransformerShim(PyTorchShim):
     """A transformer that is looked for and loaded when it is first needed; for the arguments see SpanTransformer.
 
@@ -403,13 +414,13 @@ class TransformerShim(PyTorchShim):
             from .engine.int8 import read_calibration  # noqa: PLC0415 (only int8 needs it)
 
             calibration = read_calibration(folder / CALIBRATION_FILE, weights)
-        self._inference.drop(calibration)
-        encode = partial(self._states, weights)
+        inference = BackendCache(calibration)
+        encode = partial(_states, weights, inference)
         limit = loading.check_encoder(source, tokenizer, weights, encode, self._trial, settings.max_length)
         weights.config.name_or_path = tokenizer.name_or_path = settings.name
         file = getattr(tokenizer, "vocab_file", None)
         self._vocab_file = Path(file).read_bytes() if file and Path(file).is_file() else None
-        self.tokenizer, self.weights = tokenizer, weights.to(get_torch_default_device())
+        self.tokenizer, self.weights, self._inference = tokenizer, weights.to(get_torch_default_device()), inference
         self._is_packable, self._is_saved = is_packable(weights), is_saved
         self._deferred = []
         loading.prepare_training(self.weights, self.options)
@@ -421,11 +432,3 @@ class TransformerShim(PyTorchShim):
         needs_network = self.options.frozen or self.options.gradient_checkpointing or self.precision == REFERENCE
         parameters = None if needs_network else load_parameters(source, config)
         return parameters or loading.load_weights(source, "AutoModel", config)[0]
-
-    def _states(self, weights: Network | BertParameters, inputs: Mapping[str, torch.Tensor]) -> torch.Tensor:
-        """Return the states of a row (1, wordpieces); the logits of a classifier."""
-        if not isinstance(weights, BertParameters):
-            return weights(**inputs)[0]
-        engine = cast(PackedBert, self._inference.engine_of(weights, "float32"))  # kept for use
-        ids, types = inputs["input_ids"], inputs.get("token_type_ids")
-        return engine(ids, torch.arange(ids.shape[1])[None], types, torch.zeros_like(ids))
