@@ -55,7 +55,7 @@ def outputs(cells, folder):
 
 
 def test_what_the_cells_of_a_notebook_show(make_nlp, tmp_path):
-    make_nlp(unit="doc+sent").to_disk(tmp_path / "nlp")
+    make_nlp(unit="doc+sent", lang="en").to_disk(tmp_path / "nlp")
     places = {"root": str(Path(spacy_sbert.__file__).parents[1]), "tests": str(TESTS), "nlp": str(tmp_path / "nlp")}
     cells = CELLS.format(**places).split("\n\n")
     (pipe,), (spans,), (index,), asked, (picture,) = outputs(cells, tmp_path)

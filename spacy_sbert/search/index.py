@@ -7,9 +7,10 @@ index.json is replaced last, so that the folder always holds one whole index.
 import json
 import re
 import uuid
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence, Sized
 from dataclasses import dataclass
-from itertools import chain, zip_longest
+from html import escape
+from itertools import chain, islice, zip_longest
 from pathlib import Path
 from types import ModuleType
 from typing import Annotated, Any, Literal, NamedTuple, cast
@@ -135,6 +136,15 @@ class Manifest(BaseModel, frozen=True):
         return manifest
 
 
+def index_html(index: Sized, texts: Iterable[str]) -> str:
+    """Return what a notebook shows of an index: its repr, and the beginnings of the first five texts."""
+    lines = (" ".join(text.split()) for text in islice(texts, 5))
+    cells = (escape(line if len(line) <= 100 else f"{line[:99]}…") for line in lines)
+    rows = [f"<tr><td>{row}</td><td dir=auto>{cell}</td></tr>" for row, cell in enumerate(cells)]
+    table = f"<table><tr><th>row</th><th>text</th></tr>{''.join(rows)}</table>" if rows else ""
+    return f"<p>{escape(repr(index))}</p>{table}"
+
+
 class VectorIndex:
     """Vectors of length 1 in a FAISS index by inner product, which is their cosine similarity.
 
@@ -168,6 +178,9 @@ class VectorIndex:
         of = "" if self.encoder is None else f" by {self.encoder.name}"
         texts = "" if self.rows is None else ", with texts or ids"
         return f"VectorIndex({self.kind}: {len(self)} vectors of {self.width} numbers{of}{texts})"
+
+    def _repr_html_(self) -> str:
+        return index_html(self, (str(row.id) if row.text is None else row.text for row in self.rows or ()))
 
     @property
     def width(self) -> int:

@@ -10,7 +10,7 @@ from spacy.tokens import Doc, Span
 from ..pipeline.most_similar import Query, SimilarSpan, query_vector, sentences, with_vectors
 from ..validation import Positive, short_repr, validated
 from .exact import check_widths, nearest
-from .index import BuiltKind, VectorIndex, import_faiss
+from .index import BuiltKind, VectorIndex, import_faiss, index_html
 
 _SAMPLE, _SAME = 8, 0.9  # Spans that are looked for, and the least cosine of one with itself in an index
 _UNITS: dict[str, Callable[[Doc], Iterable[Span]]] = {
@@ -82,6 +82,9 @@ class SpanSearch:
     def __repr__(self) -> str:
         kind = "exact" if self.index is None else self.index.kind
         return f"SpanSearch({kind}: {len(self)} Spans, vectors of {self.vectors.shape[1]} numbers)"
+
+    def _repr_html_(self) -> str:
+        return index_html(self, (span.text for span in self.spans))
 
     @validated
     def search(

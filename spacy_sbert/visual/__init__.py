@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable, Mapping
 from inspect import signature
-from typing import Literal
+from typing import Literal, overload
 
 from spacy.tokens import Doc, Span
 from spacy.util import is_in_jupyter
@@ -22,14 +22,26 @@ _STYLES: dict[str, Callable[..., Picture]] = {
 }
 
 
+_Texts = Doc | Span | Iterable[Doc | Span]
+_Options = Mapping[str, object] | None
+
+
+@overload
+def render(
+    docs: _Texts, style: Style = ..., *, page: bool = ..., jupyter: Literal[False], options: _Options = ...
+) -> str: ...
+@overload
+def render(
+    docs: _Texts, style: Style = ..., *, page: bool = ..., jupyter: bool | None = ..., options: _Options = ...
+) -> str | None: ...
 @validated
 def render(
-    docs: Doc | Span | Iterable[Doc | Span],
+    docs: _Texts,
     style: Style = "heatmap",
     *,
     page: bool = False,
     jupyter: bool | None = None,
-    options: Mapping[str, object] | None = None,
+    options: _Options = None,
 ) -> str | None:
     """Draw sentence vectors: one piece of HTML that fetches nothing.
 

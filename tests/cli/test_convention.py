@@ -100,7 +100,7 @@ spacy.registry.span_getters("own.spans.v1")(sentence_spans)
 def folder(tiny_bert, tables, tmp_path_factory):
     """A pipeline of two pipes that needs code, the encoder of the first in the hub's cache, and texts."""
     at = shutil.copytree(tables, tmp_path_factory.mktemp("convention") / "at")
-    nlp = spacy.blank("xx")
+    nlp = spacy.blank("en")
     for name, pooling in (("first", "mean"), ("second", "max")):
         nlp.add_pipe("sbert", name=name, config={"model": {"name": str(tiny_bert), "pooling": pooling}})
     nlp.to_disk(at / "own")

@@ -5,7 +5,7 @@ import gc
 import numpy
 import pytest
 import spacy
-from pipelines import EVERY_ENCODER, reloaded
+from pipelines import EVERY_ENCODER, blank, reloaded
 from spacy.tokens import DocBin
 from thinc.api import Adam
 
@@ -78,7 +78,7 @@ def other_pooling(nlp, pooling="cls"):
 
 @pytest.mark.parametrize("encoder", EVERY_ENCODER)
 def test_a_sourced_pipe(make_nlp, other_bert, encoder, tmp_path):
-    nlp, other = make_nlp(encoder, unit="doc+sent"), spacy.blank("xx")
+    nlp, other = make_nlp(encoder, unit="doc+sent"), blank()
     for name in nlp.pipe_names:
         other.add_pipe(name, name="mine" if name == "sbert" else name, source=nlp)
     doc = other(TEXT)

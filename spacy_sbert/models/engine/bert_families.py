@@ -59,7 +59,7 @@ DISTILBERT = {
 }
 
 
-class Family(NamedTuple):
+class _Family(NamedTuple):
     """Where the layers of a class are, the parts in each, and what else tells it from BERT."""
 
     layers: str
@@ -70,13 +70,13 @@ class Family(NamedTuple):
 
 # By name: an encoder's own module alone is to be imported.
 FAMILIES = {
-    "bert.modeling_bert.BertModel": Family("encoder.layer", BERT),
-    "camembert.modeling_camembert.CamembertModel": Family("encoder.layer", BERT, counts_padding=True),
-    "distilbert.modeling_distilbert.DistilBertModel": Family("transformer.layer", DISTILBERT, has_pooler=False),
-    "electra.modeling_electra.ElectraModel": Family("encoder.layer", BERT, has_pooler=False),
-    "mpnet.modeling_mpnet.MPNetModel": Family("encoder.layer", MPNET, counts_padding=True),
-    "roberta.modeling_roberta.RobertaModel": Family("encoder.layer", BERT, counts_padding=True),
-    "xlm_roberta.modeling_xlm_roberta.XLMRobertaModel": Family("encoder.layer", BERT, counts_padding=True),
+    "bert.modeling_bert.BertModel": _Family("encoder.layer", BERT),
+    "camembert.modeling_camembert.CamembertModel": _Family("encoder.layer", BERT, counts_padding=True),
+    "distilbert.modeling_distilbert.DistilBertModel": _Family("transformer.layer", DISTILBERT, has_pooler=False),
+    "electra.modeling_electra.ElectraModel": _Family("encoder.layer", BERT, has_pooler=False),
+    "mpnet.modeling_mpnet.MPNetModel": _Family("encoder.layer", MPNET, counts_padding=True),
+    "roberta.modeling_roberta.RobertaModel": _Family("encoder.layer", BERT, counts_padding=True),
+    "xlm_roberta.modeling_xlm_roberta.XLMRobertaModel": _Family("encoder.layer", BERT, counts_padding=True),
 }
 
 
