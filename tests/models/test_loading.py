@@ -2,11 +2,11 @@
 
 import json
 import shutil
+from logging import Logger
 
 import numpy
 import pytest
 import spacy
-import torch
 from pipelines import MINILM, change_json, one_pipe, write_modules
 from transformers import AutoConfig, BertForMaskedLM, BertModel
 
@@ -150,13 +150,13 @@ def test_settings_that_change_no_vector(folder):
         encode(folder, tokenizer_config={"do_lower_case": "no"})
 
 
-def test_nothing_is_said_of_the_real_model(minilm, caplog, capfd):
-    shim = TransformerShim(MINILM, TransformerConfig())
-    shim.load()
+def test_nothing_is_said_of_the_real_model(minilm, tmp_path, caplog, capfd):
+    folder = shutil.copytree(resolve(MINILM), tmp_path / "minilm")
+    change_json(folder / "config.json", torch_dtype="float32")  # as version 4 writes it
+    Logger.warning_once.cache_clear()
+    for name in (MINILM, str(folder)):
+        TransformerShim(name, TransformerConfig()).load()
     assert not caplog.text and capfd.readouterr() == ("", "")
-    stock = BertModel.from_pretrained(resolve(MINILM))
-    assert all(map(torch.equal, shim._model.state_dict().values(), stock.state_dict().values()))
-    assert shim._model.pooler is not None
 
 
 @pytest.mark.parametrize("kind", ["own.Transformer", "sentence_transformers.models.MLMTransformer", "Transformer"])
