@@ -14,7 +14,9 @@ from ..errors import Warnings
 from ..files.atomic import atomic_folder
 from ..progress import ticking
 from ._util import check_new, command, exit_on_error
-from .options import Corpus, LoadingOnGpu, Overwrite, Pipeline
+from .options import Corpus, LoadingOnGpu, Overwrite, Pipeline, not_empty
+
+_METHOD = "The method: conc, avg, svd, gcca or ae."
 
 
 @command("fit-meta")
@@ -23,7 +25,7 @@ def _fit_meta_cli(
     corpus: Corpus,
     output: Annotated[Path, Argument(help="The folder to write the pipeline to.")],
     loading: LoadingOnGpu,
-    method: Annotated[str | None, Option("--method", "-m", help="The method: conc, avg, svd, gcca or ae.")] = None,
+    method: Annotated[str | None, Option("--method", "-m", help=_METHOD, callback=not_empty)] = None,
     size: Annotated[int | None, Option("--size", "-s", help="The width of the new vectors.", min=1)] = None,
     option: Annotated[list[str] | None, Option("--option", "-o", help="Such as tau=1.0; may be repeated.")] = None,
     column: Annotated[int | None, Option("--column", "-c", help="The sentences' column, from 1.", min=1)] = None,

@@ -9,6 +9,7 @@ from wasabi import msg
 
 from ..files.atomic import atomic_folder
 from ..progress import ticking
+from ..validation import check
 from ._util import check_corpus, command, exit_on_error
 from .options import Lang, Loading, LoadingOnGpu, Overwrite, Pipeline, Precision, Quiet, TextColumn
 
@@ -31,6 +32,9 @@ class _Packaged(Loading):
     version: Annotated[str | None, Option("--version", "-v", help="Its version, instead of meta.json's.")] = None
 
     def describe(self, pipeline: Path) -> "PipelineFacts":
+        with exit_on_error(f"Cannot describe {pipeline}"):
+            check("name", self.name, str | None)
+            check("version", self.version, str | None)
         nlp = self.load(str(pipeline))
         with exit_on_error(f"Cannot describe {pipeline}"):
             from ..hub.cards import describe

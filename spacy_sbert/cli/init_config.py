@@ -1,6 +1,6 @@
 """`python -m spacy sbert init-config`: from two tables to a config that trains on them."""
 
-from math import ceil
+from math import ceil, isfinite
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -12,7 +12,7 @@ from ..errors import Warnings
 from ..files.atomic import write_text
 from ..progress import ticking
 from ._util import check_new, command, exit_on_error, fail
-from .options import Lang, Overwrite, Quiet, TableLayout
+from .options import MOST, Lang, Overwrite, Quiet, TableLayout, not_empty
 
 if TYPE_CHECKING:
     from ..readers.infer_schema import OwnTable
@@ -27,15 +27,19 @@ _KINDS = {  # of a table: its rows, and the objective
 }
 
 
+_ENCODER = "The encoder: a folder or a name; by default MiniLM."
+_EPOCHS = "By default 4, or 1 of 20,000 examples or more."
+
+
 @command("init-config")
 def _init_config_cli(
     train_path: Annotated[Path, Argument(help="The table to learn from: .csv, .tsv, .jsonl or .parquet.", exists=True)],
     dev_path: Annotated[Path, Argument(help="The table to score by, with the same columns.", exists=True)],
     output: Annotated[Path, Option("--output", "-o", help="The config to write.", dir_okay=False)],
     layout: TableLayout,
-    encoder: Annotated[str | None, Option(help="The encoder: a folder or a name; by default MiniLM.")] = None,
+    encoder: Annotated[str | None, Option(help=_ENCODER, callback=not_empty)] = None,
     lang: Lang = "en",
-    epochs: Annotated[int | None, Option(help="By default 4, or 1 of 20,000 examples or more.", min=1)] = None,
+    epochs: Annotated[int | None, Option(help=_EPOCHS, min=1, max=MOST)] = None,
     overwrite: Overwrite = False,
     quiet: Quiet = False,
 ) -> None:
@@ -45,6 +49,10 @@ def _init_config_cli(
     from them is chosen, and 'spacy sbert train' takes the config.
     """
     check_new(output, overwrite=overwrite)
+    for option in [option for option in ("score", "label") if getattr(layout, option) == ""]:
+        fail(f"--{option} is empty. Name a column of the tables, or leave it out.")
+    if not isfinite(layout.max_score or 0.0):
+        fail(f"--max-score is {layout.max_score}: expected a finite number.")
     with exit_on_error(f"Cannot make a config for {train_path} and {dev_path}"):
         train, dev = _tables(train_path, dev_path, layout.settings(), shown=not quiet)
         with ticking("Writing", shown=not quiet):

@@ -11,6 +11,7 @@ from typer import Argument, BadParameter, Option
 
 from ..files.text_lines import format_suffix
 from ..progress import ticking
+from ..validation import Name, check
 from ._util import check_corpus, exit_on_error, fail, use_gpu
 
 _FORMATS = "auto, sts, nli, sick, wikisection, quora, text or table"  # to import the readers would take too long
@@ -20,13 +21,25 @@ CODE = "A Python file that registers functions of your own."
 GPU = "The GPU to work on, or -1 for the CPU."
 VECTORS = "Vectors that `encode` wrote of the same texts, so that they are not encoded again."
 COLUMN = "text"  # by default
+MOST = 10**9  # examples or epochs
 _HEADER = "Read the first row of .csv and .tsv as data, and name the columns 0, 1, and so on."
 _MEMBERS = "The columns of a table's texts, with commas between: first,second."
+
+
+def not_empty(value: str | None) -> str | None:
+    """Check the name that an option gives. RAISES (BadParameter): if it is empty, or holds half a character."""
+    try:
+        check("name", value, Name | None)
+    except ValueError as error:
+        raise BadParameter(str(error)) from error
+    return value
+
 
 Pipeline = Annotated[str, Argument(help="The pipeline: a folder or an installed package, or the name of an encoder.")]
 Corpus = Annotated[Path, Argument(help=TEXTS, exists=True, dir_okay=False, callback=check_corpus)]
 Code = Annotated[Path | None, Option("--code", help=CODE, exists=True, dir_okay=False)]
-Pipe = Annotated[str | None, Option("--pipe", help="The name of the pipe to use; by default the last of its kind.")]
+_PIPE = "The name of the pipe to use; by default the last of its kind."
+Pipe = Annotated[str | None, Option("--pipe", help=_PIPE, callback=not_empty)]
 Output = Annotated[Path | None, Option("--output", "-o", help="The JSON file to write the results to.", dir_okay=False)]
 Overwrite = Annotated[bool, Option("--overwrite", help="Replace the output if it is there already.")]
 Gpu = Annotated[int, Option("--gpu-id", "-g", help=GPU, min=-1)]
@@ -36,7 +49,8 @@ TextColumn = Annotated[str | None, Option("--column", "-c", help="The column or 
 _PRECISION = "The precision to compute in: float32, bfloat16, float16, int8, auto or reference."
 Precision = Annotated[str | None, Option("--precision", help=_PRECISION)]
 Vectors = Annotated[Path | None, Option("--vectors", help=VECTORS, exists=True)]
-Limit = Annotated[int, Option("--limit", help="Read at most this many examples, or 0 for all.", min=0)]
+_LIMIT = "Read at most this many examples, or 0 for all."
+Limit = Annotated[int, Option("--limit", help=_LIMIT, min=0, max=MOST)]
 Seed = Annotated[int | None, Option("--seed", help="The seed of what is drawn at random.", min=0)]
 
 
@@ -95,8 +109,8 @@ class TableLayout:
     members: Annotated[str | None, Option("--members", "-m", help=_MEMBERS)] = None
     score: Annotated[str | None, Option("--score", help="The column of a table's scores.")] = None
     label: Annotated[str | None, Option("--label", help="The column of a table's labels.")] = None
-    min_score: Annotated[float | None, Option("--min-score", help="The score in a table that becomes 0.")] = None
-    max_score: Annotated[float | None, Option("--max-score", help="The score in a table that becomes 1.")] = None
+    min_score: Annotated[float | None, Option(help="The score in a table that becomes 0.")] = None
+    max_score: Annotated[float | None, Option(help="The score in a table that becomes 1.")] = None
     header: Annotated[bool, Option(" /--no-header", help=_HEADER, show_default=False)] = True
 
     def settings(self) -> dict[str, Any]:

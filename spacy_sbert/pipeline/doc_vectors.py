@@ -1,6 +1,6 @@
 """Sentence vectors of Docs, Spans and Tokens: everything that `doc.vector` and `doc.similarity` depend on.
 
-A pipe stores a record of vectors in doc.user_data (`store`, see records.py), and sets hooks (`install_hooks`). The
+A pipe stores a record of vectors in doc.user_data (`store`, see records.py), and sets hooks (`_install_hooks`). The
 hooks are plain functions of this module that read the record at each call (`vector`, `has_vector`, `similarity`): a
 pickled Doc carries their names alone. Where spaCy drops hooks, `restore` sets them again, and `doc._.sbert_vector`
 works without them (`_common.py`).
@@ -44,7 +44,7 @@ def store(doc: Doc, name: str, data: Record, pipe: object) -> None:
         data["text"] = doc.text
     user_data["._.", PREFIX + name, 0, len(data["text"])] = data
     if data["set_hooks"]:
-        install_hooks(doc, name, pipe)
+        _install_hooks(doc, name, pipe)
 
 
 # Look-up
@@ -223,7 +223,7 @@ class _PipeRef:
         return _PipeRef, ()
 
 
-def install_hooks(doc: Doc, name: str = "", pipe: object = None) -> None:
+def _install_hooks(doc: Doc, name: str = "", pipe: object = None) -> None:
     """Let a Doc, its Spans and its Tokens answer from the stored vectors; the pipe, if it is known, encodes queries.
 
     There is no Span hook named vector_norm: spaCy would return the vector for it.
@@ -299,7 +299,7 @@ def _restored(item: Any, nlp: Language | None) -> Any:  # noqa: ANN401 (a Doc, o
         )
     if not find(doc):
         raise no_vectors(doc)
-    install_hooks(doc)
+    _install_hooks(doc)
     for name, pipe in [] if nlp is None else nlp.components:
         if name in names(doc):
             doc.user_hooks[PREFIX + name] = cast(Any, _PipeRef(pipe))
