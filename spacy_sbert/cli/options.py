@@ -49,8 +49,7 @@ TextColumn = Annotated[str | None, Option("--column", "-c", help="The column or 
 _PRECISION = "The precision to compute in: float32, bfloat16, float16, int8, auto or reference."
 Precision = Annotated[str | None, Option("--precision", help=_PRECISION)]
 Vectors = Annotated[Path | None, Option("--vectors", help=VECTORS, exists=True)]
-_LIMIT = "Read at most this many examples, or 0 for all."
-Limit = Annotated[int, Option("--limit", help=_LIMIT, min=0, max=MOST)]
+Limit = Annotated[int, Option("--limit", help="Read at most this many examples, or 0 for all.", min=0, max=MOST)]
 Seed = Annotated[int | None, Option("--seed", help="The seed of what is drawn at random.", min=0)]
 
 

@@ -3,7 +3,7 @@
 import hashlib
 import json
 import tempfile
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, replace
 from functools import partial
@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any, cast
 import srsly
 import torch
 from safetensors import SafetensorError
-from spacy.util import SimpleFrozenDict
 from thinc.api import Optimizer, PyTorchGradScaler, PyTorchShim, get_torch_default_device, xp2torch
 from thinc.shims.shim import Shim
 from thinc.types import Floats2d
@@ -154,14 +153,12 @@ class TransformerShim(PyTorchShim):
     @property
     def _hfmodel(self) -> SimpleNamespace:
         """The names by which spacy-transformers reads it."""
-        loaded_with: Sequence[Mapping] = (self.options.tokenizer_config, self.options.transformer_config)
-        if self._is_saved:
-            loaded_with = SimpleFrozenDict(), SimpleFrozenDict()
+        given = TransformerConfig() if self._is_saved else self.options  # what a saved encoder was made with is in it
         return SimpleNamespace(
             tokenizer=self.tokenizer,
             transformer=self.network,
-            _init_tokenizer_config=loaded_with[0],
-            _init_transformer_config=loaded_with[1],
+            _init_tokenizer_config=given.tokenizer_config,
+            _init_transformer_config=given.transformer_config,
         )
 
     @property

@@ -131,14 +131,18 @@ class Records(list[PlacedRecord]):
         """The encoders that made the vectors, those that are known."""
         return {record.data["fingerprint"]: record.name for record in self if record.data.get("fingerprint")}
 
+    @property
+    def _inside(self) -> list[PlacedRecord]:
+        """The records of texts that the Doc may have; as_doc keeps those of texts that it has cut off, too."""
+        length = len(self.text)
+        return [record for record in self if record.end > 0 and record.start < length] or list(self)
+
     def parts(self) -> tuple["Records", bool]:
         """Return the records that the Doc consists of, in order, and whether `Span.as_doc` has cut it out of another.
 
         RAISES (ValueError): if it was joined from others, and a part is not the whole text of a record.
         """
-        text = self.text
-        # as_doc keeps the records of texts that it has cut off
-        inside = [record for record in self if record.end > 0 and record.start < len(text)] or list(self)
+        text, inside = self.text, self._inside
         first = inside[0]
         if len(inside) == 1 and first.place_in(text) == (0, len(text)) != (first.start, first.end):
             return Records(self._doc, [first]), True
@@ -155,9 +159,11 @@ class Records(list[PlacedRecord]):
 
     def at(self, start: int, end: int) -> PlacedRecord:
         """Return the record that answers for the characters [start, end). RAISES (ValueError): if none does."""
+        is_alone = len(self._inside) == 1  # else it was joined, and only whole texts are known
         for record in self:
             place = record.place_in(self.text)
-            if place is not None and place[0] <= start and end <= place[1]:
+            is_right = place is not None and place[0] <= start and end <= place[1]
+            if is_right and (is_alone or place == (record.start, record.end)):
                 return record
         raise _joined_doc(self.text[start:end], self[0].name)
 

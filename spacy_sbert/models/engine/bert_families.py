@@ -121,6 +121,7 @@ def is_packable(model: Network) -> bool:
         return False
     config, layers = model.config, layers_of(model)
     # Adapters (LoRA) put modules of their own in the place of linear layers.
+    expected = torch.nn.Module if isinstance(model, BertParameters) else torch.nn.Linear
     modules = [getattr(model, "embeddings_project", None), *(module for parts in layers for module in parts.linear)]
     return (
         getattr(config, "position_embedding_type", "absolute") == "absolute"
@@ -128,10 +129,7 @@ def is_packable(model: Network) -> bool:
         # Version 5 of transformers gives these two to families alone that can be decoders.
         and not (getattr(config, "is_decoder", False) or getattr(config, "add_cross_attention", False))
         and not (config.output_hidden_states or config.output_attentions)
-        and (
-            isinstance(model, BertParameters)
-            or all(module is None or type(module) is torch.nn.Linear for module in modules)
-        )
+        and all(module is None or type(module) is expected for module in modules)
         and all(parts.n_heads == config.num_attention_heads for parts in layers)
     )
 
