@@ -159,7 +159,7 @@ class Records(list[PlacedRecord]):
 
     def at(self, start: int, end: int) -> PlacedRecord:
         """Return the record that answers for the characters [start, end). RAISES (ValueError): if none does."""
-        is_alone = len(self._inside) == 1  # else it was joined, and only whole texts are known
+        is_alone = sum(not record.data["text"].isspace() for record in self._inside) <= 1  # else: joined
         for record in self:
             place = record.place_in(self.text)
             is_right = place is not None and place[0] <= start and end <= place[1]
