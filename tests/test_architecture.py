@@ -92,19 +92,3 @@ def test_files_beside_the_code_are_packaged():
         if file.suffix not in (".py", ".pyc"):
             package = ".".join(file.parent.relative_to(PACKAGE.parent).parts)
             assert any(file.match(pattern) for pattern in patterns[package]), file
-
-
-def test_size():
-    """The package does not grow again: its files, lines, public names, and the share of imports in the lines."""
-    lines = sum(len(text.splitlines()) for text in TEXTS.values())
-    imports = sum(node.end_lineno - node.lineno + 1 for found in IMPORTS.values() for node in found)
-    names = [
-        node.name
-        for text in TEXTS.values()
-        for node in ast.parse(text).body
-        if isinstance(node, (ast.FunctionDef, ast.ClassDef)) and not node.name.startswith("_")
-    ]
-    assert len(TEXTS) <= 150
-    assert lines <= 28_000
-    assert len(names) <= 600
-    assert imports <= 0.07 * lines

@@ -3,7 +3,6 @@
 import json
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
@@ -33,14 +32,13 @@ nlp = spacy.blank("en")
 nlp.add_pipe("sbert", config={"model": {"name": sys.argv[1]}})
 is_same = state() == before
 nlp("the cat sat").vector
-core = {name: module.__file__ for name, module in sys.modules.items() if name.partition(".")[0] == "spacy_sbert"}
+core = [name for name in sys.modules if name.partition(".")[0] == "spacy_sbert"]
 nlp.get_pipe("sbert").encode(["the cat sat"])
 spacy.load(sys.argv[2])("the cat sat").vector
 of_vectors, before = list(sys.modules), state()
 import spacy_sbert.architectures, spacy_sbert.readers
 print(json.dumps([of_commands, core, of_vectors, is_same and state() == before]))
 """
-MOST_MODULES, MOST_LINES = 45, 9_000
 AROUND_THE_CORE = ("models.listener", "models.shared_transformer", "engine.training", "text_encoders")
 AROUND_THE_CORE += ("pipeline.most_similar", "pipeline.prefetch", "pipeline.scorer")
 
@@ -69,9 +67,6 @@ def test_first_vector_imports_nothing_heavy(seen):
     _, core, imported, _ = seen
     assert "spacy_sbert.pipeline" in imported and sorted(HEAVY & set(imported)) == []
     assert [name for name in core if name.endswith(AROUND_THE_CORE)] == []
-    lines = {name: len(Path(file).read_text(encoding="utf8").splitlines()) for name, file in core.items()}
-    assert len(core) <= MOST_MODULES, lines
-    assert sum(lines.values()) <= MOST_LINES, lines
 
 
 def test_importing_changes_no_global_setting(seen):
