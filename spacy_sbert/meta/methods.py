@@ -76,6 +76,7 @@ class MetaEmbedding(ABC):
         self.size_ = 0
         self.names_: tuple[str, ...] = ()
         self.widths_: tuple[int, ...] = ()
+        self.made_of_: dict[str, str] = {}  # by SentenceMeta.made_of, when a pipe was fitted
 
     def __repr__(self) -> str:
         settings = ", ".join(f"{name}={value!r}" for name, value in self.settings.items())
@@ -109,6 +110,7 @@ class MetaEmbedding(ABC):
         """Return the estimator, its settings and what it learned, as MessagePack with a checksum."""
         state: dict[str, object] = {"method": self.method, "settings": self.settings, "names": list(self.names_)}
         state |= {"widths": list(self.widths_), "size": self.size_, "arrays": self.arrays}
+        state["made_of"] = self.made_of_
         return add_checksum(srsly.msgpack_dumps(state))
 
     def check_size(self, widths: Sequence[int], n: int) -> None:  # noqa: B027 (conc and avg have none)
@@ -139,7 +141,7 @@ class MetaEmbedding(ABC):
         views = _arrays(members, names)
         if not len(views[0]):
             raise ValueError(EMPTY_CORPUS)
-        self.names_, self.widths_, self.size_ = (), (), 0
+        self.names_, self.widths_, self.size_, self.made_of_ = (), (), 0, {}
         self._fit(views, names, progress)
         self.names_, self.widths_ = names, tuple(view.shape[1] for view in views)
         return self
@@ -607,6 +609,7 @@ def estimator_from_bytes(data: bytes) -> MetaEmbedding:
         raise ValueError("These bytes are not a saved meta-embedding. Save it again.")
     estimator = make_estimator(state["method"], **state["settings"])
     estimator.names_, estimator.widths_, estimator.size_ = tuple(state["names"]), tuple(state["widths"]), state["size"]
+    estimator.made_of_ = state.get("made_of", {})  # fits of before have none
     if estimator.widths_:
         estimator._set_arrays({name: numpy.array(array) for name, array in state["arrays"].items()})  # noqa: SLF001 (of this module)
     return estimator
