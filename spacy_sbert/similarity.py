@@ -1,6 +1,7 @@
 """Similarity of vectors, correlation and principal components: one definition for use, training and evaluation."""
 
 from collections.abc import Sequence
+from numbers import Real
 from typing import Any, NamedTuple, TypeVar
 
 import numpy
@@ -50,8 +51,10 @@ def _paired(u: RowsT, v: RowsT) -> tuple[Any, Any]:
     """Return two arrays of rows to compare; arrays of NumPy and CuPy as they are. RAISES (ValueError): see as_rows."""
     sides: dict[str, Any] = {"u": u, "v": v}
     both = [rows if is_cupy_array(rows) or _is_float(rows) else as_rows(rows, name) for name, rows in sides.items()]
-    if both[0].ndim != 2 or both[1].ndim != 2 or both[0].shape[1] != both[1].shape[1]:
-        raise ValueError(f"Cannot compare rows of shapes {both[0].shape} and {both[1].shape}: expected two (n, width).")
+    shapes = [rows.shape for rows in both]
+    are_rows = len(shapes[0]) == len(shapes[1]) == 2 and shapes[0][1] == shapes[1][1]
+    if not are_rows or (shapes[0] != shapes[1] and 1 not in (shapes[0][0], shapes[1][0])):  # one is compared with all
+        raise ValueError(f"Cannot compare rows of shapes {shapes[0]} and {shapes[1]}: expected two (n, width).")
     return both[0], both[1]
 
 
@@ -141,6 +144,8 @@ def as_array(values: Any, name: str, expected: str) -> numpy.ndarray:  # noqa: A
     """
     try:
         array = numpy.asarray(_on_cpu(values))
+        if array.dtype == object and array.size and all(isinstance(item, Real) for item in array.flat):
+            array = array.astype("float64")  # of a nullable column
         reason = f"its dtype is {array.dtype}"
     except (TypeError, ValueError, RuntimeError, AttributeError) as error:
         array, reason = None, str(error).partition("\n")[0].rstrip(".")
@@ -323,8 +328,9 @@ def pairwise_cos_sim(u: ArrayLike, v: ArrayLike) -> numpy.ndarray:
 
 
 def _checked_rows(u: ArrayLike, v: ArrayLike) -> list[numpy.ndarray]:
-    sides: Any = {"u": u, "v": v}  # a list of one ArrayLike is none to mypy
-    both = [checked([side] if numpy.ndim(side) == 1 else side, name) for name, side in sides.items()]
+    sides: dict[str, ArrayLike] = {"u": u, "v": v}
+    arrays = {name: as_array(side, name, "vectors, a float array of shape (n, width)") for name, side in sides.items()}
+    both = [checked(side[None] if side.ndim == 1 else side, name) for name, side in arrays.items()]
     if both[0].shape[1] != both[1].shape[1]:
         raise ValueError(Errors.UNEQUAL_WIDTHS.format(ours=both[0].shape[1], theirs=both[1].shape[1]))
     return both

@@ -274,9 +274,7 @@ def _index_cli(
     msg.good(f"Wrote an index of {len(index)} vectors to {index_path}")
 
 
-def _check_paths(
-    corpus: Path, columns: Columns, output: Path | None, *inputs: Path | None, overwrite: bool
-) -> None:
+def _check_paths(corpus: Path, columns: Columns, output: Path | None, *inputs: Path | None, overwrite: bool) -> None:
     """End the command, before any work, where the table of what is found could not be written, or columns not read."""
     check_new(output, corpus, *inputs, overwrite=overwrite)
     if output is not None:

@@ -439,7 +439,10 @@ def _rows(texts: Sequence[str] | None, ids: Sequence[str | int] | None) -> list[
 
 def _column(name: str, values: Iterable[Any] | None, kinds: type | UnionType) -> list[Any]:
     """Return texts or ids as they are saved. RAISES (TypeError): if one is missing, or of another type."""
-    column = [item.item() if isinstance(item, numpy.generic) else item for item in one_column(values or ())]
+    column = [
+        item.item() if isinstance(item, numpy.generic) else item
+        for item in one_column(() if values is None else values)
+    ]
     for place, item in enumerate(column):
         if not isinstance(item, kinds) or isinstance(item, bool):
             expected = "a str" if kinds is str else "a str or a whole number"
