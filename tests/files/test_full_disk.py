@@ -57,13 +57,15 @@ def _checkpoint(nlp, path):
 
 def _texts(path, name):
     (path / "texts").mkdir(exist_ok=True)
-    (path / "texts" / name).write_text("\n".join(TEXTS) + "\n", encoding="utf8")
+    if not (path / "texts" / name).exists():
+        (path / "texts" / name).write_text("\n".join(TEXTS) + "\n", encoding="utf8")
     return path / "texts"
 
 
 def _pairs(path):
     file = path / "pairs.tsv"
-    file.write_text("".join(f"a cat\ta dog {i}\t0.5\n" for i in range(9)), encoding="utf8")
+    if not file.exists():
+        file.write_text("".join(f"a cat\ta dog {i}\t0.5\n" for i in range(9)), encoding="utf8")
     return file
 
 
