@@ -33,6 +33,11 @@ class Errors:
     BAD_STATE = "The saved encoder is damaged: {reason}. Save the pipeline again, or load the encoder by its name."
     BAD_TOKENIZER = "Cannot load the tokenizer of {folder} ({reason}): a file is damaged. Download the encoder again."
     BAD_SETTING = "Cannot load the encoder with this {setting}: {reason}. Correct it in the config of the model."
+    CHAT_TEMPLATE = (
+        "The tokenizer in {folder} has a chat_template, into which sentence-transformers puts each text, as no "
+        "modules.json says otherwise. It is not followed here: to encode texts as they are, set "
+        'tokenizer_config = {{"chat_template": ""}}.'
+    )
     NOT_TO_WRITE = (
         "{path} is {kind}: expected nothing there, or a file of its own. Nothing was written through it. "
         "Remove it, or give another name."
@@ -121,6 +126,19 @@ class Warnings:
     UNKNOWN_SETTINGS = (
         "{file} was written by transformers {written} and has settings that {installed} does not know: "
         "{names}. The vectors may be others; install transformers {written} or later."
+    )
+    UNKNOWN_TOKENIZER_KEYS = (
+        "{file} has keys that are unknown here, and are not read: {names}. If they change wordpieces, so do vectors: "
+        "correct them, or leave them out."
+    )
+    TOKENS_WITHOUT_EMBEDDING = (
+        "The tokenizer in {folder} has {count} wordpieces that its encoder has no embedding of ({names}): a text with "
+        "one of them is refused."
+    )
+    LEFT_PADDING = (
+        "The tokenizer of '{name}' pads on the left, and its encoder counts the padding: in sentence-transformers a "
+        "vector depends on the texts beside it, here it is that of a text by itself. For the batches of "
+        'sentence-transformers set precision = "reference".'
     )
     SLOW_BFLOAT16 = (
         'precision = "bfloat16" is several times slower than "float32" on this CPU, which has no arithmetic '

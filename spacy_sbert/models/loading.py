@@ -7,7 +7,7 @@ import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -19,7 +19,8 @@ from transformers.tokenization_utils_base import PreTrainedTokenizerBase
 from transformers.utils import logging
 
 from ..errors import Errors, Warnings
-from .sbert_config import TransformerConfig, read_object, unexpected
+from .sbert_config import TransformerConfig, check_merged, read_object, unexpected
+from .tokenizer_keys import FOLLOWED, REFUSED, WITHOUT_EFFECT
 
 Network: TypeAlias = Any  # a PreTrainedModel
 Tokenizer: TypeAlias = Any  # a PreTrainedTokenizerBase
@@ -33,13 +34,17 @@ _NO_LIMIT = 1_000_000  # tokenizers without a limit have 1e30
 _MAX_LAYERS = 1000  # to build more would take until memory is full
 _ALIKE = (int, int | float, str, list | tuple, dict)  # values of a config and their defaults
 _TOKENIZER_FILES = ("tokenizer_config.json", "special_tokens_map.json", "added_tokens.json")
-_TOKENIZER_KEYS = {  # of from_pretrained, and what each tokenizer takes beside the arguments that it names
-    *("use_fast", "from_slow", "tokenizer_type", "subfolder", "revision", "cache_dir", "force_download"),
+_EVERY_TOKENIZER_TAKES = {  # as settings, beside the arguments that its class names
+    *("use_fast", "from_slow", "tokenizer_type", "revision", "cache_dir", "force_download"),
     *("local_files_only", "token", "proxies", "model_max_length", "max_len", "padding_side", "truncation_side"),
     *("chat_template", "model_input_names", "clean_up_tokenization_spaces", "split_special_tokens"),
     *("additional_special_tokens", "extra_special_tokens", "name_or_path"),
     *PreTrainedTokenizerBase.SPECIAL_TOKENS_ATTRIBUTES,
 }
+REPAIR_TOKENS = (
+    "Take the word out of the tokenizer, or save the encoder again after "
+    "model.resize_token_embeddings(len(tokenizer)) and training."
+)
 
 
 @dataclass(frozen=True)
@@ -62,8 +67,10 @@ class Source:
 
         is_saved (bool): whether a pipeline was saved with the encoder in the folder; its weights are those of
             Transformers' own class if no code was saved with them.
-        RAISES (ValueError): if the folder names code, and the config or the environment variable do not allow it.
+        RAISES (ValueError): if the folder names code, and the config or the environment variable do not allow it; or
+            if it holds an adapter.
         """
+        check_merged(folder)
         settings, asked = dict(options.transformer_config), options.trust_remote_code
         files = ("config.json", "tokenizer_config.json")
         naming = [file for file in files if read_object(folder / file).get("auto_map")]
@@ -137,7 +144,10 @@ def _check_types(values: Mapping[str, Any], config: Any, wrong: Callable[[str, A
 def load_tokenizer(source: Source) -> Tokenizer:
     """Return the tokenizer. RAISES (ValueError): if one of its files is damaged, or a setting does not fit."""
     settings, file = source.tokenizer_config, source.folder / _TOKENIZER_FILES[0]
-    raw, *_ = [read_object(source.folder / name) for name in _TOKENIZER_FILES]
+    raw, tokens, _ = [read_object(source.folder / name) for name in _TOKENIZER_FILES]
+    for key in sorted(REFUSED.keys() & settings.keys()):
+        reason = f"{key} = {settings[key]!r} is not followed: {REFUSED[key]}"
+        raise ValueError(Errors.BAD_SETTING.format(setting="tokenizer_config", reason=reason))
     limit = raw.get("model_max_length")
     if limit is not None and (not isinstance(limit, int | float) or isinstance(limit, bool) or limit < 1):
         raise unexpected(file, "model_max_length", limit, "a whole number above 0")
@@ -159,7 +169,14 @@ def load_tokenizer(source: Source) -> Tokenizer:
             raise unexpected(file, key, raw[key], "true or false")
         if not isinstance(settings.get(key, True), bool):
             raise _bad_setting("tokenizer_config", key, settings[key], "true or false")
-    _check_known("tokenizer_config", settings, arguments.keys() | _TOKENIZER_KEYS | raw.keys())
+    own = arguments.keys() | set(tokenizer.SPECIAL_TOKENS_ATTRIBUTES)
+    of_folder = (raw.keys() & FOLLOWED) - REFUSED.keys()
+    _check_known("tokenizer_config", settings, own | _EVERY_TOKENIZER_TAKES | of_folder)
+    listed = own | set(raw.get("extra_special_tokens") or ()) | FOLLOWED | WITHOUT_EFFECT.keys()
+    for each, content in ((file, raw), (source.folder / _TOKENIZER_FILES[1], tokens)):
+        unknown = ", ".join(sorted(content.keys() - listed))
+        if unknown:
+            warnings.warn(Warnings.UNKNOWN_TOKENIZER_KEYS.format(file=each, names=unknown), stacklevel=2)
     return tokenizer
 
 
@@ -318,7 +335,8 @@ def check_encoder(
     RETURNS (int): the most wordpieces of a row: of the folder, the positions, or the tokenizer; None for no limit.
     RAISES (ValueError): if the vocabulary or the limit does not fit, or states are not finite.
     """
-    ids = tokenizer.get_vocab().values()
+    vocabulary = tokenizer.get_vocab()
+    ids = vocabulary.values()
     known, rows = max(ids, default=-1) + 1, model.get_input_embeddings().weight.shape[0]
     if len(ids) < 0.9 * rows or known > 2 * rows + 1000:
         reason = f"it has {len(ids)} wordpieces with ids below {known}, the encoder has {rows}"
@@ -326,8 +344,13 @@ def check_encoder(
     inputs = dict(tokenizer(*texts, return_tensors="pt"))
     if not inputs["input_ids"].numel():
         raise ValueError(Errors.BAD_TOKENIZER.format(folder=source.folder, reason=f"no wordpiece in {texts}"))
-    if "token_type_ids" in inputs and not inputs["token_type_ids"].any():
-        del inputs["token_type_ids"]  # some encoders have none
+    _check_rows(source, vocabulary, inputs["input_ids"], rows)
+    others = sorted(inputs.keys() & _forward_arguments(type(model)) - {"input_ids", "attention_mask", _TYPES})
+    if others:
+        raise ValueError(
+            f"The tokenizer {type(tokenizer).__name__} of '{source.name}' gives the encoder {', '.join(others)} beside "
+            "the wordpieces, which is not supported. Use an encoder that reads wordpieces only."
+        )
     try:
         with torch.no_grad():
             is_finite = bool(torch.isfinite(encode(inputs)).all())
@@ -336,7 +359,9 @@ def check_encoder(
     if not is_finite:
         raise _unfit(source, "its states are not finite")
     of_tokenizer = int(tokenizer.model_max_length) if tokenizer.model_max_length < _NO_LIMIT else None
-    limit = min(filter(None, (max_length, position_limit(model), of_tokenizer)), default=None)
+    # As in sentence-transformers: the setting wins over max_seq_length, and that over tokenizer_config.json.
+    asked = of_tokenizer if "model_max_length" in source.tokenizer_config else max_length or of_tokenizer
+    limit = min(filter(None, (asked, position_limit(model))), default=None)
     n_special = tokenizer.num_special_tokens_to_add()
     if limit is not None and limit <= n_special:
         raise ValueError(
@@ -345,6 +370,44 @@ def check_encoder(
             f"{n_special}."
         )
     return limit
+
+
+_TYPES = "token_type_ids"
+
+
+@cache
+def _forward_arguments(kind: type) -> frozenset[str]:
+    """Return the arguments that the forward method of an encoder's class names."""
+    return frozenset(inspect.signature(kind.forward).parameters)
+
+
+def takes_token_types(model: Network) -> bool:
+    """Return whether an encoder reads token types. Some add an embedding of type 0, and none if they are left out."""
+    return _TYPES in _forward_arguments(type(model))
+
+
+def embedding_rows(model: Network) -> int | None:
+    """Return how many wordpieces an encoder has an embedding of; None if it has no table of them."""
+    try:
+        table = model.get_input_embeddings()
+    except NotImplementedError:
+        return None
+    weight = getattr(table, "weight", None)
+    return None if weight is None else weight.shape[0]
+
+
+def _check_rows(source: Source, vocabulary: Mapping[str, int], ids: torch.Tensor, rows: int) -> None:
+    """Check that an encoder has an embedding of special tokens; warn of other wordpieces that it has none of."""
+    names = {number: name for name, number in vocabulary.items()}
+    largest = int(ids.max())
+    if largest >= rows or int(ids.min()) < 0:
+        reason = f"its token {names.get(largest)!r} has the id {largest}, and the encoder has {rows} embeddings"
+        raise ValueError(Errors.BAD_TOKENIZER.format(folder=source.folder, reason=reason))
+    without = sorted(number for number in names if number >= rows)
+    if without:
+        shown = ", ".join(names[number] for number in without[:3]) + (", ..." if len(without) > 3 else "")
+        text = Warnings.TOKENS_WITHOUT_EMBEDDING.format(folder=source.folder, count=len(without), names=shown)
+        warnings.warn(f"{text} {REPAIR_TOKENS}", stacklevel=3)
 
 
 def position_limit(transformer: Network) -> int | None:

@@ -3,6 +3,7 @@
 import hashlib
 import json
 import tempfile
+import warnings
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, replace
@@ -20,16 +21,17 @@ from thinc.types import Floats2d
 from transformers import PretrainedConfig
 from transformers.utils import ModelOutput
 
-from ..errors import Errors
+from ..errors import Errors, Warnings
 from . import loading
 from .engine.backends import Backend, BackendCache, HFBackend, resolve_precision, warn_of_slow
 from .engine.bert_families import BertParameters, is_packable, load_parameters
 from .engine.concurrency import LOADING, EncoderUse
 from .engine.packed_bert import PackedBert
-from .loading import Network, Tokenizer
+from .loading import Network, Tokenizer, takes_token_types
 from .resolve import resolve
 from .sbert_config import (
     INT8,
+    MODULES_FILE,
     REFERENCE,
     SentenceTransformersConfig,
     TransformerConfig,
@@ -93,10 +95,29 @@ def _states(
 ) -> torch.Tensor:
     """Return the states of a row (1, wordpieces); the logits of a classifier."""
     if not isinstance(weights, BertParameters):
-        return weights(**inputs)[0]
+        taken = {key: value for key, value in inputs.items() if key != "token_type_ids" or takes_token_types(weights)}
+        return weights(**taken)[0]
     engine = cast(PackedBert, inference.engine_of(weights, "float32"))  # kept for use
     ids, types = inputs["input_ids"], inputs.get("token_type_ids")
     return engine(ids, torch.arange(ids.shape[1])[None], types, torch.zeros_like(ids))
+
+
+@torch.no_grad()
+def _counts_padding(weights: Network | BertParameters, tokenizer: Tokenizer, texts: tuple[str, ...]) -> bool:
+    """Return whether the states of a text are others where padding comes before it, as of absolute positions."""
+    if isinstance(weights, BertParameters):
+        return getattr(weights.embeddings, "padding_idx", None) is None
+    if tokenizer.pad_token_id is None:
+        return False
+    alone = tokenizer(*texts, return_tensors="pt")
+    length = alone["input_ids"].shape[1]
+    padded = tokenizer(*texts, return_tensors="pt", padding="max_length", max_length=length + 2)
+    states, behind = (
+        weights(input_ids=each["input_ids"], attention_mask=each["attention_mask"])[0] for each in (alone, padded)
+    )
+    if states.dim() == 3:  # else logits
+        behind = behind[:, -length:]
+    return not torch.allclose(states, behind, atol=1e-4)
 
 
 class TransformerShim(PyTorchShim):
@@ -180,7 +201,9 @@ class TransformerShim(PyTorchShim):
             with LOADING:
                 if self.settings is None:
                     folder = resolve(self.name)
-                    self._load_folder(transformer_folder(folder), read_settings(folder, self.name))
+                    is_plain = not (folder / MODULES_FILE).is_file()
+                    settings = read_settings(folder, self.name)
+                    self._load_folder(transformer_folder(folder), settings, is_plain=is_plain)
         return cast(SentenceTransformersConfig, self.settings)
 
     # In use
@@ -401,10 +424,18 @@ class TransformerShim(PyTorchShim):
                 raise ValueError(str(error).replace(folder, "<the saved encoder>")) from error
         return self
 
-    def _load_folder(self, folder: Path, settings: SentenceTransformersConfig, *, is_saved: bool = False) -> None:
+    def _load_folder(
+        self, folder: Path, settings: SentenceTransformersConfig, *, is_saved: bool = False, is_plain: bool = False
+    ) -> None:
+        """Load what a folder holds.
+
+        is_saved (bool): whether a pipeline was saved with it. is_plain (bool): whether no modules.json lists its parts.
+        """
         source = loading.Source.of(folder, settings.name, self.options, is_saved=is_saved)
         config = loading.load_config(source)  # which version 5 reads with the tokenizer, too
         tokenizer = loading.load_tokenizer(source)
+        if is_plain and tokenizer.chat_template:
+            raise ValueError(Errors.CHAT_TEMPLATE.format(folder=folder))
         weights = self._load_transformer(source, config)
         calibration = None
         if is_saved and (folder / CALIBRATION_FILE).is_file():
@@ -414,6 +445,9 @@ class TransformerShim(PyTorchShim):
         inference = BackendCache(calibration)
         encode = partial(_states, weights, inference)
         limit = loading.check_encoder(source, tokenizer, weights, encode, self._trial, settings.max_length)
+        if tokenizer.padding_side == "left" and self.precision != REFERENCE:
+            if _counts_padding(weights, tokenizer, self._trial):
+                warnings.warn(Warnings.LEFT_PADDING.format(name=settings.name), stacklevel=2)
         weights.config.name_or_path = tokenizer.name_or_path = settings.name
         file = getattr(tokenizer, "vocab_file", None)
         self._vocab_file = Path(file).read_bytes() if file and Path(file).is_file() else None

@@ -85,7 +85,8 @@ class _ReferenceBackend(HFBackend):
         """Return the batches of sentence-transformers: texts by their number of characters, 32 together."""
         n_characters: Any = wordpieces.n_characters
         order = numpy.argsort(-n_characters)  # not stable, as there: texts of one length must come in the same order
-        return [single_batch(wordpieces.lengths, order[first : first + 32]) for first in range(0, len(order), 32)]
+        batches = [order[first : first + 32] for first in range(0, len(order), 32)]
+        return [single_batch(wordpieces.lengths, batch, pads_left=wordpieces.pads_left) for batch in batches]
 
 
 Backend: TypeAlias = HFBackend | PackedBert

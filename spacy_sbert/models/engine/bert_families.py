@@ -190,7 +190,6 @@ def load_parameters(source: Source, config: PretrainedConfig) -> BertParameters 
     kind, file = type(config).__name__.replace("Config", "Model"), source.folder / "model.safetensors"
     family = next((family for family in FAMILIES if family.endswith(f".{kind}")), None)
     is_plain = not (source.trust or source.transformer_config or hasattr(config, "quantization_config"))
-    is_plain &= not (source.folder / "adapter_config.json").is_file()
     names = config.architectures or []
     is_plain &= isinstance(names, list) and all(str(name).startswith(kind.removesuffix("Model")) for name in names)
     is_plain &= getattr(config, "dtype", None) in (None, torch.float32)  # in which version 5 reads weights

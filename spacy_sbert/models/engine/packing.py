@@ -8,7 +8,7 @@ import numpy
 import torch
 from torch.nn import functional
 
-from ..loading import Network
+from ..loading import Network, embedding_rows, takes_token_types
 from ..tokenization import TokenizedBatch
 
 CPU_BUDGET = 2048  # wordpieces in a pass, whose states stay in the cache
@@ -129,19 +129,29 @@ def padded_batches(lengths: numpy.ndarray, windows: numpy.ndarray, budget: int) 
     return passes
 
 
-def single_batch(lengths: numpy.ndarray, windows: numpy.ndarray) -> Batch:
-    """Return one pass with a row a window."""
+def single_batch(lengths: numpy.ndarray, windows: numpy.ndarray, *, pads_left: bool = False) -> Batch:
+    """Return one pass with a row a window; pads_left (bool): whether padding comes before it."""
     width = max(1, int(lengths[windows].max()))
-    return Batch(windows, numpy.arange(len(windows)) * width, (len(windows), width))
+    before = width - lengths[windows] if pads_left else 0
+    return Batch(windows, numpy.arange(len(windows)) * width + before, (len(windows), width))
 
 
 def padded_inputs(
     encoder: Network, wordpieces: TokenizedBatch, device: torch.device, rows: Batch
 ) -> dict[str, torch.Tensor]:
     """Return what a Hugging Face model takes of a pass, int64 (rows, width)."""
-    ids, _, types, owners = lay_out(wordpieces, rows, device, encoder.config.pad_token_id or 0)
+    ids, _, types, owners = lay_out(wordpieces, rows, device, padding_id(encoder))
     inputs = {"input_ids": ids, "attention_mask": (owners >= 0).long()}
-    return inputs if wordpieces.type_ids is None else {**inputs, "token_type_ids": types}
+    if wordpieces.has_type_ids and takes_token_types(encoder):
+        inputs["token_type_ids"] = types  # zeros, too: XLM, FlauBERT and GPT-2 add an embedding of them
+    return inputs
+
+
+def padding_id(encoder: Network) -> int:
+    """Return the wordpiece that fills rows, which are masked there: 0 if that of the config has no embedding."""
+    padding = getattr(encoder.config, "pad_token_id", None) or 0
+    rows = embedding_rows(encoder)
+    return padding if padding > 0 and (rows is None or padding < rows) else 0
 
 
 def lay_out(
