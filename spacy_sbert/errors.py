@@ -25,13 +25,20 @@ class Errors:
         '{expected}. Use the span getter spacy-sbert.sentence_spans.v1 (spans_key = "{key}") in the config of the '
         "encoder: [components.transformer.model.get_spans] when the transformer is shared."
     )
-    BAD_FOLDER_FILE = "Cannot read {file}, a part of the encoder's folder: {reason}. Download the encoder again."
+    BAD_FOLDER_FILE = (
+        "Cannot read {file}, a part of the encoder's folder: {reason}. Correct the file, or copy or download the encoder "
+        "again."
+    )
     NO_WEIGHTS = (
         "The folder {folder} holds no encoder that can be loaded: {missing} is missing. Expected config.json, weights "
         "(model.safetensors or pytorch_model.bin) and the tokenizer's files, as save_pretrained writes them."
     )
     BAD_STATE = "The saved encoder is damaged: {reason}. Save the pipeline again, or load the encoder by its name."
     BAD_TOKENIZER = "Cannot load the tokenizer of {folder} ({reason}): a file is damaged. Download the encoder again."
+    NO_MASK = (
+        "The tokenizer of '{name}' gives no attention_mask, so that sentence-transformers pools the padding of a batch. "
+        'Set precision = "float32": each text is encoded as by itself.'
+    )
     BAD_SETTING = "Cannot load the encoder with this {setting}: {reason}. Correct it in the config of the model."
     CHAT_TEMPLATE = (
         "The tokenizer in {folder} has a chat_template, into which sentence-transformers puts each text, as no "
@@ -139,6 +146,14 @@ class Warnings:
         "The tokenizer of '{name}' pads on the left, and its encoder counts the padding: in sentence-transformers a "
         "vector depends on the texts beside it, here it is that of a text by itself. For the batches of "
         'sentence-transformers set precision = "reference".'
+    )
+    PADDING = (
+        "Padding changes the states of '{name}' ({kind}), so that sentence-transformers gives a text other vectors "
+        'beside other texts. Here each text is encoded as by itself; for its batches set precision = "reference".'
+    )
+    SPARSE_ATTENTION = (
+        "'{name}' reads long texts by block_sparse attention, here always; sentence-transformers only until it has read "
+        'a short text. Set transformer_config = {{"attention_type": "original_full"}} for full attention.'
     )
     SLOW_BFLOAT16 = (
         'precision = "bfloat16" is several times slower than "float32" on this CPU, which has no arithmetic '
