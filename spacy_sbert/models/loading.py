@@ -340,8 +340,8 @@ def _unfit(source: Source, reason: str, config: PretrainedConfig) -> ValueError:
 
 def _likely_cause(source: Source, config: PretrainedConfig) -> str:
     """Return a sentence on a setting of an odd type, which may be why an encoder does not load; "" if none has."""
-    places = {"transformer_config": source.transformer_config, "config.json": read_object(source.folder / "config.json")}
-    for place, values in places.items():
+    file = source.folder / "config.json"
+    for place, values in (("transformer_config", source.transformer_config), (file, read_object(file))):
         for key, expected in odd_types(values, config):
             return f"The cause may be {key} = {values[key]!r} in {place}: expected {expected}. "
     return ""
