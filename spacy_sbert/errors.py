@@ -43,7 +43,7 @@ class Errors:
     CHAT_TEMPLATE = (
         "The tokenizer in {folder} has a chat_template, into which sentence-transformers puts each text, as no "
         "modules.json says otherwise. It is not followed here: to encode texts as they are, set "
-        'tokenizer_config = {{"chat_template": ""}}.'
+        'tokenizer_config = {{"chat_template": null}}.'
     )
     NOT_TO_WRITE = (
         "{path} is {kind}: expected nothing there, or a file of its own. Nothing was written through it. "
@@ -142,10 +142,9 @@ class Warnings:
         "The tokenizer in {folder} has {count} wordpieces that its encoder has no embedding of ({names}): a text with "
         "one of them is refused."
     )
-    LEFT_PADDING = (
-        "The tokenizer of '{name}' pads on the left, and its encoder counts the padding: in sentence-transformers a "
-        "vector depends on the texts beside it, here it is that of a text by itself. For the batches of "
-        'sentence-transformers set precision = "reference".'
+    PADDING_COUNTS = (
+        "The tokenizer of '{name}' says {key} = {value}: in sentence-transformers its encoder counts padding, and a "
+        "vector depends on the texts beside it. Here it is that of a text by itself."
     )
     PADDING = (
         "Padding changes the states of '{name}' ({kind}), so that sentence-transformers gives a text other vectors "

@@ -229,6 +229,12 @@ def load_tokenizer(source: Source) -> Tokenizer:
     return tokenizer
 
 
+def warn_of_padding(tokenizer: Tokenizer, name: str, key: str) -> None:
+    """Warn of a key with which the padding of a batch changes the vectors of sentence-transformers."""
+    value = getattr(tokenizer, key)
+    warnings.warn(Warnings.PADDING_COUNTS.format(name=name, key=key, value=value), stacklevel=3)
+
+
 def _tokenizer_class(source: Source, name: str) -> Any:  # noqa: ANN401 (of Hugging Face)
     """Return the class that reads a folder: in version 4 the fast one of a name; AutoTokenizer finds the others."""
     if Version("5.0") > INSTALLED:

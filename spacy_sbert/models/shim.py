@@ -3,7 +3,6 @@
 import hashlib
 import json
 import tempfile
-import warnings
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, replace
@@ -21,7 +20,7 @@ from thinc.types import Floats2d
 from transformers import PretrainedConfig
 from transformers.utils import ModelOutput
 
-from ..errors import Errors, Warnings
+from ..errors import Errors
 from . import loading
 from .engine.backends import Backend, BackendCache, HFBackend, resolve_precision, warn_of_slow
 from .engine.bert_families import BertParameters, is_packable, load_parameters
@@ -436,6 +435,8 @@ class TransformerShim(PyTorchShim):
         source = loading.Source.of(folder, settings.name, self.options, is_saved=is_saved)
         config = loading.load_config(source)  # which version 5 reads with the tokenizer, too
         tokenizer = loading.load_tokenizer(source)
+        if "attention_mask" not in tokenizer.model_input_names:
+            loading.warn_of_padding(tokenizer, settings.name, "model_input_names")
         if is_plain and tokenizer.chat_template:
             raise ValueError(Errors.CHAT_TEMPLATE.format(folder=folder))
         weights = self._load_transformer(source, config)
@@ -453,7 +454,7 @@ class TransformerShim(PyTorchShim):
             self._check_padding(tokenizer, weights.config, inference.pads)
         if tokenizer.padding_side == "left" and self.precision != REFERENCE:
             if _counts_padding(weights, tokenizer, self._trial):
-                warnings.warn(Warnings.LEFT_PADDING.format(name=settings.name), stacklevel=2)
+                loading.warn_of_padding(tokenizer, settings.name, "padding_side")
         weights.config.name_or_path = tokenizer.name_or_path = settings.name
         file = getattr(tokenizer, "vocab_file", None)
         self._vocab_file = Path(file).read_bytes() if file and Path(file).is_file() else None

@@ -121,13 +121,14 @@ class BatchTokenizer:
         """
         called = self._given if self._slow is None else self._slow
         texts = [text.lower() for text in PROBES] if self.settings.lowercase else list(PROBES)
-        limit = called.num_special_tokens_to_add() + PROBED_LENGTH
-        self._limit(limit)
-        given = self._windows(texts, offsets=False, n_prompt=0, overflow="truncate")
+        for limit in (None, called.num_special_tokens_to_add() + PROBED_LENGTH):
+            self._limit(limit)
+            given = self._windows(texts, offsets=False, n_prompt=0, overflow="truncate")
+            expected = called(texts, truncation=limit is not None, max_length=limit, verbose=False)
+            self._compare(texts, given, expected)
         self._limit(self.settings.max_length)
-        self._compare(texts, given, called(texts, truncation=True, max_length=limit, verbose=False))
 
-    def _compare(self, texts: Sequence[object], given: "TokenizedBatch", expected: Mapping[str, Any]) -> None:
+    def _compare(self, texts: Sequence[object], given: TokenizedBatch, expected: Mapping[str, Any]) -> None:
         """Compare wordpieces, and their types, with what the tokenizer's own call returned."""
         borders = given.starts[1:]
         types = numpy.zeros_like(given.ids) if given.type_ids is None else given.type_ids
@@ -232,12 +233,14 @@ class BatchTokenizer:
 
     def _slow_window(self, pieces: list[int], n_prompt: int) -> SimpleNamespace:
         """Return a window of a slow tokenizer; n_prompt (int): wordpieces of the prompt that it begins with."""
-        made = self._slow.prepare_for_model(pieces, return_special_tokens_mask=True)
-        mask = made["special_tokens_mask"]
-        for place in [place for place, special in enumerate(mask) if not special][: max(n_prompt, 0)]:
-            mask[place] = 1
-        types = made.get("token_type_ids", [0])
-        return SimpleNamespace(ids=made["input_ids"], type_ids=types, special_tokens_mask=mask)
+        made = self._slow.prepare_for_model(pieces)
+        ids, size = made["input_ids"], len(pieces)
+        # Some classes add nothing where a text ends with that token already, and return a mask as if they had.
+        places = range(len(ids) - size + 1)
+        start = next((place for place in places if ids[place : place + size] == pieces), 0)
+        of_text = range(start + max(n_prompt, 0), start + size)
+        mask = [int(place not in of_text) for place in range(len(ids))]
+        return SimpleNamespace(ids=ids, type_ids=made.get("token_type_ids", [0]), special_tokens_mask=mask)
 
     def _batch_of(
         self, windows: Sequence[Any], texts: Sequence[str], text_of: numpy.ndarray, n_cut: numpy.ndarray
