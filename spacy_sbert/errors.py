@@ -94,8 +94,9 @@ class Warnings:
         "They count as wrong: correct or remove them."
     )
     LOST_HOOKS = (
-        "A Doc has lost its hooks on its way (bytes, DocBin, n_process, from_docs): doc.vector is spaCy's own. Call "
-        "spacy_sbert.restore(doc), restore(list_of_docs), or loop over restore(nlp.pipe(...))."
+        "A Doc has lost its hooks on its way (bytes, DocBin, n_process, from_docs): doc.vector is spaCy's own until you "
+        "call spacy_sbert.restore(doc) or restore(list_of_docs), or loop over restore(nlp.pipe(...)). "
+        "doc._.sbert_vector is right without."
     )
     RESTORE_UNUSED = (
         "Nothing was restored: the result of spacy_sbert.restore(stream) was not read. Loop over it, or "
@@ -240,7 +241,8 @@ def import_extra(module: str, need: str, extra: str) -> ModuleType:
         raise ImportError(f"{need}. Install it: pip install 'spacy-sbert[{extra}]'.") from error
 
 
-INNER = ("spacy_sbert", "spacy", "spacy_transformers", "spacy_curated_transformers", "thinc", "srsly", "contextlib")
+INNER = ("spacy_sbert", "spacy_sbert_msgpack", "spacy", "spacy_transformers", "spacy_curated_transformers", "thinc")
+INNER += ("srsly", "contextlib")
 
 
 def warn(message: str, category: type[Warning] = UserWarning) -> None:
