@@ -1,5 +1,6 @@
 """Warnings with the codes that filters name, and errors that several modules raise."""
 
+import re
 import sys
 import warnings
 from collections.abc import Callable, Iterator
@@ -87,9 +88,13 @@ class Errors:
     NO_PAIRS = "{path} holds no pairs: expected {expected}."
     BULK_NO_PIPELINE = (
         "Cannot load '{given}': expected a folder or an installed package of a pipeline, or the name of an "
-        "encoder that is on this machine, such as all-MiniLM-L6-v2. {near}spaCy says: {reason}"
+        "encoder that is on this machine. {near}spaCy says: {reason}"
     )
     UNKNOWN_LABEL = "{path}, line {line}: unknown label '{given}', expected one of {expected}. Repair the line."
+    MISSING_PACKAGE = (
+        "The pipeline needs '{name}' of {package}, which is not installed. Install it: pip install "
+        '"spacy-sbert[{extra}]".'
+    )
     NOT_FINITE = "A vector of the example '{text}' is not finite: training diverged. Lower the learning rate."
 
 
@@ -106,8 +111,9 @@ class Warnings:
         "They count as wrong: correct or remove them."
     )
     LOST_HOOKS = (
-        "A Doc has lost its hooks on its way (bytes, DocBin, n_process, from_docs): doc.vector is spaCy's own. Call "
-        "spacy_sbert.restore(doc), restore(list_of_docs), or loop over restore(nlp.pipe(...))."
+        "A Doc has lost its hooks on its way (bytes, DocBin, n_process, from_docs): doc.vector is spaCy's own until "
+        "you call spacy_sbert.restore(doc), restore(list_of_docs), or loop over restore(nlp.pipe(...)). "
+        "doc._.sbert_vector needs none of it."
     )
     RESTORE_UNUSED = (
         "Nothing was restored: the result of spacy_sbert.restore(stream) was not read. Loop over it, or "
@@ -161,6 +167,11 @@ class Warnings:
     ENCODER_MISSING = (
         "The encoder '{name}' of the pipe '{pipe}' cannot be found: {reason}. {near}Correct the name, or the "
         "first text fails; nlp.initialize() and the pipe's load() tell where it was looked for."
+    )
+    ENCODER_LANGUAGE = (
+        "The encoder '{name}' of the pipe '{pipe}' was made for the language '{theirs}', and this pipeline is for "
+        '\'{ours}\': its vectors mean little. Use a multilingual encoder: config={{"model": {{"name": '
+        '"sentence-transformers/paraphrase-multilingual-MiniLM-L12-v2"}}}}.'
     )
     BULK_CUT = (
         '{cut} of {rows} texts were longer than the encoder\'s limit and were cut. Set overflow = "windows" '
@@ -260,7 +271,6 @@ class Warnings:
     )
 
 
-# Warnings skip the frames of these packages: this one, and those that call it.
 def import_extra(module: str, need: str, extra: str) -> ModuleType:
     """Return a module of an optional package. RAISES (ImportError): if it is not installed.
 
@@ -272,7 +282,34 @@ def import_extra(module: str, need: str, extra: str) -> ModuleType:
         raise ImportError(f"{need}. Install it: pip install 'spacy-sbert[{extra}]'.") from error
 
 
-INNER = ("spacy_sbert", "spacy", "spacy_transformers", "spacy_curated_transformers", "thinc", "srsly", "contextlib")
+# Names in a config, and the package and the extra of this package that provide them.
+_PROVIDED = (
+    (re.compile(r"'(transformer|spacy-transformers\.[^']*)'"), "spacy-transformers", "transformers"),
+    (
+        re.compile(r"'(curated_transformer|spacy-curated-transformers\.[^']*)'"),
+        "spacy-curated-transformers",
+        "curated",
+    ),
+)
+
+
+@contextmanager
+def missing_packages() -> Iterator[None]:
+    """Name the package to install if spaCy cannot find a factory or a function of it. RAISES (ImportError): then."""
+    try:
+        yield
+    except ValueError as error:
+        text = re.split("Available (?:factories|names)", str(error))[0]
+        for names, package, extra in _PROVIDED if re.match(r"\[E002\]|\[E893\]", text) else ():
+            if found := names.search(text):
+                message = Errors.MISSING_PACKAGE.format(name=found[1], package=package, extra=extra)
+                raise ImportError(message) from error
+        raise
+
+
+# Warnings skip the frames of these packages: this one, and those that call it.
+INNER = {"spacy_sbert", "spacy_sbert_msgpack", "spacy", "spacy_transformers", "spacy_curated_transformers", "thinc"}
+INNER |= {"srsly", "contextlib"}
 
 
 def warn(message: str, category: type[Warning] = UserWarning) -> None:
