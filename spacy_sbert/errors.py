@@ -253,6 +253,10 @@ class Warnings:
         "{count} examples of {dev} have labels that {train} does not have: {given}. They count as wrong: "
         "correct or remove them."
     )
+    META_OTHER_MEMBERS = (
+        "'{name}' was fitted on other encoders, or other settings, than its members have now ({members}): they were "
+        "trained, replaced or set since. Fit it again: nlp.initialize(), or python -m spacy sbert fit-meta."
+    )
     META_LEFT_OUT = "{count} sentences of {limit} tokens or more were left out; set max_tokens to take longer ones."
     EXPORT_WINDOWS = (
         "The pipe '{name}' averages over windows of long texts (overflow = \"windows\"), which "
