@@ -30,8 +30,8 @@ from ..pipeline._common import InPipeline, find_in, install_extensions
 from ..progress import progress_of
 from ..similarity import cos_sim, pairwise_cos_sim
 from ..training.batch_loss import Scores, score_pairs
-from ..validation import Name, NonNegative, Positive, Text, checked_texts, validated
-from .fit import MAX_TOKENS, ShortSentences, Texts, corpus_vectors, read_sentences
+from ..validation import Name, NonNegative, Positive, TextOrTexts, checked_texts, several_texts, validated
+from .fit import MAX_TOKENS, ShortSentences, corpus_vectors, read_sentences
 from .members import FunctionMember, Member, PipeMember
 from .methods import ONE_MEMBER, MetaEmbedding, estimator_from_bytes
 
@@ -165,18 +165,22 @@ class SentenceMeta(Pipe):
 
     @overload
     def encode(
-        self, texts: Iterable[Text], *, convert_to_tensor: Literal[True], **options: Unpack[_EncodeOptions]
+        self, texts: TextOrTexts, *, convert_to_tensor: Literal[True], **options: Unpack[_EncodeOptions]
     ) -> torch.Tensor: ...
 
     @overload
     def encode(
-        self, texts: Iterable[Text], *, convert_to_tensor: Literal[False] = ..., **options: Unpack[_EncodeOptions]
+        self,
+        texts: TextOrTexts,
+        *,
+        convert_to_tensor: Literal[False] = ...,
+        **options: Unpack[_EncodeOptions],
     ) -> numpy.ndarray: ...
 
     @validated
     def encode(
         self,
-        texts: Iterable[Text],
+        texts: TextOrTexts,
         *,
         window: Positive = 1000,
         progress: bool = False,
@@ -192,10 +196,11 @@ class SentenceMeta(Pipe):
     ) -> Any:
         """Return the meta-embeddings of texts, each equal to `nlp(text).vector` if this pipe answers it.
 
-        texts (Iterable): n texts, see SentenceBert.encode.
+        texts (Iterable): n texts, or a single one, see SentenceBert.encode.
         window (int): texts that are worked on together. progress (bool): whether to show a progress bar.
         prompt_name (None): the members have their own. For the other arguments see SentenceBert.encode.
-        RETURNS (float32 (n, width)): in the order of the texts; zeros for a text that has none.
+        RETURNS (float32 (n, width)): in the order of the texts; zeros for a text that has none. Of a single text its
+            vector, (width,).
         RAISES (TypeError, ValueError): if a text is not text, a prompt is given, or the pipe is in no pipeline.
         """
         check_device(device, get_current_ops())
@@ -205,6 +210,7 @@ class SentenceMeta(Pipe):
         nlp = self._in_pipeline.nlp
         if nlp is None or self.name not in nlp.pipe_names:
             raise ValueError(f"Cannot encode: '{self.name}' is in no pipeline. Use nlp.get_pipe('{self.name}').")
+        texts, is_single = several_texts(texts)
         names, checked = nlp.pipe_names, checked_texts(texts)
         total = len(texts) if isinstance(texts, Sized) else None
         with nlp.select_pipes(enable=names[: names.index(self.name) + 1]):
@@ -215,6 +221,8 @@ class SentenceMeta(Pipe):
         vectors = numpy.array(rows or empty, dtype="float32")[: len(rows)]
         if normalize_embeddings:
             vectors = unit_vectors(vectors)
+        if is_single:
+            vectors = vectors[0]
         return torch.from_numpy(vectors) if convert_to_tensor else vectors
 
     def fingerprint(self, *, load: bool = True) -> str:
@@ -381,7 +389,7 @@ def _cut(doc: Doc, places: numpy.ndarray) -> Iterator[Doc | Span]:
 
 
 def fit_meta(
-    nlp: Language, name: Name, texts: Texts, *, cache: Path | None = None, progress: bool = False
+    nlp: Language, name: Name, texts: TextOrTexts, *, cache: Path | None = None, progress: bool = False
 ) -> list[numpy.ndarray]:
     """Fit an `sbert_meta` pipe, and the functions among its members, on sentences.
 

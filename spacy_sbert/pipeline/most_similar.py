@@ -51,7 +51,7 @@ def most_similar(
         or it is a str and there is no pipe to encode it.
     """
     doc = doc_vectors.doc_of(text)
-    doc_vectors.warn_of_lost_hooks(doc)
+    doc_vectors.check_hooks(doc)
     if not find(doc, name):
         raise doc_vectors.no_vectors(text, name)
     candidates = sentences(text, name) if doc.has_annotation("SENT_START") else _rows(text, name)
