@@ -1,6 +1,7 @@
 """A full disk: each writer's error names a file, and what the system said. Counted: writers."""
 
 import os
+import re
 import signal
 
 import numpy
@@ -44,7 +45,6 @@ PIPES = {  # a component to save by itself
     "sbert": lambda make_nlp, bert: make_nlp().get_pipe("sbert"),
     "static": lambda make_nlp, bert: make_nlp("static").get_pipe("sbert"),
     "sbert_meta": lambda make_nlp, bert: _meta(make_nlp, bert).get_pipe("sbert_meta"),
-    "tok2vec": lambda make_nlp, bert: make_nlp("tok2vec").get_pipe("sbert"),
     "shared": lambda make_nlp, bert: make_nlp("shared").get_pipe("transformer"),
 }
 
@@ -126,7 +126,7 @@ def _check_named(act, folder):
         (folder / f"limited{number}").mkdir()
         error = _limited(act, folder / f"limited{number}", size - 1)
         assert str(folder) in str(error) and "File too large" in str(error), error
-        assert "Cannot write" in str(error) or "cannot be written" in str(error)
+        assert re.search("Cannot (write|load)", str(error))  # a pipeline is loaded through files of its own
 
 
 @pytest.mark.parametrize("writer", WRITERS)
