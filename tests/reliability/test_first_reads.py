@@ -94,9 +94,7 @@ LOST = {
     "from_docs of restored": lambda nlp, doc, path: Doc.from_docs(list(restore(docbin(doc).get_docs(nlp.vocab)))),
     "n_process": lambda nlp, doc, path: list(nlp.pipe([doc.text], n_process=2))[0],
     "n_process, as_tuples": lambda nlp, doc, path: list(nlp.pipe([(doc.text, 1)], n_process=2, as_tuples=True))[0][0],
-    "pickle of to_bytes": lambda nlp, doc, path: pickle.loads(
-        pickle.dumps(Doc(nlp.vocab).from_bytes(doc.to_bytes()))
-    ),
+    "pickle of to_bytes": lambda nlp, doc, path: pickle.loads(pickle.dumps(Doc(nlp.vocab).from_bytes(doc.to_bytes()))),
 }
 READS = {  # of a Doc and another one that has its hooks
     "vector": lambda doc, other: doc.vector,
@@ -116,7 +114,9 @@ READS = {  # of a Doc and another one that has its hooks
     "_.sbert_most_similar": lambda doc, other: [found.score for found in doc._.sbert_most_similar(other)],
     "render": lambda doc, other: render([doc, other], jupyter=False).count("0."),
 }
-NEED_NONE = [name for name in READS if name.startswith(("_.", "similarity of", "render"))]  # our functions: right at once
+NEED_NONE = [
+    name for name in READS if name.startswith(("_.", "similarity of", "render"))
+]  # our functions: right at once
 
 
 def same(found, expected):
