@@ -362,7 +362,7 @@ def _cut(doc: Doc, places: numpy.ndarray) -> Iterator[Doc | Span]:
 
 
 def fit_meta(
-    nlp: Language, name: Name, texts: TextOrTexts, *, cache: Path | None = None, progress: bool = False
+    nlp: Language, name: Name, texts: Texts, *, cache: Path | None = None, progress: bool = False
 ) -> list[numpy.ndarray]:
     """Fit an `sbert_meta` pipe, and the functions among its members, on sentences.
 

@@ -47,6 +47,12 @@ def doc_through_disk(doc, path):
     return Doc(doc.vocab).from_disk(path / "doc")
 
 
+def whole(stream):
+    """The only item of a stream, read to its end."""
+    (item,) = stream
+    return item
+
+
 def in_thread(read):
     with ThreadPoolExecutor(1) as threads:
         return threads.submit(read).result()
@@ -92,8 +98,8 @@ LOST = {
     "from_docs of a pickle": lambda nlp, doc, path: Doc.from_docs([pickle.loads(pickle.dumps(doc))]),
     "from_docs of as_doc": lambda nlp, doc, path: Doc.from_docs([doc[:].as_doc(copy_user_data=True)]),
     "from_docs of restored": lambda nlp, doc, path: Doc.from_docs(list(restore(docbin(doc).get_docs(nlp.vocab)))),
-    "n_process": lambda nlp, doc, path: list(nlp.pipe([doc.text], n_process=2))[0],
-    "n_process, as_tuples": lambda nlp, doc, path: list(nlp.pipe([(doc.text, 1)], n_process=2, as_tuples=True))[0][0],
+    "n_process": lambda nlp, doc, path: whole(nlp.pipe([doc.text], n_process=2)),
+    "n_process, as_tuples": lambda nlp, doc, path: whole(nlp.pipe([(doc.text, 1)], n_process=2, as_tuples=True))[0],
     "pickle of to_bytes": lambda nlp, doc, path: pickle.loads(pickle.dumps(Doc(nlp.vocab).from_bytes(doc.to_bytes()))),
 }
 READS = {  # of a Doc and another one that has its hooks
