@@ -26,14 +26,26 @@ class Errors:
         '{expected}. Use the span getter spacy-sbert.sentence_spans.v1 (spans_key = "{key}") in the config of the '
         "encoder: [components.transformer.model.get_spans] when the transformer is shared."
     )
-    BAD_FOLDER_FILE = "Cannot read {file}, a part of the encoder's folder: {reason}. Download the encoder again."
+    BAD_FOLDER_FILE = (
+        "Cannot read {file}, a part of the encoder's folder: {reason}. Correct the file, or copy or download the encoder "
+        "again."
+    )
     NO_WEIGHTS = (
         "The folder {folder} holds no encoder that can be loaded: {missing} is missing. Expected config.json, weights "
         "(model.safetensors or pytorch_model.bin) and the tokenizer's files, as save_pretrained writes them."
     )
     BAD_STATE = "The saved encoder is damaged: {reason}. Save the pipeline again, or load the encoder by its name."
     BAD_TOKENIZER = "Cannot load the tokenizer of {folder} ({reason}): a file is damaged. Download the encoder again."
+    NO_MASK = (
+        "The tokenizer of '{name}' gives no attention_mask, so that sentence-transformers pools the padding of a batch. "
+        'Set precision = "float32": each text is encoded as by itself.'
+    )
     BAD_SETTING = "Cannot load the encoder with this {setting}: {reason}. Correct it in the config of the model."
+    CHAT_TEMPLATE = (
+        "The tokenizer in {folder} has a chat_template, into which sentence-transformers puts each text, as no "
+        "modules.json says otherwise. It is not followed here: to encode texts as they are, set "
+        'tokenizer_config = {{"chat_template": null}}.'
+    )
     NOT_TO_WRITE = (
         "{path} is {kind}: expected nothing there, or a file of its own. Nothing was written through it. "
         "Remove it, or give another name."
@@ -128,6 +140,26 @@ class Warnings:
         "{file} was written by transformers {written} and has settings that {installed} does not know: "
         "{names}. The vectors may be others; install transformers {written} or later."
     )
+    UNKNOWN_TOKENIZER_KEYS = (
+        "{file} has keys that are unknown here, and are not read: {names}. If they change wordpieces, so do vectors: "
+        "correct them, or leave them out."
+    )
+    TOKENS_WITHOUT_EMBEDDING = (
+        "The tokenizer in {folder} has {count} wordpieces that its encoder has no embedding of ({names}): a text with "
+        "one of them is refused."
+    )
+    PADDING_COUNTS = (
+        "The tokenizer of '{name}' says {key} = {value}: in sentence-transformers its encoder counts padding, and a "
+        "vector depends on the texts beside it. Here it is that of a text by itself."
+    )
+    PADDING = (
+        "Padding changes the states of '{name}' ({kind}), so that sentence-transformers gives a text other vectors "
+        'beside other texts. Here each text is encoded as by itself; for its batches set precision = "reference".'
+    )
+    SPARSE_ATTENTION = (
+        "'{name}' reads long texts by block_sparse attention, here always; sentence-transformers only until it has read "
+        'a short text. Set transformer_config = {{"attention_type": "original_full"}} for full attention.'
+    )
     SLOW_BFLOAT16 = (
         'precision = "bfloat16" is several times slower than "float32" on this CPU, which has no arithmetic '
         'for it (AVX-512 BF16 or AMX). Set precision = "auto", which chooses by the device.'
@@ -220,6 +252,10 @@ class Warnings:
     UNKNOWN_INIT_LABELS = (
         "{count} examples of {dev} have labels that {train} does not have: {given}. They count as wrong: "
         "correct or remove them."
+    )
+    META_OTHER_MEMBERS = (
+        "'{name}' was fitted on other encoders, or other settings, than its members have now ({members}): they were "
+        "trained, replaced or set since. Fit it again: nlp.initialize(), or python -m spacy sbert fit-meta."
     )
     META_LEFT_OUT = "{count} sentences of {limit} tokens or more were left out; set max_tokens to take longer ones."
     EXPORT_WINDOWS = (

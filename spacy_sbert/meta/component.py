@@ -20,10 +20,11 @@ from spacy.vocab import Vocab
 from thinc.api import get_current_ops
 
 from ..errors import Warnings, WarnOnce
-from ..files.serialization import add_checksum, check_parts, digest_of_stream, naming, verify_checksum
+from ..files.atomic import atomic_write
+from ..files.serialization import add_checksum, check_parts, digest_of_parts, digest_of_stream, naming, verify_checksum
 from ..models import spans
 from ..models.encoded_docs import EncodeOptions, TruncationCounter, check_device, check_form, unit_vectors
-from ..models.fingerprint import LENGTH
+from ..models.fingerprint import LENGTH, encoding_settings, vectors_digest
 from ..pipeline import doc_vectors
 from ..pipeline._common import InPipeline, find_in, install_extensions
 from ..progress import progress_of
@@ -82,6 +83,7 @@ class SentenceMeta(Pipe):
         self._in_pipeline = InPipeline(nlp)
         self._notices = WarnOnce(TruncationCounter)
         self._own_fingerprint: tuple[MetaEmbedding, object, str] | None = None
+        self._checked_members = ""  # the fingerprint with which _check_members was called
         install_extensions(name)
 
     def __repr__(self) -> str:
@@ -134,6 +136,7 @@ class SentenceMeta(Pipe):
             }
             if len(places) and (fingerprint := self._fingerprint_of(doc)):
                 record["fingerprint"] = fingerprint
+                self._check_members(fingerprint)
             doc_vectors.store(doc, self.name, record, self)
 
     def _rows(self, doc: Doc) -> tuple[numpy.ndarray, numpy.ndarray, bool]:
@@ -251,6 +254,29 @@ class SentenceMeta(Pipe):
             self._own_fingerprint = known
         return digest_of_stream([known[2], *encoders])[:LENGTH]
 
+    def made_of(self) -> dict[str, str]:
+        """Return what the members' vectors depend on, except texts and arithmetic: a digest of each by its name."""
+        nlp = self._in_pipeline.nlp
+        pipes: dict[str, Any] = {} if nlp is None else dict(nlp.components)
+        found = {}
+        for member in self.members:
+            if isinstance(member, FunctionMember):
+                found[member.name] = vectors_digest(self.vocab)
+            elif hasattr(pipes.get(member.name), "fingerprint"):
+                pipe = pipes[member.name]
+                found[member.name] = digest_of_parts(pipe.fingerprint(), encoding_settings(pipe.model))
+        return found
+
+    def _check_members(self, fingerprint: str) -> None:
+        """Warn if the estimator was fitted on other encoders, or others of their settings, than the members have."""
+        if not self.estimator.needs_fit or fingerprint == self._checked_members:
+            return
+        self._checked_members = fingerprint
+        fitted_on = self.estimator.made_of_
+        changed = [name for name, digest in self.made_of().items() if fitted_on.get(name, digest) != digest]
+        if changed:
+            self.notify(Warnings.META_OTHER_MEMBERS.format(name=self.name, members=", ".join(changed)))
+
     @validated
     def initialize(
         self,
@@ -321,7 +347,8 @@ class SentenceMeta(Pipe):
         """Write what the estimator and the functions learned to a folder, a file each."""
         Path(path).mkdir(parents=True, exist_ok=True)
         for name, data in self._dump(exclude).items():
-            (Path(path) / name).write_bytes(data)
+            with atomic_write(Path(path) / name) as file:
+                file.write(data)
 
     def from_disk(self, path: str | Path, *, exclude: Iterable[str] = ()) -> "SentenceMeta":
         """Load what `to_disk` wrote. RAISES (ValueError): see from_bytes."""
@@ -388,6 +415,7 @@ def fit_meta(
     with nullcontext(cache) if cache else tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
         views = corpus_vectors(nlp, name, members, texts, Path(folder), estimator=estimator, progress=progress)
         estimator.fit(views, [member.name for member in members], progress=progress)
+        estimator.made_of_ = pipe.made_of()
         if cache is None:
             views = []  # Windows removes nothing that is mapped
     for note in estimator.notes(name):

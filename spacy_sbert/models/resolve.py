@@ -16,7 +16,7 @@ from spacy.language import Language
 from ..errors import Errors, Warnings
 from ..files.serialization import file_digest
 from .private_attributes import saved_components
-from .sbert_config import static_module, transformer_folder
+from .sbert_config import check_merged, static_module, transformer_folder
 
 CARD = "README.md"
 _CACHED = "models--"  # how the folder of an encoder in the hub's cache begins
@@ -95,7 +95,7 @@ def resolve(name: str) -> Path:
     name (str): a folder, or a name on the Hugging Face hub such as "sentence-transformers/all-MiniLM-L6-v2", of which
         "all-MiniLM-L6-v2" is enough.
     RAISES (OSError): if it is in none of the four places, or the folder holds no weights; (ValueError): if the weights
-        in a package are not the published ones.
+        in a package are not the published ones, or if it holds an adapter.
     """
     folder = find_local(name)
     if folder is not None:
@@ -165,6 +165,7 @@ def _check_folder(folder: Path) -> Path:
     if static_module(folder) is not None:
         return folder
     inner = transformer_folder(folder)
+    check_merged(inner)
     for missing, patterns in _NEEDED.items():
         if not any(any(inner.glob(pattern)) for pattern in patterns):
             raise OSError(Errors.NO_WEIGHTS.format(folder=folder, missing=missing))

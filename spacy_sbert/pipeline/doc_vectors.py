@@ -175,7 +175,8 @@ def _stretch_vector(piece: Piece, records: Records, dense: _Dense | None) -> num
         return row
     _check_states(record, records.text[start:end], dense)
     states = data["states"][_covered(record, start, end)]
-    if data["truncated"] and not _covered(record, end - 1, end).any():
+    ends_covered = _covered(record, start, start + 1).any() and _covered(record, end - 1, end).any()
+    if data["truncated"] and not ends_covered:
         _notify(piece.doc, record.name, Warnings.BEHIND_LIMIT)
     elif isinstance(piece, Span) and len(states):
         _notify(piece.doc, record.name, Warnings.POOLED_IN_CONTEXT)
