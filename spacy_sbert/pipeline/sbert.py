@@ -200,7 +200,8 @@ class SentenceBert(ChecksummedPipe):
         if first is not None:
             models = self.model.encoding_models(nlp, self.name, first.rows.settings)
             fingerprint = self._fingerprint_of(models, docs[0].vocab)
-        records = make_records(docs, scores, set_hooks=self.set_hooks, fingerprint=fingerprint)
+        encoder = next(iter([*self.model.own_encoders, *self.model.shared_encoders]), "")
+        records = make_records(docs, scores, set_hooks=self.set_hooks, fingerprint=fingerprint, encoder=encoder)
         for doc, encoded, record in zip(docs, scores, records, strict=True):
             self._warn_of_rows(doc, encoded)
             doc_vectors.store(doc, self.name, record, self)
@@ -539,6 +540,7 @@ class SentenceBert(ChecksummedPipe):
         from .scorer import classify  # noqa: PLC0415 (if there are labels)
 
         vectors = [self.model.ops.asarray2f(cast(Any, self.vector(text)[None])) for text in (first, second)]
+        doc_vectors.check_one_encoder(*(doc_vectors.encoders_of_vector(text, self.name) for text in (first, second)))
         return classify(listeners.find_heads(self.model), objective, self.name, *vectors)
 
 
