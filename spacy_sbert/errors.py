@@ -134,6 +134,10 @@ class Warnings:
         '{cut} of {rows} texts were longer than the encoder\'s limit and were cut. Set overflow = "windows" '
         "in the encoder's config to average over windows instead."
     )
+    UNREAD_TEXTS = (
+        "{path} has other columns of texts, which are not read: {names}. Only '{column}' is; name another column by "
+        "--column, or --column {column} to read it without this warning."
+    )
     TORN_RECORDS = (
         "{path}: left out records that do not have {expected} columns ({lines}). A line break or a tab in a "
         "question splits them: quote the question, or join the lines."
