@@ -138,6 +138,21 @@ class Warnings:
         "{path} has other columns of texts, which are not read: {names}. Only '{column}' is; name another column by "
         "--column, or --column {column} to read it without this warning."
     )
+    SCORES_INVERTED = (
+        "{path}: the scores look inverted, as distances are: the mean is {alike:.2f} (of 0 to 1) for {n_alike} pairs of "
+        "near-identical texts, and {unlike:.2f} for {n_unlike} pairs of unlike ones. Give similarities."
+    )
+    GOLD_CONTRADICTS = (
+        "{path}: {found} of {count} rows have the texts of a row before them, and another score or label ({lines}). "
+        "Keep one of them."
+    )
+    ROWS_REPEATED = (
+        "{path}: {found} of {count} rows repeat a row before them ({lines}). Remove them, or they count twice."
+    )
+    DEV_IN_TRAIN = (
+        "{path}: {found} of {count} rows also stand in {train} ({lines}). Scores on them show what was learned by "
+        "heart: remove them from one of the files."
+    )
     TORN_RECORDS = (
         "{path}: left out records that do not have {expected} columns ({lines}). A line break or a tab in a "
         "question splits them: quote the question, or join the lines."
