@@ -139,8 +139,8 @@ class Warnings:
         "--column, or --column {column} to read it without this warning."
     )
     SCORES_INVERTED = (
-        "{path}: the scores look inverted, as distances are: the mean is {alike:.2f} (of 0 to 1) for {n_alike} pairs of "
-        "near-identical texts, and {unlike:.2f} for {n_unlike} pairs of unlike ones. Give similarities."
+        "{path}: the scores look inverted, as distances are: the mean is {alike:.2f} of 0 to 1 for {n_alike} pairs "
+        "of near-identical texts, and {unlike:.2f} for {n_unlike} pairs of unlike ones. Give similarities."
     )
     GOLD_CONTRADICTS = (
         "{path}: {found} of {count} rows have the texts of a row before them, and another score or label ({lines}). "

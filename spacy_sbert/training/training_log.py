@@ -15,12 +15,14 @@ from wasabi import Printer
 from ..files.atomic import rewrite_os_errors, write_text
 from .gold import check_dev_corpus, check_scored
 from .schedules import epoch_steps
+from .settings import check_training
 
 
 class TrainingLog:
     """Writes one row for each evaluation, and a progress bar or lines between them; see progress_logger."""
 
     def __init__(self, nlp: Language, stdout: IO, stderr: IO, progress_bar: bool, output_file: Path | None):
+        check_training(nlp.config.interpolate())
         check_dev_corpus(nlp)
         trained = [(name, pipe) for name, pipe in nlp.pipeline if getattr(pipe, "is_trainable", False)]
         # The loss that a shared encoder reports is the size of the gradient that it received.

@@ -16,12 +16,8 @@ HEADER = ("one", "two", "score")
     ("alike", "unlike", "is_odd"), [(0.1, 0.9, True), (0, 1, True), (0.9, 0.1, False), (0.5, 0.6, 0)]
 )
 def test_inverted_scores(alike, unlike, is_odd):
-    rows = [
-        Row((first, second), line, score=score)
-        for line, (first, second, score) in enumerate(
-            [(*pair, alike) for pair in ALIKE] + [(*pair, unlike) for pair in UNLIKE], 2
-        )
-    ]
+    scored = [(pair, alike) for pair in ALIKE] + [(pair, unlike) for pair in UNLIKE]
+    rows = [Row(pair, line, score=score) for line, (pair, score) in enumerate(scored, 2)]
     messages = [finding.message for finding in scan_rows(rows).findings("a.csv") if "inverted" in finding.message]
     assert len(messages) == bool(is_odd)
     if is_odd:
