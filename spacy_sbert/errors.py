@@ -78,7 +78,15 @@ class Errors:
         "encoder that is on this machine, such as all-MiniLM-L6-v2. {near}spaCy says: {reason}"
     )
     UNKNOWN_LABEL = "{path}, line {line}: unknown label '{given}', expected one of {expected}. Repair the line."
+    DIVERGED_WEIGHTS = (
+        "Training had diverged before this was saved: {reason}. Load model-best or an earlier pipeline, or train again "
+        "with a lower learning rate."
+    )
     NOT_FINITE = "A vector of the example '{text}' is not finite: training diverged. Lower the learning rate."
+
+
+class DivergedError(ValueError):
+    """Training has diverged: a loss, a vector or a weight is not finite."""
 
 
 @_with_codes
@@ -133,6 +141,10 @@ class Warnings:
     BULK_CUT = (
         '{cut} of {rows} texts were longer than the encoder\'s limit and were cut. Set overflow = "windows" '
         "in the encoder's config to average over windows instead."
+    )
+    NOTHING_LEARNED = (
+        "No evaluation was better than the one at step 0: model-best is the encoder before training. Try a lower "
+        "learning rate, more examples, or patience = 0 and more epochs; model-last has the last weights."
     )
     UNREAD_TEXTS = (
         "{path} has other columns of texts, which are not read: {names}. Only '{column}' is; name another column by "

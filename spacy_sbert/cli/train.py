@@ -11,6 +11,7 @@ from spacy.util import load_config, logger
 from typer import Argument, Context, Exit, Option
 from wasabi import msg
 
+from ..errors import Warnings
 from ._util import command, exit_on_error, fail, use_gpu
 from .options import CODE, Gpu
 
@@ -78,6 +79,8 @@ def _train_cli(
                 msg.warn("Stopped", f"What was saved is complete. {how}")
             raise Exit(130) from None
         if ranks.is_first:
-            msg.info(ended)
+            msg.info(ended.message)
             if output is not None:
                 msg.good(f"Saved the pipeline to {output}")
+            if ended.is_untrained:
+                msg.warn(Warnings.NOTHING_LEARNED)

@@ -1,5 +1,6 @@
 """Training loop with resume and several processes."""
 
+import math
 import random
 import shutil
 import sys
@@ -7,7 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, nullcontext
 from pathlib import Path
 from time import perf_counter
-from typing import Any
+from typing import Any, NamedTuple
 from zlib import crc32
 
 import numpy
@@ -18,13 +19,25 @@ from spacy.training import Example, loop
 from spacy.util import registry, resolve_dot_names
 from thinc.api import Config, CupyOps, Model, constant, fix_random_seed, get_current_ops, set_gpu_allocator
 
+from ..errors import DivergedError
 from ..files.atomic import atomic_folder
+from ..models.finite_weights import weights_not_finite
 from ..models.spans import members
 from ..training.batchers import AnyBatcher
 from ..training.examples import Reader
-from ..training.gold import check_dev_corpus, check_scored
+from ..training.gold import check_dev_corpus, check_scored, is_untrained
 from .checkpoint import TrainingState, load_checkpoint, remove_checkpoints, save_checkpoint
 from .torch_distributed import TorchDistributed
+
+_DIVERGED = "Training diverged at step {step}: lower the learning rate. {reason} {saved}"
+
+
+class TrainingEnd(NamedTuple):
+    """How a training ended: a sentence, and whether model-best is the encoder as it was before."""
+
+    message: str
+    is_untrained: bool
+
 
 _Batches = Iterator[tuple[int, list[Example]]]
 
@@ -36,7 +49,7 @@ def train(
     *,
     checkpoint_every: int = 0,
     checkpoint: Path | None = None,
-) -> str:
+) -> TrainingEnd:
     """Train a pipeline with the other ranks, as `spacy train` does with one.
 
     Only rank 0 evaluates, writes and logs. A pipeline replaces the one that was saved before when it is complete.
@@ -45,9 +58,9 @@ def train(
     output (Path): the folder for model-best, model-last and checkpoints, which are removed at the end.
     checkpoint_every (int): the steps between two checkpoints, 0 for none. checkpoint (Path): where to resume, see
         find_checkpoint; None to begin.
-    RETURNS (str): a sentence on how it ended, and with which score.
-    RAISES (ValueError): if the ranks cannot train it, or the checkpoint cannot be resumed. (RankLost): if one of them
-        has ended.
+    RETURNS (TrainingEnd): how it ended, and with which score.
+    RAISES (ValueError): if the ranks cannot train it, the checkpoint cannot be resumed, or training diverges.
+        (RankLost): if one of them has ended.
     """
     config = nlp.config.interpolate()
     training = _begin(config, ranks)
@@ -61,18 +74,24 @@ def train(
     begun, written = state.step, output if ranks.is_first else None
     batches = _batches(nlp, train_corpus, training["batcher"], training["max_epochs"])
     with closing(_JointTraining(nlp, ranks)) as joint:
-        evaluate = loop.create_evaluation_callback(nlp, dev_corpus, weights)
+        score = loop.create_evaluation_callback(nlp, dev_corpus, weights)
+
+        def evaluate() -> tuple[float, dict[str, Any]]:
+            _check_finite(nlp)
+            return joint.evaluate(score)
+
         with nlp.select_pipes(disable=frozen):
             log, finish = lambda info: None, lambda: None
             if ranks.is_first:
                 log, finish = training["logger"](nlp, sys.stdout, sys.stderr)
         if checkpoint is None:
             loop.clean_output_dir(written)
+        is_usable = True  # False once training has diverged
         try:
             if checkpoint is not None:
                 _skip(batches, state)
                 restore()
-            for info, is_best in _steps(nlp, training, batches, state, joint.update, lambda: joint.evaluate(evaluate)):
+            for info, is_best in _steps(nlp, training, batches, state, joint.update, evaluate):
                 if is_best is not None:
                     check_scored(weights, info["other_scores"])
                     with nlp.select_pipes(disable=frozen):
@@ -82,17 +101,39 @@ def train(
                         info["output_path"] = str(written / loop.DIR_MODEL_LAST)
                 log(info if is_best is not None else None)
                 if output is not None and checkpoint_every and not state.step % checkpoint_every:
+                    _check_finite(nlp)
                     save_checkpoint(output, nlp, optimizer, state, ranks)
+        except DivergedError as error:
+            is_usable = False
+            found = written is not None and (written / loop.DIR_MODEL_LAST).exists()
+            saved = f"{written / loop.DIR_MODEL_LAST} has the weights before." if found and written else ""
+            message = _DIVERGED.format(step=state.step, reason=error, saved=saved)
+            raise DivergedError(message.strip()) from error
         finally:
             finish()
-            if written is not None and (checkpoint is None or state.step > begun):  # else model-last may be newer
+            is_newer = checkpoint is None or state.step > begun  # else model-last may be newer
+            if written is not None and is_newer and is_usable and _not_finite(nlp) is None:
                 _save(nlp, written, training, is_best=False)
     if written is not None:
         remove_checkpoints(written)  # the training is over
     why = f", as no score was better for {training['patience']}" if _is_patience_over(state, training) else ""
-    score, minus_step = max((score, -step) for score, step in state.results)
-    best = f"The best score, {100 * score:.2f}, is that of step {-minus_step}."
-    return f"Training ended after step {state.step - 1}{why}. {best}"
+    best_score, minus_step = max((score, -step) for score, step in state.results)
+    best = f"The best score, {100 * best_score:.2f}, is that of step {-minus_step}."
+    return TrainingEnd(f"Training ended after step {state.step - 1}{why}. {best}", is_untrained(state.results))
+
+
+def _not_finite(nlp: Language) -> str | None:
+    """Return a component with weights that are not finite, and one of them; None if there is none."""
+    for name, pipe in nlp.components:
+        model = getattr(pipe, "model", None)
+        if isinstance(model, Model) and (weight := weights_not_finite(model)):
+            return f"{weight} in '{name}'"
+    return None
+
+
+def _check_finite(nlp: Language) -> None:
+    if weight := _not_finite(nlp):
+        raise DivergedError(f"Weights are not finite: {weight}.")
 
 
 def _batches(nlp: Language, corpus: Reader, batcher: AnyBatcher, max_epochs: int) -> _Batches:
@@ -160,6 +201,8 @@ def _steps(
         if is_scored:
             with nlp.use_params(optimizer.averages) if optimizer.averages else nullcontext():
                 info["score"], info["other_scores"] = evaluate()
+            if not math.isfinite(info["score"]):
+                raise DivergedError("The score is not finite.")
             state.results.append((float(info["score"]), step))
             state.losses = {}
         state.seconds = perf_counter() - started
@@ -176,6 +219,8 @@ def _steps(
         settings = {"drop": next(dropouts), "exclude": frozen, "annotates": training["annotating_components"]}
         for part in loop.subdivide_batch(batch, training["accumulate_gradient"]):
             update(part, losses=state.losses, sgd=False, **settings)
+        if wrong := [name for name, loss in state.losses.items() if not math.isfinite(loss)]:
+            raise DivergedError(f"The loss of '{wrong[0]}' is not finite.")
         for name, pipe in nlp.pipeline:
             has_model = getattr(pipe, "model", None) not in (True, False, None)
             if has_model and name not in frozen and getattr(pipe, "is_trainable", False):

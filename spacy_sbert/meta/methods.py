@@ -13,7 +13,7 @@ from pydantic import Field
 from scipy import linalg
 from torch.nn import functional
 
-from ..errors import Warnings
+from ..errors import DivergedError, Errors, Warnings
 from ..files.serialization import add_checksum, verify_checksum
 from ..progress import progress_bar, progress_of, ticking
 from ..similarity import components_of_covariance, flip_signs, unit_length
@@ -582,5 +582,9 @@ def estimator_from_bytes(data: bytes) -> MetaEmbedding:
     estimator = make_estimator(state["method"], **state["settings"])
     estimator.names_, estimator.widths_, estimator.size_ = tuple(state["names"]), tuple(state["widths"]), state["size"]
     if estimator.widths_:
-        estimator._set_arrays({name: numpy.array(array) for name, array in state["arrays"].items()})  # noqa: SLF001 (of this module)
+        arrays = {name: numpy.array(array) for name, array in state["arrays"].items()}
+        for name, array in arrays.items():
+            if not numpy.isfinite(array).all():
+                raise DivergedError(Errors.DIVERGED_WEIGHTS.format(reason=f"{name} is not finite"))
+        estimator._set_arrays(arrays)  # noqa: SLF001 (of this module)
     return estimator

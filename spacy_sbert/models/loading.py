@@ -18,7 +18,7 @@ from transformers import AutoConfig, PretrainedConfig
 from transformers.tokenization_utils_base import PreTrainedTokenizerBase
 from transformers.utils import logging
 
-from ..errors import Errors, Warnings
+from ..errors import DivergedError, Errors, Warnings
 from .sbert_config import TransformerConfig, read_object, unexpected
 
 Network: TypeAlias = Any  # a PreTrainedModel
@@ -333,6 +333,8 @@ def check_encoder(
             is_finite = bool(torch.isfinite(encode(inputs)).all())
     except Exception as error:  # whatever config and weights lead to
         raise _unfit(source, _in_one_line(error)) from error
+    if not is_finite and source.is_saved:
+        raise DivergedError(Errors.DIVERGED_WEIGHTS.format(reason="its states are not finite"))
     if not is_finite:
         raise _unfit(source, "its states are not finite")
     of_tokenizer = int(tokenizer.model_max_length) if tokenizer.model_max_length < _NO_LIMIT else None

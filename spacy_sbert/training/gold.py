@@ -2,7 +2,7 @@
 
 import warnings
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -95,6 +95,16 @@ def check_scored(weights: Mapping[str, float | None], scores: Mapping[str, Any])
             f"Training cannot tell better weights from worse: no score of [training.score_weights] "
             f"({', '.join(weighted)}) is defined. Give weight to one of these: {known or 'none'}."
         )
+
+
+def is_untrained(results: Sequence[Sequence[float]]) -> bool:
+    """Return whether model-best is the pipeline before training: no score came up to that of step 0.
+
+    results: of each evaluation the score and the step, as spaCy's training loop has them.
+    """
+    first = [score for score, step, *_ in results if step == 0]
+    later = [score for score, step, *_ in results if step > 0]
+    return bool(first and later) and max(later) < first[0]
 
 
 def check_dev_corpus(nlp: Language) -> None:

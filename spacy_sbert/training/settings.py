@@ -51,7 +51,7 @@ def check_training(config: Mapping[str, Any]) -> None:
     for name in ("train_corpus", "dev_corpus"):
         if name in training:
             _check_corpus(name, training[name], config)
-    pipeline = config.get("nlp", {}).get("pipeline", [])
+    pipeline: list[str] = config.get("nlp", {}).get("pipeline", [])
     for name in ("frozen_components", "annotating_components"):
         _check_components(name, training.get(name, []), pipeline)
     if pipeline and set(pipeline) <= {*training.get("frozen_components", [])}:
@@ -86,10 +86,10 @@ def _check_number(name: str, value: float) -> None:
 
 def _check_end(training: Mapping[str, Any]) -> None:
     """Refuse a training without an end."""
-    limits = [training.get(name) for name in ("max_epochs", "max_steps", "patience")]
-    if None not in limits and limits[0] < 1 and not any(limits[1:]):
+    max_epochs, max_steps, patience = (training.get(name, 1) for name in ("max_epochs", "max_steps", "patience"))
+    if max_epochs < 1 and not max_steps and not patience:
         raise ValueError(
-            f"The training would never end: max_epochs = {limits[0]}, max_steps = 0 and patience = 0. Set one of them, "
+            f"The training would never end: max_epochs = {max_epochs}, max_steps = 0 and patience = 0. Set one of them, "
             "such as max_epochs = 4."
         )
 
@@ -123,7 +123,9 @@ def _check_scores(weights: Mapping[str, float | None], config: Mapping[str, Any]
             f"{', '.join(weights)} the weight 1.0."
         )
     known = _known_scores(config)
-    for name in weighted if known is not None else ():
+    if known is None:
+        return
+    for name in weighted:
         if name not in known and not any(measure in name for measure in MEASURES):
             near = get_close_matches(name, known, n=1)
             raise ValueError(
@@ -142,8 +144,8 @@ def _known_scores(config: Mapping[str, Any]) -> set[str] | None:
         if factory is None or not Language.has_factory(factory):
             return None
         meta = Language.get_factory_meta(factory)
-        scorer = block.get("scorer", meta.default_config.get("scorer"))
-        if scorer != meta.default_config.get("scorer"):
+        scorer = (meta.default_config or {}).get("scorer")
+        if block.get("scorer", scorer) != scorer:
             return None
-        known |= meta.default_score_weights.keys()
+        known |= (meta.default_score_weights or {}).keys()
     return known

@@ -12,8 +12,9 @@ from spacy.util import registry, resolve_dot_names
 from tqdm import tqdm
 from wasabi import Printer
 
+from ..errors import Warnings
 from ..files.atomic import rewrite_os_errors, write_text
-from .gold import check_dev_corpus, check_scored
+from .gold import check_dev_corpus, check_scored, is_untrained
 from .schedules import epoch_steps
 from .settings import check_training
 
@@ -35,6 +36,7 @@ class TrainingLog:
             with rewrite_os_errors(output_file.parent):
                 output_file.parent.mkdir(parents=True, exist_ok=True)
         self.columns: list[str] = []
+        self.results: list[tuple[float, int]] = []  # the score and the step of each evaluation
         self.seen_before = max((pipe.examples_seen for pipe in self.counters), default=0)
         self.started = perf_counter()
         self.taken = self.unscored = 0  # steps since then, and since the last evaluation
@@ -54,6 +56,7 @@ class TrainingLog:
         if not self.bar.disable:
             self.bar.set_postfix_str(f"{self._rate():.1f} examples/s")
         if info is not None:
+            self.results = info["checkpoints"]
             self._write_evaluation(info)
         elif self.has_lines and perf_counter() - self.line_time >= 30:
             self._write_line()
@@ -61,7 +64,9 @@ class TrainingLog:
     def close(self) -> None:
         """Close the bar, and report if the last weights were not evaluated."""
         self.bar.close()
-        if self.unscored:
+        if self.unscored:  # by 'spacy train', since 'spacy sbert train' scores the last step, and warns by itself
+            if is_untrained(self.results):
+                print(Printer(no_print=True).warn(Warnings.NOTHING_LEARNED), file=self.stdout)
             message = (
                 f"Steps after the last evaluation: {self.unscored}. model-last has their weights, model-best has not. "
                 "'spacy sbert train' takes the same config, and always evaluates the last step."
