@@ -4,6 +4,7 @@ import math
 import random
 import shutil
 import sys
+import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, nullcontext
 from pathlib import Path
@@ -23,10 +24,18 @@ from ..errors import DivergedError
 from ..files.atomic import atomic_folder
 from ..models.finite_weights import weights_not_finite
 from ..models.spans import members
+from ..readers.table_checks import odd_corpora
 from ..training.batchers import AnyBatcher
 from ..training.examples import Reader
 from ..training.gold import check_dev_corpus, check_scored, is_untrained
-from .checkpoint import TrainingState, load_checkpoint, remove_checkpoints, save_checkpoint
+from .checkpoint import (
+    TrainingState,
+    content_of,
+    digest_of_examples,
+    load_checkpoint,
+    remove_checkpoints,
+    save_checkpoint,
+)
 from .torch_distributed import TorchDistributed
 
 _DIVERGED = "Training diverged at step {step}: lower the learning rate. {reason} {saved}"
@@ -68,11 +77,18 @@ def train(
         check_dev_corpus(nlp)
     train_corpus, dev_corpus = resolve_dot_names(config, [training["train_corpus"], training["dev_corpus"]])
     optimizer, frozen, weights = training["optimizer"], training["frozen_components"], training["score_weights"]
-    state = TrainingState()
+    held = _in_memory(nlp, train_corpus) if training["max_epochs"] >= 0 else None
+    state, corpora = TrainingState(), dict[str, str]()
+    if checkpoint_every or checkpoint is not None:
+        corpora = _corpora_digests(nlp, held, dev_corpus)
     if checkpoint is not None:
-        state, restore = load_checkpoint(checkpoint, nlp, optimizer, ranks)
+        state, restore = load_checkpoint(checkpoint, nlp, optimizer, ranks, corpora)
+    elif ranks.is_first and held is not None:
+        for finding in odd_corpora(train_corpus, dev_corpus):
+            if not finding.is_rare:
+                warnings.warn(finding.message, stacklevel=2)
     begun, written = state.step, output if ranks.is_first else None
-    batches = _batches(nlp, train_corpus, training["batcher"], training["max_epochs"])
+    batches = _batches(nlp, train_corpus, training["batcher"], training["max_epochs"], held)
     with closing(_JointTraining(nlp, ranks)) as joint:
         score = loop.create_evaluation_callback(nlp, dev_corpus, weights)
 
@@ -102,7 +118,7 @@ def train(
                 log(info if is_best is not None else None)
                 if output is not None and checkpoint_every and not state.step % checkpoint_every:
                     _check_finite(nlp)
-                    save_checkpoint(output, nlp, optimizer, state, ranks)
+                    save_checkpoint(output, nlp, optimizer, state, ranks, corpora)
         except DivergedError as error:
             is_usable = False
             found = written is not None and (written / loop.DIR_MODEL_LAST).exists()
@@ -136,14 +152,32 @@ def _check_finite(nlp: Language) -> None:
         raise DivergedError(f"Weights are not finite: {weight}.")
 
 
-def _batches(nlp: Language, corpus: Reader, batcher: AnyBatcher, max_epochs: int) -> _Batches:
+def _in_memory(nlp: Language, corpus: Reader) -> list[Example]:
+    examples = list(corpus(nlp))
+    if not examples:
+        raise ValueError("The training corpus has no examples. Check [paths] and training.train_corpus.")
+    return examples
+
+
+def _corpora_digests(nlp: Language, held: Sequence[Example] | None, dev_corpus: Reader) -> dict[str, str]:
+    """Return digests of the corpora by their names in messages. held: the training corpus; None for a stream."""
+    state = random.getstate()  # a reader that shuffles must not change the order of the training
+    digests = {"the dev corpus": digest_of_examples(dev_corpus(nlp))}
+    random.setstate(state)
+    if held is not None:
+        digests["the training corpus"] = digest_of_examples(held)
+    return digests
+
+
+def _batches(
+    nlp: Language, corpus: Reader, batcher: AnyBatcher, max_epochs: int, held: list[Example] | None
+) -> _Batches:
     """Yield the number of the epoch, and a batch, as spacy.training.loop.create_train_batches does.
 
     The order of a corpus in memory only depends on the seed, so that the batches before a checkpoint can be skipped.
+
+    held: the corpus in memory, which is shuffled; None for a stream.
     """
-    held = list(corpus(nlp)) if max_epochs >= 0 else None
-    if held == []:
-        raise ValueError("The training corpus has no examples. Check [paths] and training.train_corpus.")
     order, epoch = random.Random(), 0
     order.setstate(random.getstate())
     while max_epochs < 1 or epoch < max_epochs:
@@ -159,20 +193,12 @@ def _skip(batches: _Batches, state: TrainingState) -> None:
     content = 0
     for _ in range(state.step):
         _, batch = next(batches, (0, []))
-        content = crc32(_content(batch), content)
+        content = crc32(content_of(batch), content)
     if content != state.content:
         raise ValueError(
             f"Cannot resume: the training corpus does not make the {state.step} batches of the checkpoint. Give the "
             "same files, or train in another folder."
         )
-
-
-def _content(batch: Sequence[Example]) -> bytes:
-    """Return the texts, scores and labels of a batch."""
-    docs = [example.reference for example in batch]
-    attrs = [[group.attrs for group in doc.spans.values()] for doc in docs]
-    gold = [[(group.get("score"), group.get("label")) for group in of_doc] for of_doc in attrs]
-    return repr([[doc.text, doc.cats] for doc in docs] + gold).encode("utf8", "surrogatepass")
 
 
 def _steps(
@@ -213,7 +239,7 @@ def _steps(
         is_last = bool(training["max_steps"]) and state.step > training["max_steps"]
         if state.step and (is_last or _is_patience_over(state, training)):
             break
-        state.epoch, state.content = epoch, crc32(_content(batch), state.content)
+        state.epoch, state.content = epoch, crc32(content_of(batch), state.content)
         if training["before_update"]:
             training["before_update"](nlp, {"step": state.step, "epoch": epoch})
         settings = {"drop": next(dropouts), "exclude": frozen, "annotates": training["annotating_components"]}
@@ -275,7 +301,7 @@ class _JointTraining:
         if self._ranks.size == 1:
             return self._nlp.update(examples, **settings)
         batch, size = list(examples), self._ranks.size
-        if not self._ranks.agree([_content(batch)]):
+        if not self._ranks.agree([content_of(batch)]):
             raise ValueError(
                 f"The ranks have different batches in step {self._step}. Set training.seed (it is "
                 f"{self._nlp.config['training']['seed']}), give all ranks the same files, and shuffle with a seed."

@@ -48,6 +48,7 @@ class Source:
 
     folder (Path): with config.json, weights and tokenizer. name (str): what it was asked for by.
     tokenizer_config, transformer_config (dict): the settings. trust (bool): whether code of the folder's own may run.
+    is_saved (bool): see of.
     """
 
     folder: Path
@@ -55,6 +56,7 @@ class Source:
     tokenizer_config: Mapping[str, Any] = field(default_factory=dict)
     transformer_config: Mapping[str, Any] = field(default_factory=dict)
     trust: bool = False
+    is_saved: bool = False
 
     @classmethod
     def of(cls, folder: Path, name: str, options: TransformerConfig, *, is_saved: bool) -> "Source":
@@ -77,7 +79,7 @@ class Source:
                 f"trust_remote_code = {str(asked).lower()} in the config is its author's word, not yours. If you trust "
                 f"it, set trust_remote_code = true and the environment variable {TRUST}=1; else use another encoder."
             )
-        return cls(folder, name, dict(options.tokenizer_config), settings, bool(naming))
+        return cls(folder, name, dict(options.tokenizer_config), settings, bool(naming), is_saved)
 
     @property
     def options(self) -> dict[str, Any]:

@@ -89,8 +89,8 @@ def _check_end(training: Mapping[str, Any]) -> None:
     max_epochs, max_steps, patience = (training.get(name, 1) for name in ("max_epochs", "max_steps", "patience"))
     if max_epochs < 1 and not max_steps and not patience:
         raise ValueError(
-            f"The training would never end: max_epochs = {max_epochs}, max_steps = 0 and patience = 0. Set one of them, "
-            "such as max_epochs = 4."
+            f"The training would never end: max_epochs = {max_epochs}, max_steps = 0 and patience = 0. Set one of "
+            "them, such as max_epochs = 4."
         )
 
 
