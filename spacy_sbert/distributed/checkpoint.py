@@ -152,8 +152,8 @@ def load_checkpoint(
         saved = content.get("corpora", {})  # earlier versions did not save them
         if changed := [name for name, digest in saved.items() if corpora.get(name) != digest]:
             raise ValueError(
-                f"The texts or the gold of {' and '.join(changed)} have changed since it was made, so scores before and "
-                "after cannot be compared. Give the same files."
+                f"The texts or the gold of {' and '.join(changed)} have changed since it was made, so scores before "
+                "and after cannot be compared. Give the same files."
             )
         if len(content["random"]) != ranks.size:
             raise ValueError(f"It was made by {len(content['random'])} processes, and there are {ranks.size}.")

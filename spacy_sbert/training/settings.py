@@ -9,7 +9,7 @@ from spacy.language import Language
 from spacy.util import dot_to_object
 
 from ..validation import Epochs, NonNegative, NonNegativeFloat, Positive, PositiveFloat, Seed, check, short_repr
-from .gold import MEASURES
+from .gold import MEASURES, measure_of
 
 _Fraction = Annotated[float, Field(ge=0, lt=1)]
 _Finite = float  # checks of this package refuse nan and inf
@@ -126,7 +126,7 @@ def _check_scores(weights: Mapping[str, float | None], config: Mapping[str, Any]
     if known is None:
         return
     for name in weighted:
-        if name not in known and not any(measure in name for measure in MEASURES):
+        if name not in known and measure_of(name) is None:
             near = get_close_matches(name, known, n=1)
             raise ValueError(
                 f"No component has the score '{name}' of [training.score_weights]. Expected "
