@@ -223,7 +223,7 @@ def _steps(
 
     def result(step: int, *, is_scored: bool) -> tuple[dict[str, Any], bool | None]:
         info: dict[str, Any] = {"epoch": state.epoch, "step": step, "score": None, "other_scores": None}
-        info |= {"losses": state.losses, "checkpoints": state.results, "words": state.words}
+        info |= {"losses": state.losses, "checkpoints": state.results, "words": state.words, "is_summarized": True}
         if is_scored:
             with nlp.use_params(optimizer.averages) if optimizer.averages else nullcontext():
                 info["score"], info["other_scores"] = evaluate()

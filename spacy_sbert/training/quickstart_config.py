@@ -34,6 +34,7 @@ _RATE = {  # with the other settings, the optimizer of configs/sts.cfg
     "warmup": 0.1,
 }
 _ADAM = {"@optimizers": "Adam.v1", "beta1": 0.9, "beta2": 0.999, "eps": 1e-8, "L2": 0.0, "grad_clip": 1.0}
+_PATIENCE = 4  # epochs: scores fall while the rate is high, and are often best at the end, when it has fallen
 _Kind = Literal["graded", "binary", "labelled", "positives", "triplets", "classes"]
 
 
@@ -52,7 +53,7 @@ def quickstart_config(
     """Return a complete config of a pipeline with one `sbert` pipe.
 
     The rate rises over the first tenth of the steps to 2e-5, and falls to 0. There are ten evaluations, and training
-    ends after three without a better score, but not before two epochs without one.
+    ends after four epochs without a better score.
 
     train, dev (dict): settings of PairCorpus for the training and dev examples, path among them.
     kind (str): the gold of the training table. count (int): of the training examples.
@@ -83,7 +84,7 @@ def quickstart_config(
         "max_epochs": epochs,
         "max_steps": 0,
         "eval_frequency": frequency,
-        "patience": max(3 * frequency, 2 * epoch_steps),  # the warm-up alone may take half an epoch
+        "patience": max(min(epochs, _PATIENCE), 2) * epoch_steps,
         "accumulate_gradient": 1,
         "batcher": {"@batchers": "spacy-sbert.batch_by_objective.v1", "size": batch_size},
         "logger": {"@loggers": "spacy-sbert.ProgressLogger.v1", "progress_bar": True},

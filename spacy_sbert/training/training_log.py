@@ -37,6 +37,7 @@ class TrainingLog:
                 output_file.parent.mkdir(parents=True, exist_ok=True)
         self.columns: list[str] = []
         self.results: list[tuple[float, int]] = []  # the score and the step of each evaluation
+        self.is_summarized = False  # whether the best of them is reported at the end, as `spacy sbert train` does
         self.seen_before = max((pipe.examples_seen for pipe in self.counters), default=0)
         self.started = perf_counter()
         self.taken = self.unscored = 0  # steps since then, and since the last evaluation
@@ -56,7 +57,8 @@ class TrainingLog:
         if not self.bar.disable:
             self.bar.set_postfix_str(f"{self._rate():.1f} examples/s")
         if info is not None:
-            self.results = info["checkpoints"]
+            self.results = info.get("checkpoints", [])
+            self.is_summarized = info.get("is_summarized", False)
             self._write_evaluation(info)
         elif self.has_lines and perf_counter() - self.line_time >= 30:
             self._write_line()
@@ -64,9 +66,9 @@ class TrainingLog:
     def close(self) -> None:
         """Close the bar, and report if the last weights were not evaluated."""
         self.bar.close()
-        if self.unscored:  # by 'spacy train', since 'spacy sbert train' scores the last step, and warns by itself
-            if is_untrained(self.results):
-                print(Printer(no_print=True).warn(Warnings.NOTHING_LEARNED), file=self.stdout)
+        if is_untrained(self.results) and not self.is_summarized:
+            print(Printer(no_print=True).warn(Warnings.NOTHING_LEARNED), file=self.stdout)
+        if self.unscored:
             message = (
                 f"Steps after the last evaluation: {self.unscored}. model-last has their weights, model-best has not. "
                 "'spacy sbert train' takes the same config, and always evaluates the last step."
