@@ -110,7 +110,7 @@ def test_scores_that_an_evaluation_lacks():
 @pytest.mark.parametrize(("later", "is_warned"), [(0.4, True), (0.5, False), (0.6, False)])
 def test_best_step_is_the_first(make_nlp, later, is_warned):
     """`spacy train` does not score the last step, and does not look for the best one."""
-    nlp, stdout, log, close = make(make_nlp, io.StringIO())
+    _, stdout, log, close = make(make_nlp, io.StringIO())
     results = [(0.5, 0), (later, 10)]
     log({**info_of({"sbert": 1.0}), "checkpoints": results})
     log(None)
