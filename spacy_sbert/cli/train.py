@@ -11,7 +11,7 @@ from spacy.util import load_config, logger
 from typer import Argument, Context, Exit, Option
 from wasabi import msg
 
-from ..errors import Warnings
+from ..errors import Warnings, missing_packages
 from ._util import command, exit_on_error, fail, use_gpu
 from .options import CODE, Gpu
 
@@ -65,7 +65,7 @@ def _train_cli(
                     msg.info(
                         f"Resuming from {checkpoint}" if checkpoint else f"No checkpoint in {output}: training begins"
                     )
-                with show_validation_error(config):
+                with show_validation_error(config), missing_packages():
                     nlp = init_nlp(settings, use_gpu=ranks.gpu_id)
                 ended = train(nlp, output, ranks, checkpoint_every=every, checkpoint=checkpoint)
         except RankLost as error:
