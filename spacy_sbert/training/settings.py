@@ -12,13 +12,14 @@ from ..validation import Epochs, NonNegative, NonNegativeFloat, Positive, Positi
 from .gold import MEASURES, measure_of
 
 _Fraction = Annotated[float, Field(ge=0, lt=1)]
+_MOST_PARTS = 10_000  # of a batch: spaCy counts to this number at each step, whatever the size of the batch
 _Finite = float  # checks of this package refuse nan and inf
 _SETTINGS: dict[str, Any] = {  # of [training]
     "patience": NonNegative,
     "max_epochs": Epochs,
     "max_steps": NonNegative,
     "eval_frequency": Positive,
-    "accumulate_gradient": Positive,
+    "accumulate_gradient": Annotated[int, Field(ge=1, le=_MOST_PARTS)],
     "dropout": _Fraction,
     "seed": Seed | None,
     "gpu_allocator": Literal["pytorch", "tensorflow"] | None,

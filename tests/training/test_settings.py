@@ -16,7 +16,7 @@ WRONG = {  # values that each setting refuses
     "max_epochs": (-2, 1.5, "3", None, HUGE),
     "max_steps": (-1, 1.5, "3", None, HUGE),
     "eval_frequency": (0, -1, 1.5, "3", None, HUGE),
-    "accumulate_gradient": (0, -1, 1.5, "3", None, HUGE),
+    "accumulate_gradient": (0, -1, 1.5, "3", None, 10**9),
     "dropout": (-0.1, 1.0, 1.5, float("nan"), float("inf"), "0.1", None),
     "seed": (-1, 2**32, 1.5, "1", HUGE),
     "gpu_allocator": ("cuda", 1),
