@@ -91,11 +91,19 @@ class Errors:
         "encoder that is on this machine. {near}spaCy says: {reason}"
     )
     UNKNOWN_LABEL = "{path}, line {line}: unknown label '{given}', expected one of {expected}. Repair the line."
+    DIVERGED_WEIGHTS = (
+        "Training had diverged before this was saved: {reason}. Load model-best or an earlier pipeline, or train again "
+        "with a lower learning rate."
+    )
     MISSING_PACKAGE = (
         "The pipeline needs '{name}' of {package}, which is not installed. Install it: pip install "
         '"spacy-sbert[{extra}]".'
     )
     NOT_FINITE = "A vector of the example '{text}' is not finite: training diverged. Lower the learning rate."
+
+
+class DivergedError(ValueError):
+    """Training has diverged: a loss, a vector or a weight is not finite."""
 
 
 @_with_codes
@@ -176,6 +184,29 @@ class Warnings:
     BULK_CUT = (
         '{cut} of {rows} texts were longer than the encoder\'s limit and were cut. Set overflow = "windows" '
         "in the encoder's config to average over windows instead."
+    )
+    NOTHING_LEARNED = (
+        "No evaluation was better than the one at step 0: model-best is the encoder before training. Try a lower "
+        "learning rate, more examples, or patience = 0 and more epochs; model-last has the last weights."
+    )
+    UNREAD_TEXTS = (
+        "{path} has other columns of texts, which are not read: {names}. Only '{column}' is; name another column by "
+        "--column, or --column {column} to read it without this warning."
+    )
+    SCORES_INVERTED = (
+        "{path}: the scores look inverted, as distances are: the mean is {alike:.2f} of 0 to 1 for {n_alike} pairs "
+        "of near-identical texts, and {unlike:.2f} for {n_unlike} pairs of unlike ones. Give similarities."
+    )
+    GOLD_CONTRADICTS = (
+        "{path}: {found} of {count} rows have the texts of a row before them, and another score or label ({lines}). "
+        "Keep one of them."
+    )
+    ROWS_REPEATED = (
+        "{path}: {found} of {count} rows repeat a row before them ({lines}). Remove them, or they count twice."
+    )
+    DEV_IN_TRAIN = (
+        "{path}: {found} of {count} rows also stand in {train} ({lines}). Scores on them show what was learned by "
+        "heart: remove them from one of the files."
     )
     TORN_RECORDS = (
         "{path}: left out records that do not have {expected} columns ({lines}). A line break or a tab in a "

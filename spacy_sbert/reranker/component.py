@@ -18,7 +18,7 @@ from thinc.api import Model, Optimizer, set_dropout_rate, torch2xp, xp2torch
 from thinc.types import Floats1d, Floats2d, Ints1d
 from thinc.util import get_array_module, to_numpy
 
-from ..errors import Warnings, WarnOnce, missing_packages
+from ..errors import DivergedError, Warnings, WarnOnce, missing_packages
 from ..files.serialization import ChecksummedPipe
 from ..losses._common import cross_entropy, label_indices, mean_square, softmax
 from ..models.encoded_docs import ScoreOptions, TruncationCounter, check_device, check_form
@@ -430,7 +430,7 @@ class SentenceReranker(ChecksummedPipe):
                 loss, d_logits = _mean_squared_error(logits, gold, self.model.activation)
         if not math.isfinite(loss):
             text = examples[0].reference.text[:50]
-            raise ValueError(LOSS_NOT_FINITE.format(loss=self.objective, text=text))
+            raise DivergedError(LOSS_NOT_FINITE.format(loss=self.objective, text=text))
         size = attribute(examples[0].reference, "batch_size", self.spans_key) or len(examples)
         share = len(examples) / cast(int, size)
         return loss * share, d_logits * share
