@@ -78,6 +78,18 @@ class Errors:
         "encoder that is on this machine, such as all-MiniLM-L6-v2. {near}spaCy says: {reason}"
     )
     UNKNOWN_LABEL = "{path}, line {line}: unknown label '{given}', expected one of {expected}. Repair the line."
+    ACTIVE_MODE = (
+        "Cannot compute while a mode of PyTorch is active that replaces tensors: an empty one became {given}. Leave the "
+        "block of FakeTensorMode, torch.func or another such mode before you load, use or train an encoder."
+    )
+    NO_GRADIENTS = (
+        "Cannot train {what}: gradients are turned off by torch.no_grad(), torch.inference_mode() or "
+        "torch.set_grad_enabled(False). Train outside of that block, or within torch.enable_grad()."
+    )
+    NO_DATA = (
+        "The encoder '{name}' was loaded without the numbers of its weights. Load it outside of "
+        "accelerate.init_empty_weights() and the like."
+    )
     NOT_FINITE = "A vector of the example '{text}' is not finite: training diverged. Lower the learning rate."
 
 

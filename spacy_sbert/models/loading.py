@@ -20,6 +20,7 @@ from transformers.utils import logging
 
 from ..errors import Errors, Warnings
 from .sbert_config import TransformerConfig, read_object, unexpected
+from .surroundings import is_from_around
 
 Network: TypeAlias = Any  # a PreTrainedModel
 Tokenizer: TypeAlias = Any  # a PreTrainedTokenizerBase
@@ -92,6 +93,8 @@ def load_config(source: Source) -> PretrainedConfig:
     try:
         plain = AutoConfig.from_pretrained(**source.options)
     except Exception as error:  # whatever its values lead to
+        if is_from_around(error):
+            raise
         raise ValueError(Errors.BAD_FOLDER_FILE.format(file=file, reason=_in_one_line(error))) from error
     if plain.is_encoder_decoder:
         raise ValueError(
@@ -109,6 +112,8 @@ def load_config(source: Source) -> PretrainedConfig:
     try:
         return AutoConfig.from_pretrained(**source.options, **{**settings, "return_dict": True})
     except Exception as error:  # whatever the values lead to
+        if is_from_around(error):
+            raise
         raise ValueError(Errors.BAD_SETTING.format(setting="transformer_config", reason=_in_one_line(error))) from error
 
 
@@ -146,7 +151,7 @@ def load_tokenizer(source: Source) -> Tokenizer:
         tokenizer = kind.from_pretrained(**source.options, **settings)
         tokenizer("a")
     except BaseException as error:  # whatever files and settings lead to; a panic in Rust is not an Exception
-        if not isinstance(error, Exception) and type(error).__name__ != "PanicException":
+        if is_from_around(error) or not (isinstance(error, Exception) or type(error).__name__ == "PanicException"):
             raise
         reason, content = _in_one_line(error), source.folder / "tokenizer.json"
         if settings:
@@ -223,6 +228,8 @@ def load_weights(
         with without_bars():
             model, report = kind.from_pretrained(**source.options, config=config, output_loading_info=True)
     except Exception as error:  # whatever config and weights lead to
+        if is_from_around(error):
+            raise
         raise _unfit(source, _in_one_line(error)) from error
     config_file = source.folder / "config.json"
     for block, _ in _blocks(read_object(config_file), None):  # which asks for attention both ways
@@ -332,6 +339,8 @@ def check_encoder(
         with torch.no_grad():
             is_finite = bool(torch.isfinite(encode(inputs)).all())
     except Exception as error:  # whatever config and weights lead to
+        if is_from_around(error):
+            raise
         raise _unfit(source, _in_one_line(error)) from error
     if not is_finite:
         raise _unfit(source, "its states are not finite")

@@ -25,6 +25,7 @@ from .engine.packing import ragged_arange
 from .listener import SentenceListener
 from .sbert_config import TransformerConfig
 from .spans import SpanGetter
+from .surroundings import undisturbed
 from .tokenization import BatchTokenizer, TokenizedBatch
 from .transformer import SpanTransformer, load
 
@@ -57,6 +58,7 @@ def _replace_listener_cfg(transformer_cfg: dict[str, Any], listener_cfg: dict[st
     return config
 
 
+@undisturbed()
 def _forward(model: Model, docs: list[Doc], is_train: bool) -> tuple[FullTransformerBatch, Callable]:
     encoder = cast(SpanTransformer, model)
     shim = load(encoder)
@@ -84,6 +86,7 @@ def _forward(model: Model, docs: list[Doc], is_train: bool) -> tuple[FullTransfo
             padded, backprop_padded = _pad_states(shared.wordpieces, states, encoder.get_dim("nO"), shim.device)
         shared.model_output = BaseModelOutputWithPooling(last_hidden_state=cast(torch.FloatTensor, padded))
 
+    @undisturbed()
     def backprop(d_output: FullTransformerBatch) -> list[Doc]:
         if is_train:
             backprop_states(backprop_padded(next(iter(d_output.model_output.values()))))

@@ -38,6 +38,7 @@ from .sbert_config import (
     transformer_folder,
 )
 from .span_batch import Backprop, TokenEmbeddings
+from .surroundings import check_data, check_gradients, undisturbed
 from .tokenization import TokenizedBatch
 
 if TYPE_CHECKING:
@@ -109,6 +110,7 @@ class TransformerShim(PyTorchShim):
     _trial: tuple[str, ...] = ("a",)  # a text that is encoded once it is loaded
     weights: Network | BertParameters  # None until they are loaded; of BertParameters `network` makes the model
 
+    @undisturbed()
     def __init__(self, name: str, options: TransformerConfig, *, max_batch_items: int = 0):
         if max_batch_items and options.precision == REFERENCE:
             raise ValueError(Errors.REFERENCE_BATCH.format(given=max_batch_items))
@@ -134,10 +136,12 @@ class TransformerShim(PyTorchShim):
     def network(self) -> Network:
         """The Hugging Face model; None until the encoder is loaded."""
         if isinstance(self.weights, BertParameters):
-            with LOADING:
+            with LOADING, undisturbed():
                 if isinstance(self.weights, BertParameters):
                     calibration, device = self.calibration, self.device
-                    self.weights = loading.build_network(self.config, self.weights.state_dict()).to(device)
+                    network = loading.build_network(self.config, self.weights.state_dict())
+                    check_data(network, self.name)
+                    self.weights = network.to(device)
                     self._inference.drop(calibration)
         return self.weights
 
@@ -177,7 +181,7 @@ class TransformerShim(PyTorchShim):
     def load(self) -> SentenceTransformersConfig:
         """Load tokenizer and weights, unless they are loaded, and return the settings of the folder; see resolve."""
         if self.settings is None:
-            with LOADING:
+            with LOADING, undisturbed():
                 if self.settings is None:
                     folder = resolve(self.name)
                     self._load_folder(transformer_folder(folder), read_settings(folder, self.name))
@@ -268,6 +272,7 @@ class TransformerShim(PyTorchShim):
     @contextmanager
     def _begin_step(self) -> Iterator[object]:
         """Run a forward pass of training in a with block; what it yields is for _end_step."""
+        check_gradients(f"the encoder '{self.name}'")
         step = self.use.begin_step()
         with self.use.changing():
             self._make_updates()
@@ -278,7 +283,7 @@ class TransformerShim(PyTorchShim):
         self, step: object, backward: Callable[[list[torch.Tensor]], None], d_outputs: list[torch.Tensor]
     ) -> None:
         """Take gradients back to the parameters, and make the updates that waited for them."""
-        with self.use.changing():
+        with self.use.changing(), torch.enable_grad():
             self._model.train()  # activations may be computed again, and it may have encoded meanwhile
             scaled = cast(list[torch.Tensor], self._grad_scaler.scale(d_outputs, inplace=True))
             # Gradients of earlier parts of an accumulated batch are unscaled already, and will be once more.
@@ -406,6 +411,7 @@ class TransformerShim(PyTorchShim):
         config = loading.load_config(source)  # which version 5 reads with the tokenizer, too
         tokenizer = loading.load_tokenizer(source)
         weights = self._load_transformer(source, config)
+        check_data(weights, self.name)
         calibration = None
         if is_saved and (folder / CALIBRATION_FILE).is_file():
             from .engine.int8 import read_calibration  # noqa: PLC0415 (only int8 needs it)

@@ -35,6 +35,7 @@ from ..models.resolve import warn_if_missing
 from ..models.sentence_encoder import SentenceEncoder, is_static_embedding
 from ..models.shim import TransformerShim
 from ..models.spans import SPANS_KEY, members
+from ..models.surroundings import undisturbed
 from ..models.transformer import SpanTransformer
 from ..similarity import cos_sim, pairwise_cos_sim
 from ..validation import Name, NonNegative, NonNegativeFloat, Positive, Processes, SpansKey, Text, Width, validated
@@ -388,6 +389,7 @@ class SentenceBert(ChecksummedPipe):
         """Return whether an example has members."""
         return bool(members(example.predicted, self.spans_key))
 
+    @undisturbed()
     def update(
         self,
         examples: Iterable[Example],
@@ -465,6 +467,7 @@ class SentenceBert(ChecksummedPipe):
             self._notices.once(Warnings.UNKNOWN_BATCH.format(name=self.name))
         return result
 
+    @undisturbed()
     def finish_update(self, sgd: Optimizer) -> None:
         """Update encoder and heads; a head's learn_rate_factor is a factor on the optimizer's learning rate."""
         encoder, loss = self.model.encoder, self.model.loss

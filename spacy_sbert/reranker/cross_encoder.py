@@ -23,6 +23,7 @@ from ..models.heads import sigmoid
 from ..models.loading import Network, Source, load_weights, position_limit, prepare_training
 from ..models.sbert_config import TEXT, SentenceTransformersConfig, TransformerConfig, read_file
 from ..models.shim import SETTINGS_FILE, TransformerShim
+from ..models.surroundings import undisturbed
 from ..models.tokenization import BatchTokenizer, TokenizedBatch, flat
 from ..validation import MAX_OUTPUTS, ConfiguredModel, Name, NonNegative, NonNegativeFloat, validated
 
@@ -341,6 +342,7 @@ def _init(model: Model, X: None = None, Y: None = None) -> None:
     cast(CrossEncoder, model).shim.load()
 
 
+@undisturbed()
 def _forward(model: Model, pairs: list[Pair], is_train: bool) -> tuple[PairLogits, Callable[[Floats2d], list[Pair]]]:
     encoder = cast(CrossEncoder, model)
     shim = encoder.shim
