@@ -87,8 +87,12 @@ class Errors:
         "torch.set_grad_enabled(False). Train outside of that block, or within torch.enable_grad()."
     )
     NO_DATA = (
-        "The encoder '{name}' was loaded without the numbers of its weights. Load it outside of "
+        "The weights of {what} were made without numbers, on the device \"meta\". Load or build it outside of "
         "accelerate.init_empty_weights() and the like."
+    )
+    NOT_DRAWN = (
+        "Cannot draw the weights of {what}: PyTorch's functions that draw them are replaced. Build it outside of "
+        "transformers' no_init_weights() and the like."
     )
     NOT_FINITE = "A vector of the example '{text}' is not finite: training diverged. Lower the learning rate."
 

@@ -140,7 +140,7 @@ class TransformerShim(PyTorchShim):
                 if isinstance(self.weights, BertParameters):
                     calibration, device = self.calibration, self.device
                     network = loading.build_network(self.config, self.weights.state_dict())
-                    check_data(network, self.name)
+                    check_data(network, f"the encoder '{self.name}'")
                     self.weights = network.to(device)
                     self._inference.drop(calibration)
         return self.weights
@@ -338,7 +338,8 @@ class TransformerShim(PyTorchShim):
         self._make_updates()
         keys = {name: ((self.id, name), f"pytorch_{self.id}_{name}") for name in self._model.state_dict()}
         others = {name: params[key] for name, both in keys.items() for key in both if key in params}
-        kept = {name: weight.clone() for name, weight in self._model.state_dict().items() if name in others}
+        with self.use.encoding():
+            kept = {name: weight.clone() for name, weight in self._model.state_dict().items() if name in others}
         step = self.use.begin_step()  # an update that another thread makes meanwhile would be lost
         try:
             self._load_weights({name: xp2torch(other).view_as(kept[name]) for name, other in others.items()})
@@ -411,7 +412,7 @@ class TransformerShim(PyTorchShim):
         config = loading.load_config(source)  # which version 5 reads with the tokenizer, too
         tokenizer = loading.load_tokenizer(source)
         weights = self._load_transformer(source, config)
-        check_data(weights, self.name)
+        check_data(weights, f"the encoder '{self.name}'")
         calibration = None
         if is_saved and (folder / CALIBRATION_FILE).is_file():
             from .engine.int8 import read_calibration  # noqa: PLC0415 (only int8 needs it)

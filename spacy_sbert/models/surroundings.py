@@ -110,10 +110,24 @@ def check_gradients(what: str) -> None:
         raise RuntimeError(Errors.NO_GRADIENTS.format(what=what))
 
 
-def check_data(module: torch.nn.Module, name: str) -> None:
-    """Check that the parameters of a module hold numbers. RAISES (RuntimeError): if they were made without."""
+def check_data(module: torch.nn.Module, what: str) -> None:
+    """Check that the parameters of a module hold numbers. RAISES (RuntimeError): if they were made without.
+
+    what (str): they are of, for the message.
+    """
     if any(parameter.is_meta for parameter in module.parameters()):
-        raise RuntimeError(Errors.NO_DATA.format(name=name))
+        raise RuntimeError(Errors.NO_DATA.format(what=what))
+
+
+def check_draws(what: str) -> None:
+    """Check that PyTorch draws the weights of new layers. RAISES (RuntimeError): if it leaves memory as it is.
+
+    what (str): the layers are of, for the message.
+    """
+    weight = torch.zeros(1)
+    torch.nn.init.constant_(weight, 1.0)
+    if not weight.any():
+        raise RuntimeError(Errors.NOT_DRAWN.format(what=what))
 
 
 def is_from_around(error: BaseException) -> bool:

@@ -27,7 +27,7 @@ from ..validation import (
     invalid_value_message,
     validated,
 )
-from .surroundings import check_gradients, undisturbed
+from .surroundings import check_data, check_draws, check_gradients, undisturbed
 
 Tok2Vec = Model[list[Doc], list[Floats2d]]
 _Backprop = Callable[[list[Floats2d]], object]
@@ -197,8 +197,21 @@ def bilstm_encoder(width: Width = 256, depth: Annotated[int, Field(ge=1, le=20)]
         raise ValueError(invalid_value_message("width", width, "an even number, half of it for each direction"))
     check_weights("width", width, 4 * width, width)
     with undisturbed():
-        shim = PyTorchShim(_PackedLSTM(width, width // 2, depth, bidirectional=True))
+        check_draws("a BiLSTM")
+        lstm = _PackedLSTM(width, width // 2, depth, bidirectional=True)
+        check_data(lstm, "a BiLSTM")
+        shim = _LSTMShim(lstm)
     return Model("bilstm_encoder", _bilstm, dims={"nI": width, "nO": width}, shims=[shim])
+
+
+class _LSTMShim(PyTorchShim):
+    """Thinc's shim, whose weights are copied, saved and changed whatever the program around has set."""
+
+    copy = undisturbed()(PyTorchShim.copy)
+    to_device = undisturbed()(PyTorchShim.to_device)
+    to_bytes = undisturbed()(PyTorchShim.to_bytes)
+    from_bytes = undisturbed()(PyTorchShim.from_bytes)
+    finish_update = undisturbed()(PyTorchShim.finish_update)
 
 
 class _PackedLSTM(torch.nn.LSTM):

@@ -23,7 +23,7 @@ from ..models.heads import sigmoid
 from ..models.loading import Network, Source, load_weights, position_limit, prepare_training
 from ..models.sbert_config import TEXT, SentenceTransformersConfig, TransformerConfig, read_file
 from ..models.shim import SETTINGS_FILE, TransformerShim
-from ..models.surroundings import undisturbed
+from ..models.surroundings import check_data, check_draws, undisturbed
 from ..models.tokenization import BatchTokenizer, TokenizedBatch, flat
 from ..validation import MAX_OUTPUTS, ConfiguredModel, Name, NonNegative, NonNegativeFloat, validated
 
@@ -139,9 +139,8 @@ class _ClassifierShim(TransformerShim):
     def make_head(self, n_outputs: int, labels: Sequence[str], seed: int) -> None:
         """Put a new head on the encoder, of so many outputs with these labels, or none; seed (int): of its weights."""
         self.load()
-        model = _with_new_head(self.network, n_outputs, labels, seed)
         with self.use.changing():
-            self.weights = model.to(self.device)
+            self.weights = _with_new_head(self.network, n_outputs, labels, seed).to(self.device)
             self._inference.drop()
             prepare_training(self._model, self.options)
 
@@ -197,6 +196,7 @@ class _ClassifierShim(TransformerShim):
         for weight in model.parameters():
             weight.data = weight.data.clone()  # alignment in the file changes the last bit of products
         if missing:
+            check_draws("a new head")
             model.config.has_new_head = True
         is_saved = (folder / SETTINGS_FILE).is_file()  # with its trained head, whatever n_outputs is
         if is_saved or self.n_outputs in (0, config.num_labels):
@@ -215,9 +215,11 @@ def _with_new_head(model: PreTrainedModel, n_outputs: int, labels: Sequence[str]
         if hasattr(config, key):
             delattr(config, key)
     config.has_new_head = True
+    check_draws("a new head")
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         model_with_head = type(model)(config)
+    check_data(model_with_head, "a new head")
     model_with_head.base_model.load_state_dict(model.base_model.state_dict())
     return model_with_head
 
