@@ -13,8 +13,10 @@ from .validation import short_repr
 
 RowsT = TypeVar("RowsT", numpy.ndarray, Floats2d)  # float (n, width), NumPy or CuPy
 PerRow = Any  # float (n,), of the kind of the rows
+_UNDERFLOW = numpy.errstate(under="ignore")  # products of small numbers are 0, also where a program lets NumPy raise
 
 
+@_UNDERFLOW
 def cosine(u: RowsT, v: RowsT) -> PerRow:
     """Cosine similarity of paired rows.
 
@@ -27,6 +29,7 @@ def cosine(u: RowsT, v: RowsT) -> PerRow:
     return (unit_length(u) * unit_length(v)).sum(axis=1)
 
 
+@_UNDERFLOW
 def euclidean(u: RowsT, v: RowsT) -> PerRow:
     """Euclidean distance of paired rows, see cosine for the shapes.
 
@@ -35,6 +38,7 @@ def euclidean(u: RowsT, v: RowsT) -> PerRow:
     return lengths(u - v)
 
 
+@_UNDERFLOW
 def manhattan(u: RowsT, v: RowsT) -> PerRow:
     """Manhattan distance of paired rows, see cosine for the shapes.
 
@@ -43,12 +47,14 @@ def manhattan(u: RowsT, v: RowsT) -> PerRow:
     return abs(u - v).sum(axis=1)
 
 
+@_UNDERFLOW
 def lengths(rows: RowsT) -> PerRow:
     """Return ||x||, the Euclidean length, float (n,), of each row of a float array (n, width), NumPy or CuPy."""
     _, norms, exponents = scaled_norms(rows)
     return get_array_module(rows).ldexp(norms, exponents)[:, 0]
 
 
+@_UNDERFLOW
 def unit_length(rows: RowsT) -> RowsT:
     """Scale each row to length 1: x / ||x||; a zero vector stays zero.
 
@@ -60,6 +66,7 @@ def unit_length(rows: RowsT) -> RowsT:
     return scaled / xp.where(norms == 0, xp.ones_like(norms), norms)
 
 
+@_UNDERFLOW
 def scaled_norms(rows: RowsT) -> tuple[RowsT, RowsT, Ints2d]:
     """Scale rows so that their squares can be summed: divide very long or short rows by a power of two.
 
@@ -71,7 +78,7 @@ def scaled_norms(rows: RowsT) -> tuple[RowsT, RowsT, Ints2d]:
     """
     xp = get_array_module(rows)
     scaled = xp.asarray(rows, dtype=None if numpy.dtype(rows.dtype).kind == "f" else "float64")
-    with numpy.errstate(over="ignore"):  # overflow is handled below
+    with numpy.errstate(over="ignore"):  # handled below
         squares = (scaled * scaled).sum(axis=1, keepdims=True)
     exponents = xp.zeros(squares.shape, dtype="int32")
     number = numpy.finfo(scaled.dtype)
@@ -140,6 +147,7 @@ class _PrincipalComponents(NamedTuple):
     rank: int
 
 
+@_UNDERFLOW
 def principal_components(rows: numpy.ndarray) -> tuple[numpy.ndarray, _PrincipalComponents]:
     """Return the principal components of rows.
 
@@ -155,6 +163,7 @@ def principal_components(rows: numpy.ndarray) -> tuple[numpy.ndarray, _Principal
     return mean, _PrincipalComponents(axes, variances, int((deviations > rounding).sum()))
 
 
+@_UNDERFLOW
 def components_of_covariance(covariance: numpy.ndarray) -> _PrincipalComponents:
     """Return the principal components of rows from their covariance, whose size does not grow with n.
 
@@ -208,6 +217,7 @@ def pearson(predicted: Numbers, gold: Numbers) -> float | None:
     return _correlation("pearsonr", predicted, gold)
 
 
+@_UNDERFLOW
 def _correlation(name: str, predicted: Numbers, gold: Numbers) -> float | None:
     from scipy import stats  # noqa: PLC0415 (a tenth of the time to a first vector, which needs no scores)
 
@@ -233,6 +243,7 @@ def varies(values: Numbers) -> bool:
     return bool(numpy.ptp(array) > rounding * numpy.abs(array).max())
 
 
+@_UNDERFLOW
 def cos_sim(u: ArrayLike, v: ArrayLike) -> numpy.ndarray:
     """Return the cosine of each vector of u and each of v; `spacy_sbert.search.exact` finds the best of many.
 
