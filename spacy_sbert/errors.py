@@ -79,15 +79,15 @@ class Errors:
     )
     UNKNOWN_LABEL = "{path}, line {line}: unknown label '{given}', expected one of {expected}. Repair the line."
     ACTIVE_MODE = (
-        "Cannot compute while a mode of PyTorch is active that replaces tensors: an empty one became {given}. Leave the "
-        "block of FakeTensorMode, torch.func or another such mode before you load, use or train an encoder."
+        "Cannot compute while a mode of PyTorch replaces tensors: an empty one became {given}. Leave the block of "
+        "FakeTensorMode, or of another such mode, before you load, use or train an encoder."
     )
     NO_GRADIENTS = (
         "Cannot train {what}: gradients are turned off by torch.no_grad(), torch.inference_mode() or "
         "torch.set_grad_enabled(False). Train outside of that block, or within torch.enable_grad()."
     )
     NO_DATA = (
-        "The weights of {what} were made without numbers, on the device \"meta\". Load or build it outside of "
+        'The weights of {what} were made without numbers, on the device "meta". Load or build it outside of '
         "accelerate.init_empty_weights() and the like."
     )
     NOT_DRAWN = (

@@ -1,6 +1,7 @@
 """Similarity of vectors, correlation and principal components: one definition for use, training and evaluation."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any, NamedTuple, TypeVar
 
 import numpy
@@ -13,10 +14,16 @@ from .validation import short_repr
 
 RowsT = TypeVar("RowsT", numpy.ndarray, Floats2d)  # float (n, width), NumPy or CuPy
 PerRow = Any  # float (n,), of the kind of the rows
-_UNDERFLOW = numpy.errstate(under="ignore")  # products of small numbers are 0, also where a program lets NumPy raise
 
 
-@_UNDERFLOW
+@contextmanager
+def _to_zero() -> Iterator[None]:
+    """Let products of small numbers be 0, also if the program lets NumPy raise for them."""
+    with numpy.errstate(under="ignore"):
+        yield
+
+
+@_to_zero()
 def cosine(u: RowsT, v: RowsT) -> PerRow:
     """Cosine similarity of paired rows.
 
@@ -29,7 +36,7 @@ def cosine(u: RowsT, v: RowsT) -> PerRow:
     return (unit_length(u) * unit_length(v)).sum(axis=1)
 
 
-@_UNDERFLOW
+@_to_zero()
 def euclidean(u: RowsT, v: RowsT) -> PerRow:
     """Euclidean distance of paired rows, see cosine for the shapes.
 
@@ -38,7 +45,7 @@ def euclidean(u: RowsT, v: RowsT) -> PerRow:
     return lengths(u - v)
 
 
-@_UNDERFLOW
+@_to_zero()
 def manhattan(u: RowsT, v: RowsT) -> PerRow:
     """Manhattan distance of paired rows, see cosine for the shapes.
 
@@ -47,14 +54,14 @@ def manhattan(u: RowsT, v: RowsT) -> PerRow:
     return abs(u - v).sum(axis=1)
 
 
-@_UNDERFLOW
+@_to_zero()
 def lengths(rows: RowsT) -> PerRow:
     """Return ||x||, the Euclidean length, float (n,), of each row of a float array (n, width), NumPy or CuPy."""
     _, norms, exponents = scaled_norms(rows)
     return get_array_module(rows).ldexp(norms, exponents)[:, 0]
 
 
-@_UNDERFLOW
+@_to_zero()
 def unit_length(rows: RowsT) -> RowsT:
     """Scale each row to length 1: x / ||x||; a zero vector stays zero.
 
@@ -66,7 +73,7 @@ def unit_length(rows: RowsT) -> RowsT:
     return scaled / xp.where(norms == 0, xp.ones_like(norms), norms)
 
 
-@_UNDERFLOW
+@_to_zero()
 def scaled_norms(rows: RowsT) -> tuple[RowsT, RowsT, Ints2d]:
     """Scale rows so that their squares can be summed: divide very long or short rows by a power of two.
 
@@ -147,7 +154,7 @@ class _PrincipalComponents(NamedTuple):
     rank: int
 
 
-@_UNDERFLOW
+@_to_zero()
 def principal_components(rows: numpy.ndarray) -> tuple[numpy.ndarray, _PrincipalComponents]:
     """Return the principal components of rows.
 
@@ -163,7 +170,7 @@ def principal_components(rows: numpy.ndarray) -> tuple[numpy.ndarray, _Principal
     return mean, _PrincipalComponents(axes, variances, int((deviations > rounding).sum()))
 
 
-@_UNDERFLOW
+@_to_zero()
 def components_of_covariance(covariance: numpy.ndarray) -> _PrincipalComponents:
     """Return the principal components of rows from their covariance, whose size does not grow with n.
 
@@ -217,7 +224,7 @@ def pearson(predicted: Numbers, gold: Numbers) -> float | None:
     return _correlation("pearsonr", predicted, gold)
 
 
-@_UNDERFLOW
+@_to_zero()
 def _correlation(name: str, predicted: Numbers, gold: Numbers) -> float | None:
     from scipy import stats  # noqa: PLC0415 (a tenth of the time to a first vector, which needs no scores)
 
@@ -243,7 +250,7 @@ def varies(values: Numbers) -> bool:
     return bool(numpy.ptp(array) > rounding * numpy.abs(array).max())
 
 
-@_UNDERFLOW
+@_to_zero()
 def cos_sim(u: ArrayLike, v: ArrayLike) -> numpy.ndarray:
     """Return the cosine of each vector of u and each of v; `spacy_sbert.search.exact` finds the best of many.
 

@@ -1,4 +1,4 @@
-"""What the program around may have set: encoders are loaded, used and trained with the defaults of PyTorch and NumPy."""
+"""PyTorch's and NumPy's defaults, with which encoders are loaded, used and trained whatever the program has set."""
 
 import threading
 from collections.abc import Iterator
@@ -78,8 +78,8 @@ def _has_defaults() -> bool:
 def undisturbed() -> Iterator[None]:
     """Load or compute in a with block, or a function, as if the program around had set nothing.
 
-    Off are inference mode, autocast, a default dtype or device of PyTorch, and what `numpy.seterr` says. Where gradients
-    are off they stay off, see check_gradients.
+    Inference mode, autocast, a default dtype or device of PyTorch, and what `numpy.seterr` says do not count in it.
+    Gradients stay off if they are, see check_gradients.
 
     RAISES (RuntimeError): if another mode of PyTorch changes the tensors that are made, such as a FakeTensorMode.
     """
@@ -131,5 +131,5 @@ def check_draws(what: str) -> None:
 
 
 def is_from_around(error: BaseException) -> bool:
-    """Return whether an error is no fault of the files that are read: of memory, a warning filter or a signal handler."""
+    """Return whether an error is no fault of the files that are read, such as that of a full memory or an alarm."""
     return isinstance(error, _FROM_AROUND) or type(error).__module__.partition(".")[0] not in _READERS
