@@ -82,6 +82,10 @@ class Errors:
         "Cannot compute while a mode of PyTorch replaces tensors: an empty one became {given}. Leave the block of "
         "FakeTensorMode, or of another such mode, before you load, use or train an encoder."
     )
+    AUTOCAST = (
+        "Cannot use the transformer upstream of '{name}' within torch.autocast, which lowers its precision. "
+        "Leave that block, or use an encoder of its own (spacy-sbert.SentenceEncoder.v1)."
+    )
     NO_GRADIENTS = (
         "Cannot train {what}: gradients are turned off by torch.no_grad(), torch.inference_mode() or "
         "torch.set_grad_enabled(False). Train outside of that block, or within torch.enable_grad()."

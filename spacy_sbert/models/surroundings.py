@@ -3,13 +3,14 @@
 import threading
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
+from typing import Any
 
 import numpy
 import torch
 
 from ..errors import Errors
 
-_NUMPY = {"divide": "warn", "over": "warn", "under": "ignore", "invalid": "warn"}
+_NUMPY: dict[str, Any] = {"divide": "warn", "over": "warn", "under": "ignore", "invalid": "warn"}
 _DEVICE_TYPES = ("cpu", "cuda")  # for which autocast may be on
 
 # An error of these kinds is no fault of the files that are read, nor one of a class that their readers do not know.
@@ -71,7 +72,12 @@ def _has_defaults() -> bool:
     with PROCESS_SETTINGS.lock:
         if PROCESS_SETTINGS.n_users or not torch.backends.cuda.math_sdp_enabled() or not _makes_plain_tensors():
             return False
-    return not any(map(torch.is_autocast_enabled, _DEVICE_TYPES)) and numpy.geterr() == _NUMPY
+    return not is_autocast() and numpy.geterr() == _NUMPY
+
+
+def is_autocast() -> bool:
+    """Return whether PyTorch computes in lower precision where it deems it safe."""
+    return any(map(torch.is_autocast_enabled, _DEVICE_TYPES))
 
 
 @contextmanager

@@ -182,6 +182,7 @@ class SentenceBert(ChecksummedPipe):
     def set_annotations(self, docs: Iterable[Doc], scores: list[EncodedDoc]) -> None:
         """Store the vectors on the Docs, as NumPy arrays, set hooks, and label pairs if there is a trained head."""
         docs, nlp = list(docs), self._in_pipeline.nlp
+        self.model.check_surroundings(self.name)
         install_extensions(self.name)  # the pipe may have been renamed
         fingerprint = ""
         first = next((encoded for encoded in scores if len(encoded.rows.spans)), None)
@@ -389,7 +390,6 @@ class SentenceBert(ChecksummedPipe):
         """Return whether an example has members."""
         return bool(members(example.predicted, self.spans_key))
 
-    @undisturbed()
     def update(
         self,
         examples: Iterable[Example],
@@ -401,11 +401,17 @@ class SentenceBert(ChecksummedPipe):
         """Learn from a batch of examples whose Docs have members; the others get a zero gradient.
 
         losses (dict): gets the loss under the pipe's name, and that of each of several objectives under both names.
-        RAISES (ValueError): if the pipe has no loss, or the encoder's rows are not the members.
+        RAISES (ValueError): if the pipe has no loss, or the encoder's rows are not the members. (RuntimeError): if
+            PyTorch's gradients are off, and an encoder of PyTorch is trained.
         """
-        losses = {} if losses is None else losses
+        self.model.check_surroundings(self.name, is_train=True)
+        with undisturbed():
+            return self._learn(list(examples), drop, sgd, {} if losses is None else losses)
+
+    def _learn(
+        self, examples: list[Example], drop: float, sgd: Optimizer | None, losses: dict[str, float]
+    ) -> dict[str, float]:
         losses.setdefault(self.name, 0.0)
-        examples = list(examples)
         validate_examples(examples, "SentenceBert.update")
         self.examples_seen += len(examples)
         if not any(len(example.predicted) for example in examples):
