@@ -99,7 +99,7 @@ def empty_weights():
     register = torch.nn.Module.register_parameter
 
     def registered(module, name, parameter):
-        register(module, name, parameter and torch.nn.Parameter(parameter.to("meta")))
+        register(module, name, None if parameter is None else torch.nn.Parameter(parameter.to("meta")))
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(torch.nn.Module, "register_parameter", registered)
