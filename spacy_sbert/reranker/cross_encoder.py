@@ -228,11 +228,12 @@ class _ClassifierShim(TransformerShim):
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(0)
             keeps_head = has_head and self.n_outputs in (0, config.num_labels)
+            if not keeps_head:
+                check_draws("a new head")
             model, missing = load_weights(source, "AutoModelForSequenceClassification", config, keeps_head=keeps_head)
         for weight in model.parameters():
             weight.data = weight.data.clone()  # alignment in the file changes the last bit of products
         if missing:
-            check_draws("a new head")
             model.config.has_new_head = True
         is_saved = (folder / SETTINGS_FILE).is_file()  # with its trained head, whatever n_outputs is
         if is_saved or self.n_outputs in (0, config.num_labels):
