@@ -95,6 +95,26 @@ class Errors:
         "Training had diverged before this was saved: {reason}. Load model-best or an earlier pipeline, or train again "
         "with a lower learning rate."
     )
+    ACTIVE_MODE = (
+        "Cannot compute while a mode of PyTorch replaces tensors: an empty one became {given}. Leave the block of "
+        "FakeTensorMode, or of another such mode, before you load, use or train an encoder."
+    )
+    AUTOCAST = (
+        "Cannot use the transformer upstream of '{name}' within torch.autocast, which lowers its precision. "
+        "Leave that block, or use an encoder of its own (spacy-sbert.SentenceEncoder.v1)."
+    )
+    NO_GRADIENTS = (
+        "Cannot train {what}: gradients are turned off by torch.no_grad(), torch.inference_mode() or "
+        "torch.set_grad_enabled(False). Train outside of that block, or within torch.enable_grad()."
+    )
+    NO_DATA = (
+        'The weights of {what} were made without numbers, on the device "meta". Load or build it outside of '
+        "accelerate.init_empty_weights() and the like."
+    )
+    NOT_DRAWN = (
+        "Cannot draw the weights of {what}: PyTorch's functions that draw them are replaced. Build it outside of "
+        "transformers' no_init_weights() and the like."
+    )
     MISSING_PACKAGE = (
         "The pipeline needs '{name}' of {package}, which is not installed. Install it: pip install "
         '"spacy-sbert[{extra}]".'

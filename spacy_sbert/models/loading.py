@@ -20,6 +20,7 @@ from transformers.utils import logging
 
 from ..errors import DivergedError, Errors, Warnings
 from .sbert_config import TransformerConfig, check_merged, read_object, unexpected
+from .surroundings import is_from_around
 from .tokenizer_keys import FOLLOWED, REFUSED, WITHOUT_EFFECT
 
 Network: TypeAlias = Any  # a PreTrainedModel
@@ -118,6 +119,8 @@ def load_config(source: Source) -> PretrainedConfig:
     try:
         plain = AutoConfig.from_pretrained(**source.options)
     except Exception as error:  # whatever its values lead to
+        if is_from_around(error):
+            raise
         raise _unreadable(file, raw.get("model_type"), error) from error
     if plain.model_type in _UNSUITABLE or (plain.is_encoder_decoder and plain.model_type not in _ENCODER_PARTS):
         reason = _UNSUITABLE.get(plain.model_type, "is an encoder with a decoder")
@@ -135,6 +138,8 @@ def load_config(source: Source) -> PretrainedConfig:
     try:
         return AutoConfig.from_pretrained(**source.options, **{**settings, "return_dict": True})
     except Exception as error:  # whatever the values lead to
+        if is_from_around(error):
+            raise
         raise ValueError(Errors.BAD_SETTING.format(setting="transformer_config", reason=_in_one_line(error))) from error
 
 
@@ -207,7 +212,7 @@ def load_tokenizer(source: Source) -> Tokenizer:
         tokenizer = kind.from_pretrained(**source.options, **settings)
         tokenizer("a")
     except BaseException as error:  # whatever files and settings lead to; a panic in Rust is not an Exception
-        if not isinstance(error, Exception) and type(error).__name__ != "PanicException":
+        if is_from_around(error) or not (isinstance(error, Exception) or type(error).__name__ == "PanicException"):
             raise
         reason, content = _in_one_line(error), source.folder / "tokenizer.json"
         if settings:
@@ -299,6 +304,8 @@ def load_weights(
         with without_bars():
             model, report = kind.from_pretrained(**source.options, config=config, output_loading_info=True)
     except Exception as error:  # whatever config and weights lead to
+        if is_from_around(error):
+            raise
         raise _unfit(source, _in_one_line(error), config) from error
     config_file = source.folder / "config.json"
     for block, _ in _blocks(read_object(config_file), None):  # which asks for attention both ways
@@ -445,6 +452,8 @@ def check_encoder(
         with torch.no_grad():
             states = encode(inputs)
     except Exception as error:  # whatever config and weights lead to
+        if is_from_around(error):
+            raise
         raise _unable(source, model, _in_one_line(error)) from error
     if states.dim() == _STATES and states.shape[:2] != inputs["input_ids"].shape:
         reason = f"it has {states.shape[1]} states for {inputs['input_ids'].shape[1]} wordpieces"

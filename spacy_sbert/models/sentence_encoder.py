@@ -16,6 +16,7 @@ from .pooling import SentencePooling
 from .private_attributes import is_replaced
 from .span_batch import Array, EncodedSpans, SpanBatch
 from .spans import SpanGetter
+from .surroundings import undisturbed
 from .transformer import SpanTransformer, load
 
 if TYPE_CHECKING:  # these load what only their own architectures need
@@ -83,6 +84,7 @@ def _forward(model: SentenceEncoder, docs: list[Doc], is_train: bool) -> tuple[l
     return _encode(model, docs, is_train, DEFAULT_SETTINGS)
 
 
+@undisturbed()
 def _encode(
     model: SentenceEncoder, docs: list[Doc], is_train: bool, settings: EncodeSettings
 ) -> tuple[list[EncodedDoc], _Backprop]:

@@ -3,6 +3,7 @@
 import hashlib
 import json
 import tempfile
+import warnings
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, replace
@@ -20,7 +21,7 @@ from thinc.types import Floats2d
 from transformers import PretrainedConfig
 from transformers.utils import ModelOutput
 
-from ..errors import DivergedError, Errors
+from ..errors import DivergedError, Errors, Warnings
 from . import loading
 from .engine.backends import Backend, BackendCache, HFBackend, resolve_precision, warn_of_slow
 from .engine.bert_families import BertParameters, is_packable, load_parameters
@@ -40,6 +41,7 @@ from .sbert_config import (
     transformer_folder,
 )
 from .span_batch import Backprop, TokenEmbeddings
+from .surroundings import check_data, check_gradients, undisturbed
 from .tokenization import TokenizedBatch
 
 if TYPE_CHECKING:
@@ -132,6 +134,7 @@ class TransformerShim(PyTorchShim):
     _trial: tuple[str, ...] = ("a",)  # a text that is encoded once it is loaded
     weights: Network | BertParameters  # None until they are loaded; of BertParameters `network` makes the model
 
+    @undisturbed()
     def __init__(self, name: str, options: TransformerConfig, *, max_batch_items: int = 0):
         if max_batch_items and options.precision == REFERENCE:
             raise ValueError(Errors.REFERENCE_BATCH.format(given=max_batch_items))
@@ -157,10 +160,12 @@ class TransformerShim(PyTorchShim):
     def network(self) -> Network:
         """The Hugging Face model; None until the encoder is loaded."""
         if isinstance(self.weights, BertParameters):
-            with LOADING:
+            with LOADING, undisturbed():
                 if isinstance(self.weights, BertParameters):
                     calibration, device = self.calibration, self.device
-                    self.weights = loading.build_network(self.config, self.weights.state_dict()).to(device)
+                    network = loading.build_network(self.config, self.weights.state_dict())
+                    check_data(network, f"the encoder '{self.name}'")
+                    self.weights = network.to(device)
                     self._inference.drop(calibration)
         return self.weights
 
@@ -200,7 +205,7 @@ class TransformerShim(PyTorchShim):
     def load(self) -> SentenceTransformersConfig:
         """Load tokenizer and weights, unless they are loaded, and return the settings of the folder; see resolve."""
         if self.settings is None:
-            with LOADING:
+            with LOADING, undisturbed():
                 if self.settings is None:
                     folder = resolve(self.name)
                     is_plain = not (folder / MODULES_FILE).is_file()
@@ -293,6 +298,7 @@ class TransformerShim(PyTorchShim):
     @contextmanager
     def _begin_step(self) -> Iterator[object]:
         """Run a forward pass of training in a with block; what it yields is for _end_step."""
+        check_gradients(f"the encoder '{self.name}'")
         step = self.use.begin_step()
         with self.use.changing():
             self._make_updates()
@@ -303,7 +309,7 @@ class TransformerShim(PyTorchShim):
         self, step: object, backward: Callable[[list[torch.Tensor]], None], d_outputs: list[torch.Tensor]
     ) -> None:
         """Take gradients back to the parameters, and make the updates that waited for them."""
-        with self.use.changing():
+        with self.use.changing(), torch.enable_grad():
             self._model.train()  # activations may be computed again, and it may have encoded meanwhile
             scaled = cast(list[torch.Tensor], self._grad_scaler.scale(d_outputs, inplace=True))
             # Gradients of earlier parts of an accumulated batch are unscaled already, and will be once more.
@@ -358,7 +364,8 @@ class TransformerShim(PyTorchShim):
         self._make_updates()
         keys = {name: ((self.id, name), f"pytorch_{self.id}_{name}") for name in self._model.state_dict()}
         others = {name: params[key] for name, both in keys.items() for key in both if key in params}
-        kept = {name: weight.clone() for name, weight in self._model.state_dict().items() if name in others}
+        with self.use.encoding():
+            kept = {name: weight.clone() for name, weight in self._model.state_dict().items() if name in others}
         step = self.use.begin_step()  # an update that another thread makes meanwhile would be lost
         try:
             self._load_weights({name: xp2torch(other).view_as(kept[name]) for name, other in others.items()})
@@ -443,6 +450,7 @@ class TransformerShim(PyTorchShim):
         if is_plain and tokenizer.chat_template:
             raise ValueError(Errors.CHAT_TEMPLATE.format(folder=folder))
         weights = self._load_transformer(source, config)
+        check_data(weights, f"the encoder '{self.name}'")
         if is_saved and (name := tensors_not_finite(weights.state_dict().items())):
             raise DivergedError(Errors.DIVERGED_WEIGHTS.format(reason=f"{name} is not finite"))
         calibration = None

@@ -33,6 +33,7 @@ from .private_attributes import is_curated
 from .sbert_config import INT8, REFERENCE
 from .sentence_encoder import is_token_encoder
 from .span_batch import EncodedSpans, SpanBatch, TokenEmbeddings
+from .surroundings import undisturbed
 from .tokenization import TokenizedBatch
 from .transformer import SpanTransformer, load
 
@@ -181,6 +182,7 @@ class TransformerTextEncoder(TextEncoder):
         prompt = self.model.prompt(self.settings.prompt)
         return self.model.wordpiece_tokenizer(texts, offsets=False, prompt=prompt)
 
+    @undisturbed()
     def encode(self, units: TokenizedBatch, moved: ProgressCallback = _no_progress) -> Encoded:
         rows = SpanBatch.of_texts(units, self.model.shim.load())
         batch = EncodedSpans(rows, [], units.lengths, n_lead=units.n_lead)
@@ -207,6 +209,7 @@ class StaticTextEncoder(TextEncoder):
     def tokenize(self, texts: list[str]) -> TokenizedBatch:
         return self.model.wordpiece_tokenizer(texts, offsets=False)
 
+    @undisturbed()
     def encode(self, units: TokenizedBatch, moved: ProgressCallback = _no_progress) -> Encoded:
         batch = EncodedSpans(SpanBatch.of_texts(units, self.model.wordpiece_tokenizer.settings), [], units.lengths)
         batch.states, batch.backprop = self.model.states(units, False)
@@ -246,6 +249,7 @@ class Tok2VecTextEncoder(TextEncoder):
     def tokenize(self, texts: list[str]) -> list[Doc]:
         return [self.tokenizer(text) for text in texts]
 
+    @undisturbed()
     def encode(self, units: list[Doc], moved: ProgressCallback = _no_progress) -> Encoded:
         vectors = numpy.zeros((len(units), self.width), dtype="float32")
         with_tokens = [number for number, doc in enumerate(units) if len(doc)]

@@ -22,6 +22,7 @@ from thinc.util import to_numpy
 from ..errors import Errors, Warnings, warn
 from ..models.pooling import Pooling, stretch_pooling
 from ..models.spans import trimmed
+from ..models.surroundings import undisturbed
 from ..similarity import cosine, lengths, unit_length
 from .lost_hooks import Start, next_to_restore, warn_of_lost_hooks
 from .records import PREFIX, Encoders, PlacedRecord, Record, Records, find, names, notice_joining
@@ -63,6 +64,7 @@ def doc_of(obj: Piece) -> Doc:
     return obj.doc
 
 
+@undisturbed()
 def vector(obj: Piece, name: str | None = None, dense: _Dense | None = None) -> numpy.ndarray:
     """Return the stored vector of a Doc, Span or Token.
 
@@ -319,6 +321,7 @@ def check_hooks(doc: Doc) -> None:
 # Similarity
 
 
+@undisturbed()
 def similarity(first: Piece, second: object, name: str | None = None) -> float:
     """Return the cosine similarity of a Doc, Span or Token to another one, or to a Lexeme.
 

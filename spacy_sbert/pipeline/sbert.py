@@ -36,6 +36,7 @@ from ..models.resolve import warn_if_missing
 from ..models.sentence_encoder import SentenceEncoder
 from ..models.shim import TransformerShim
 from ..models.spans import SPANS_KEY, members
+from ..models.surroundings import undisturbed
 from ..similarity import cos_sim, pairwise_cos_sim
 from ..validation import (
     Name,
@@ -194,6 +195,7 @@ class SentenceBert(ChecksummedPipe):
     def set_annotations(self, docs: Iterable[Doc], scores: list[EncodedDoc]) -> None:
         """Store the vectors on the Docs, as NumPy arrays, set hooks, and label pairs if there is a trained head."""
         docs, nlp = list(docs), self._in_pipeline.nlp
+        self.model.check_surroundings(self.name)
         install_extensions(self.name)  # the pipe may have been renamed
         fingerprint = ""
         first = next((encoded for encoded in scores if len(encoded.rows.spans)), None)
@@ -421,11 +423,17 @@ class SentenceBert(ChecksummedPipe):
         """Learn from a batch of examples whose Docs have members; the others get a zero gradient.
 
         losses (dict): gets the loss under the pipe's name, and that of each of several objectives under both names.
-        RAISES (ValueError): if the pipe has no loss, or the encoder's rows are not the members.
+        RAISES (ValueError): if the pipe has no loss, or the encoder's rows are not the members. (RuntimeError): if
+            PyTorch's gradients are off, and an encoder of PyTorch is trained.
         """
-        losses = {} if losses is None else losses
+        self.model.check_surroundings(self.name, is_train=True)
+        with undisturbed():
+            return self._learn(list(examples), drop, sgd, {} if losses is None else losses)
+
+    def _learn(
+        self, examples: list[Example], drop: float, sgd: Optimizer | None, losses: dict[str, float]
+    ) -> dict[str, float]:
         losses.setdefault(self.name, 0.0)
-        examples = list(examples)
         validate_examples(examples, "SentenceBert.update")
         self.examples_seen += len(examples)
         if not any(len(example.predicted) for example in examples):
@@ -487,6 +495,7 @@ class SentenceBert(ChecksummedPipe):
             self._notices.once(Warnings.UNKNOWN_BATCH.format(name=self.name))
         return result
 
+    @undisturbed()
     def finish_update(self, sgd: Optimizer) -> None:
         """Update encoder and heads; a head's learn_rate_factor is a factor on the optimizer's learning rate."""
         encoder, loss = self.model.encoder, self.model.loss

@@ -26,6 +26,7 @@ from ..models.encoder_language import warn_of_language
 from ..models.heads import sigmoid
 from ..models.resolve import warn_if_missing
 from ..models.spans import SPANS_KEY, members
+from ..models.surroundings import undisturbed
 from ..pipeline import doc_vectors
 from ..pipeline._common import InPipeline, find_in
 from ..progress import progress_bar
@@ -274,6 +275,7 @@ class SentenceReranker(ChecksummedPipe):
         order = numpy.argsort(-scores, kind="stable")[: k or top_k].tolist()
         return [Ranked(texts[i], float(scores[i]), i) for i in order]
 
+    @undisturbed()
     def _score_window(
         self, pairs: list[Pair], activation_fn: Activation | None = None, *, apply_softmax: bool = False
     ) -> numpy.ndarray:
@@ -365,6 +367,7 @@ class SentenceReranker(ChecksummedPipe):
             )
         self.model.shim.from_bytes(model.shim.to_bytes())
 
+    @undisturbed()
     def update(
         self,
         examples: Iterable[Example],

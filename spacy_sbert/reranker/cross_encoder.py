@@ -23,6 +23,7 @@ from ..models.heads import sigmoid
 from ..models.loading import Network, Source, embedding_rows, load_weights, position_limit, prepare_training
 from ..models.sbert_config import TEXT, SentenceTransformersConfig, TransformerConfig, read_file
 from ..models.shim import SETTINGS_FILE, TransformerShim
+from ..models.surroundings import check_data, check_draws, undisturbed
 from ..models.tokenization import PROBED_LENGTH, PROBES, BatchTokenizer, TokenizedBatch, flat
 from ..validation import MAX_OUTPUTS, ConfiguredModel, Name, NonNegative, NonNegativeFloat, validated
 
@@ -174,9 +175,8 @@ class _ClassifierShim(TransformerShim):
     def make_head(self, n_outputs: int, labels: Sequence[str], seed: int) -> None:
         """Put a new head on the encoder, of so many outputs with these labels, or none; seed (int): of its weights."""
         self.load()
-        model = _with_new_head(self.network, n_outputs, labels, seed)
         with self.use.changing():
-            self.weights = model.to(self.device)
+            self.weights = _with_new_head(self.network, n_outputs, labels, seed).to(self.device)
             self._inference.drop()
             prepare_training(self._model, self.options)
 
@@ -228,6 +228,8 @@ class _ClassifierShim(TransformerShim):
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(0)
             keeps_head = has_head and self.n_outputs in (0, config.num_labels)
+            if not keeps_head:
+                check_draws("a new head")
             model, missing = load_weights(source, "AutoModelForSequenceClassification", config, keeps_head=keeps_head)
         for weight in model.parameters():
             weight.data = weight.data.clone()  # alignment in the file changes the last bit of products
@@ -250,9 +252,11 @@ def _with_new_head(model: PreTrainedModel, n_outputs: int, labels: Sequence[str]
         if hasattr(config, key):
             delattr(config, key)
     config.has_new_head = True
+    check_draws("a new head")
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         model_with_head = type(model)(config)
+    check_data(model_with_head, "a new head")
     model_with_head.base_model.load_state_dict(model.base_model.state_dict())
     return model_with_head
 
@@ -380,6 +384,7 @@ def _init(model: Model, X: None = None, Y: None = None) -> None:
     cast(CrossEncoder, model).shim.load()
 
 
+@undisturbed()
 def _forward(model: Model, pairs: list[Pair], is_train: bool) -> tuple[PairLogits, Callable[[Floats2d], list[Pair]]]:
     encoder = cast(CrossEncoder, model)
     shim = encoder.shim
