@@ -122,6 +122,14 @@ class Warnings:
         "{file} was written by transformers {written} and has settings that {installed} does not know: "
         "{names}. The vectors may be others; install transformers {written} or later."
     )
+    UNKNOWN_FOLDER_KEYS = (
+        "{file} has keys that are unknown here: {names}. If they change vectors, those of the pipeline differ from "
+        "sentence-transformers'."
+    )
+    UNUSED_CHAT_TEMPLATE = (
+        "The folder {folder} has a chat_template and no modules.json: sentence-transformers would put each text into "
+        "the template, which this package does not. Vectors differ from its."
+    )
     SLOW_BFLOAT16 = (
         'precision = "bfloat16" is several times slower than "float32" on this CPU, which has no arithmetic '
         'for it (AVX-512 BF16 or AMX). Set precision = "auto", which chooses by the device.'
@@ -219,7 +227,7 @@ class Warnings:
         "The prompts of {name} are left out ({given}): a table of wordpieces takes none. Put them before your texts."
     )
     IMPORT_STATIC_UNCUT = (
-        "The tokenizer of {name} cuts texts at {limit} wordpieces, which the imported pipeline does not: "
+        "The tokenizer of {name} cuts texts at {limit} wordpieces, which the pipeline does not: "
         "vectors of longer texts are those of the whole text, and differ from sentence-transformers'."
     )
     NO_WORDS = (

@@ -22,7 +22,7 @@ from ..files.serialization import digest_of_stream
 from .pooling import SentencePooling
 from .private_attributes import forward_settings, upstream_name, version_of
 from .sbert_config import INT8
-from .sentence_encoder import is_listener
+from .sentence_encoder import is_listener, is_static_embedding
 from .shim import TransformerShim
 from .span_batch import Array
 from .transformer import SpanTransformer, is_transformer, load
@@ -233,10 +233,11 @@ def encoder_digest(
     others: list[bytes | str] = []
     if isinstance(model, SpanTransformer):
         folder = load(model).load()
-        how = [model.options.overflow, model.prompt(), model.prompts.include, folder.max_length]
+        how = [model.options.overflow, model.prompt(), model.prompts.includes(folder), folder.max_length]
         others.append(json.dumps([*how, pooling.normalizes(folder)]))
     else:
-        others.append(json.dumps(pooling.normalize))
+        known = pooling.normalizes(model.settings) if is_static_embedding(model) else pooling.normalize
+        others.append(json.dumps(known))
     if tokenizer is not None:
         vocab = tokenizer.vocab
         others += [tokenizer.to_bytes(exclude=["vocab"]), vocab.lookups.to_bytes()]

@@ -26,6 +26,7 @@ from .engine.backends import Backend, BackendCache, HFBackend, resolve_precision
 from .engine.bert_families import BertParameters, is_packable, load_parameters
 from .engine.concurrency import LOADING, EncoderUse
 from .engine.packed_bert import PackedBert
+from .folder_keys import SENTENCE_TRANSFORMER
 from .loading import Network, Tokenizer
 from .resolve import resolve
 from .sbert_config import (
@@ -107,6 +108,7 @@ class TransformerShim(PyTorchShim):
     """
 
     _trial: tuple[str, ...] = ("a",)  # a text that is encoded once it is loaded
+    _model_type = SENTENCE_TRANSFORMER  # whose files of the folder are read
     weights: Network | BertParameters  # None until they are loaded; of BertParameters `network` makes the model
 
     def __init__(self, name: str, options: TransformerConfig, *, max_batch_items: int = 0):
@@ -180,7 +182,7 @@ class TransformerShim(PyTorchShim):
             with LOADING:
                 if self.settings is None:
                     folder = resolve(self.name)
-                    self._load_folder(transformer_folder(folder), read_settings(folder, self.name))
+                    self._load_folder(transformer_folder(folder), read_settings(folder, self.name, self._model_type))
         return cast(SentenceTransformersConfig, self.settings)
 
     # In use

@@ -201,6 +201,13 @@ class StaticTextEncoder(TextEncoder):
 
     model: "StaticEmbedding"
 
+    @property
+    def width(self) -> int:
+        self.model.load()
+        return self.pooling.width(
+            self.model.get_dim("nO"), self.model.settings, truncate_dim=self.settings.truncate_dim
+        )
+
     def load(self) -> None:
         self.model.load()
 
@@ -208,7 +215,7 @@ class StaticTextEncoder(TextEncoder):
         return self.model.wordpiece_tokenizer(texts, offsets=False)
 
     def encode(self, units: TokenizedBatch, moved: ProgressCallback = _no_progress) -> Encoded:
-        batch = EncodedSpans(SpanBatch.of_texts(units, self.model.wordpiece_tokenizer.settings), [], units.lengths)
+        batch = EncodedSpans(SpanBatch.of_texts(units, self.model.settings), [], units.lengths)
         batch.states, batch.backprop = self.model.states(units, False)
         vectors = self._pooled(batch)
         moved(len(vectors))

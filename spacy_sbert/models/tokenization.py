@@ -8,7 +8,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import numpy
-from tokenizers import Tokenizer
+from tokenizers import Tokenizer, normalizers
 
 from .loading import Tokenizer as HuggingFaceTokenizer
 from .sbert_config import SentenceTransformersConfig
@@ -80,6 +80,8 @@ class BatchTokenizer:
             self._fast.no_truncation()
             if settings.max_length is not None:
                 self._fast.enable_truncation(settings.max_length)
+        if settings.lowercase:
+            _lower_case(self._fast if tokenizer.is_fast else tokenizer)
 
     @cached_property
     def strings(self) -> numpy.ndarray:
@@ -92,8 +94,6 @@ class BatchTokenizer:
 
         prompt (str): what is put before each text; its wordpieces count as special tokens do.
         """
-        if self.settings.lowercase:
-            prompt, texts = self.lower_case(prompt), [self.lower_case(text) for text in texts]
         prompted = [prompt + text for text in texts] if prompt else texts
         if self._slow is not None:
             wordpieces = self._tokenize_slowly(prompted, prompt)
@@ -105,12 +105,12 @@ class BatchTokenizer:
         if prompt and not self.include_prompt:
             ids = self._fast.encode(prompt).ids if self._slow is None else self._slow.encode(prompt, verbose=False)
             wordpieces.n_lead = len(ids) - (ids[-1] in self._special_ids)
+            if self.settings.max_length is not None and wordpieces.n_lead >= self.settings.max_length:
+                raise ValueError(
+                    f"The prompt {prompt!r} fills the encoder's limit of {self.settings.max_length} wordpieces, and "
+                    "include_prompt = false leaves no wordpiece of a text. Give a shorter prompt."
+                )
         return wordpieces
-
-    @staticmethod
-    def lower_case(text: str) -> str:
-        """Return a text in lower case, character by character: each stays where it is (some would get longer: İ)."""
-        return "".join(lower if len(lower := character.lower()) == 1 else character for character in text)
 
     def _tokenize(self, texts: Sequence[str], offsets: bool) -> TokenizedBatch:
         encode = self._fast.encode_batch if offsets else self._fast.encode_batch_fast
@@ -151,8 +151,21 @@ class BatchTokenizer:
 
     def pieces_of(self, texts: Sequence[str]) -> list[list[str]]:
         """Return the wordpieces of a slow tokenizer, special tokens left out, before anything is cut."""
-        texts = [self.lower_case(text) for text in texts] if self.settings.lowercase else texts
         return [self._slow.tokenize(text) for text in texts]
+
+
+def _lower_case(tokenizer: Any) -> None:  # noqa: ANN401 (of the tokenizers library, or a slow one of Transformers)
+    """Let a tokenizer lower-case texts, but not the special tokens in them, as do_lower_case does."""
+    if not isinstance(tokenizer, Tokenizer):
+        try:
+            tokenizer.do_lower_case = True
+        except AttributeError:  # a property of its basic tokenizer's
+            tokenizer.basic_tokenizer.do_lower_case = True
+        return
+    given = tokenizer.normalizer
+    steps = list(given) if isinstance(given, normalizers.Sequence) else [] if given is None else [given]
+    if not any(isinstance(step, normalizers.Lowercase) for step in steps):
+        tokenizer.normalizer = normalizers.Sequence([normalizers.Lowercase(), *steps])
 
 
 def flat(parts: Iterable[Iterable[int]]) -> numpy.ndarray:
@@ -183,12 +196,12 @@ class Prompts:
 
     own: prompts by name, beside those that the encoder's folder names; equal names win over them.
     default_name: the one that is used if nobody asks for another; "" for none, None for that of the folder.
-    include: whether the wordpieces of a prompt are pooled with those of the text.
+    include: whether the wordpieces of a prompt are pooled with those of the text; None to do as the folder says.
     """
 
     own: Mapping[str, str] = field(default_factory=dict)
     default_name: str | None = None
-    include: bool = True
+    include: bool | None = None
 
     def __post_init__(self) -> None:
         for name, prompt in (*self.own.items(), ("default_prompt_name", self.default_name or "")):
@@ -198,6 +211,10 @@ class Prompts:
                     "and line breaks, nor '#', ';', '[' or white space at its ends, and a text without '$'. Give such "
                     "a prompt with each call: encode(texts, prompt=...), or encode(texts, prompt_name=...)."
                 )
+
+    def includes(self, settings: SentenceTransformersConfig) -> bool:
+        """Return whether the wordpieces of a prompt are pooled; settings: of the folder."""
+        return settings.include_prompt if self.include is None else self.include
 
     def find(self, settings: SentenceTransformersConfig, name: str | None = None) -> str:
         """Return the prompt of a name, None for the default one; "" if there is none. settings: of the folder.
@@ -210,7 +227,8 @@ class Prompts:
         if name is None and not wanted:
             return ""
         if wanted not in known:
-            asked = "default_prompt_name of its folder" if by_folder else "prompt_name"
+            asked = "prompt_name" if name is not None else "default_prompt_name"
+            asked += " of its folder" if by_folder else ""
             names = ", ".join(f"'{each}'" for each in known) or "none"
             raise ValueError(
                 f"Cannot use {asked} = '{wanted}': the prompts of the encoder are {names}. Name it in the config of "

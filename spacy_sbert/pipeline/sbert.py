@@ -31,7 +31,7 @@ from ..models.encoded_docs import (
     unit_vectors,
 )
 from ..models.fingerprint import Fingerprint
-from ..models.resolve import warn_if_missing
+from ..models.resolve import check_default_prompt, warn_if_missing
 from ..models.sentence_encoder import SentenceEncoder, is_static_embedding
 from ..models.shim import TransformerShim
 from ..models.spans import SPANS_KEY, members
@@ -102,6 +102,8 @@ class SentenceBert(ChecksummedPipe):
             for node in model.walk():
                 if isinstance(node, SpanTransformer) or is_static_embedding(node):
                     warn_if_missing(nlp, name, node.shim.name if isinstance(node, SpanTransformer) else node.source)
+                if isinstance(node, SpanTransformer):
+                    check_default_prompt(nlp, name, node.shim.name, node.prompts)
             self.model.link_upstream(nlp, name)
         self.model.check_spans_key(name, spans_key)
         self.name = name
