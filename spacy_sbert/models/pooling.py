@@ -139,7 +139,7 @@ def _make_pooling(name: str, n_lead: int = 0) -> Pooling:
             f"Unknown pooling '{name}': expected one of {', '.join(POOLING)}, or several joined with '+', "
             "such as cls+mean."
         )
-    rules = {**POOLING, "weightedmean": partial(_weighted_mean, n_lead=n_lead)}
+    rules: dict[str, Any] = {**POOLING, "weightedmean": partial(_weighted_mean, n_lead=n_lead)}
     layers: list[Pooling] = [
         Model(f"{POOLING[part].__name__[1:]}_pooling", partial(_pool, pooling=rules[part])) for part in names
     ]

@@ -213,7 +213,9 @@ class _ClassifierShim(TransformerShim):
         has_head = any(str(name).endswith("ForSequenceClassification") for name in config.architectures or ())
         if not has_head:
             config.num_labels = self.n_outputs or 1  # else Hugging Face makes it 2
-        config.sentence_transformers = {"activation_fn": _read_activation(folder)}  # saved with the model
+        activation = _read_activation(folder)
+        if activation is not None:
+            config.sentence_transformers = {"activation_fn": activation}  # saved with the model
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(0)
             keeps_head = has_head and self.n_outputs in (0, config.num_labels)

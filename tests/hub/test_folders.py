@@ -220,7 +220,7 @@ WRONG = [  # file, where in it, and value; None for the whole content
     ("modules.json", (1, "type"), "sentence_transformers.models.Normalize", "in this order"),
     ("modules.json", (1, "path"), "../elsewhere", "lies outside of its folder"),
     ("modules.json", None, "[{", "modules.json, a part of the encoder's folder"),
-    ("1_Pooling/config.json", ("pooling_mode",), "median", "Pooling module of .* something unknown here"),
+    ("1_Pooling/config.json", ("pooling_mode",), "median", "1_Pooling.* pooling_mode = 'median': expected some of"),
     (LINEAR, ("activation_function",), "os.system", "its activation os.system is none of torch.nn"),
     (LINEAR, None, "[1]", r"2_Dense/config\.json.*expected a JSON object, found list"),
     (LINEAR, ("out_features",), 99, r"its config says linear.weight of \(99, 128\)"),

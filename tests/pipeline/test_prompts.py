@@ -117,7 +117,5 @@ def test_wrong_calls(make_nlp):
         shared("a man", component_cfg={"sbert": {"prompt": "query: "}})
     expected = make_nlp().get_pipe("sbert").encode(["he ran"])
     assert numpy.allclose(shared.get_pipe("sbert").encode(["ran"], prompt="he "), expected, atol=1e-6)  # no Docs
-    with pytest.raises(ValueError, match="include_prompt = false leaves the first wordpieces out"):
-        prompted(make_nlp, include_prompt=False, pooling="cls")
     with pytest.raises(ValueError, match="do not go together"):
         prompted(make_nlp, include_prompt=False, overflow="windows")

@@ -5,7 +5,7 @@ import pytest
 import spacy
 import torch
 from made_views import WORDS
-from pipelines import MINILM, change_json, no_warnings
+from pipelines import MINILM, change_json, no_warnings, write_modules
 from sentence_transformers import CrossEncoder
 from transformers import AutoTokenizer, BertTokenizer
 from transformers.models.bert.modeling_bert import BertForSequenceClassification
@@ -216,7 +216,7 @@ IDENTITY = "torch.nn.modules.linear.Identity"
 @pytest.mark.parametrize(
     ("file", "values"),
     [
-        ("config_sentence_transformers.json", {"activation_fn": IDENTITY}),
+        ("config_sentence_transformers.json", {"activation_fn": IDENTITY, "model_type": "CrossEncoder"}),
         ("config.json", {"sentence_transformers": {"activation_fn": IDENTITY}}),
         ("config.json", {"sbert_ce_default_activation_function": IDENTITY}),
     ],
@@ -224,6 +224,7 @@ IDENTITY = "torch.nn.modules.linear.Identity"
 def test_auto_follows_the_folder(make_reranker, make_classifier, file, values):
     """As do the ms-marco cross-encoders, whose scores are logits; in the places that sentence-transformers writes."""
     folder = make_classifier(1)
+    write_modules(folder, ("Transformer", ""))
     change_json(folder / file, **values)
     nlp = make_reranker(folder)
     logits = find_reranker(make_reranker(folder, model={"activation": "identity"})).score_pairs(SHORT)
@@ -235,7 +236,7 @@ def test_auto_follows_the_folder(make_reranker, make_classifier, file, values):
 def test_foreign_activations_are_not_run(make_reranker, make_classifier):
     folder = make_classifier(1)
     change_json(folder / "config.json", sentence_transformers={"activation_fn": "os.getcwd"})
-    with pytest.raises(ValueError, match=r"names the activation 'os\.getcwd', which is not supported"):
+    with pytest.raises(ValueError, match=r"activation_fn = 'os\.getcwd', which is not supported"):
         find_reranker(make_reranker(folder)).score_pairs([("a", "b")])
     own = {"model": {"activation": "sigmoid"}}
     assert find_reranker(make_reranker(folder, **own)).score_pairs([("a", "b")]).shape == (1,)
