@@ -223,6 +223,10 @@ class Warnings:
         "The pipe '{name}' averages over windows of long texts (overflow = \"windows\"), which "
         "sentence-transformers cannot: it will cut texts at {limit} wordpieces."
     )
+    EXPORT_PRECISION = (
+        "The pipe '{name}' computes in precision = \"{precision}\". The exported folder has float32 weights, and its "
+        "vectors are those of float32."
+    )
     IMPORT_STATIC_PROMPTS = (
         "The prompts of {name} are left out ({given}): a table of wordpieces takes none. Put them before your texts."
     )

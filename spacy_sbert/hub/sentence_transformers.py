@@ -67,6 +67,9 @@ def export_folder(nlp: Language, path: Path | str, *, name: str | None = None) -
             settings, prompts = load(encoder).load(), encoder.prompts
             if encoder.options.overflow == "windows":
                 warnings.warn(Warnings.EXPORT_WINDOWS.format(name=pipe.name, limit=settings.max_length), stacklevel=3)
+            if encoder.shim.precision not in ("float32", REFERENCE):
+                text = Warnings.EXPORT_PRECISION.format(name=pipe.name, precision=encoder.shim.precision)
+                warnings.warn(text, stacklevel=3)
             encoder.shim.save_pretrained(folder)
             limits = {"max_seq_length": settings.max_length, "do_lower_case": settings.lowercase}
             _write_json(folder / "sentence_bert_config.json", limits)
@@ -243,7 +246,7 @@ def _read_dense(folder: Path) -> _Dense:
     sbert_config.read_keys(file, MODULE_KEYS["Dense"])
     activation = str(config.get("activation_function", "torch.nn.modules.activation.Tanh"))
     if activation not in _ACTIVATIONS:
-        raise _refused(folder, f"its activation {activation} is none of {', '.join(_ACTIVATIONS)}")
+        raise _refused(folder, f"its activation_function {activation} is none of {', '.join(_ACTIVATIONS)}")
     arrays = _read_weights(folder)
     shapes = {key: array.shape for key, array in arrays.items()}
     shape = (config.get("out_features"), config.get("in_features"))

@@ -30,7 +30,7 @@ from .engine.packing import CPU_BUDGET
 from .fingerprint import encoder_digest
 from .pooling import SentencePooling
 from .private_attributes import is_curated
-from .sbert_config import INT8, REFERENCE
+from .sbert_config import INT8, REFERENCE, SentenceTransformersConfig
 from .sentence_encoder import is_token_encoder
 from .span_batch import EncodedSpans, SpanBatch, TokenEmbeddings
 from .tokenization import TokenizedBatch
@@ -59,6 +59,11 @@ class TextEncoder:
     def name(self) -> str:
         """The name of the encoder, for messages."""
         return self.model.name
+
+    @property
+    def folder(self) -> SentenceTransformersConfig | None:
+        """What the encoder's folder specifies; None if it is not loaded, or has no folder."""
+        return None
 
     @property
     def width(self) -> int:
@@ -128,6 +133,10 @@ class TransformerTextEncoder(TextEncoder):
     @property
     def name(self) -> str:
         return self.model.shim.load().name
+
+    @property
+    def folder(self) -> SentenceTransformersConfig | None:
+        return self.model.shim.settings
 
     @property
     def width(self) -> int:

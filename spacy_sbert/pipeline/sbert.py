@@ -32,6 +32,7 @@ from ..models.encoded_docs import (
 )
 from ..models.fingerprint import Fingerprint
 from ..models.resolve import check_default_prompt, warn_if_missing
+from ..models.sbert_config import SentenceTransformersConfig
 from ..models.sentence_encoder import SentenceEncoder, is_static_embedding
 from ..models.shim import TransformerShim
 from ..models.spans import SPANS_KEY, members
@@ -205,11 +206,18 @@ class SentenceBert(ChecksummedPipe):
         self._notices.cuts.add(doc, encoded)
         if encoded.rows.foreign:
             self._notices.once(Warnings.FOREIGN_ROWS)
-        settings, given = encoded.rows.settings, encoded.pooling
+        self._warn_of_folder(encoded.rows.settings)
+
+    def _warn_of_folder(self, settings: SentenceTransformersConfig | None, *, has_prompt: bool = False) -> None:
+        """Warn if the folder of the encoder, if it is known, asks for another pooling, or for a prompt that is missing.
+
+        has_prompt (bool): whether a prompt was given with the call.
+        """
         if settings is None:
             return
+        given = self.model.pooling.pooling_name
         prompt = settings.prompts.get(settings.default_prompt_name or "", "")
-        if prompt and listeners.find_listeners(self.model):
+        if prompt and not has_prompt and listeners.find_listeners(self.model):
             self._notices.once(Warnings.SHARED_DEFAULT_PROMPT.format(name=settings.name, prompt=prompt))
         if settings.pooling not in (None, given) and self._notices.is_new("pooling"):
             logger.warning(Warnings.OTHER_POOLING.format(name=settings.name, expected=settings.pooling, given=given))
@@ -300,8 +308,9 @@ class SentenceBert(ChecksummedPipe):
         check_device(device, self.model.ops)
         check_form(convert_to_numpy=convert_to_numpy, convert_to_tensor=convert_to_tensor)
         cuts = TruncationCounter()
+        encoder = self.text_encoder(prompt_name=prompt_name, prompt=prompt, truncate_dim=truncate_dim)
         vectors = encode_all(
-            self.text_encoder(prompt_name=prompt_name, prompt=prompt, truncate_dim=truncate_dim),
+            encoder,
             texts,
             window=min(window, batch_size or window),
             progress=progress or bool(show_progress_bar),
@@ -309,6 +318,7 @@ class SentenceBert(ChecksummedPipe):
             gpu_ids=gpu_ids,
             cuts=cuts,
         )
+        self._warn_of_folder(encoder.folder, has_prompt=encoder.settings.prompt is not None)
         if cuts.count:
             warnings.warn(cuts.message, stacklevel=3)  # at the caller, past the frame of @validated
         if normalize_embeddings:
@@ -330,7 +340,9 @@ class SentenceBert(ChecksummedPipe):
 
     def load(self) -> None:
         """Load the encoder, else loaded with the first text. RAISES (OSError, ValueError): if missing or damaged."""
-        self.text_encoder().load()
+        encoder = self.text_encoder()
+        encoder.load()
+        self._warn_of_folder(encoder.folder)
 
     @property
     def width(self) -> int:

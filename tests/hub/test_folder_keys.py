@@ -286,6 +286,7 @@ SCORE_VALUES = {
     },
     LIMITS: {
         **TRANSFORMER_VALUES,
+        "max_seq_length": [None, 10, 24],
         "transformer_task": ["sequence-classification", "feature-extraction"],
         "modality_config": [
             {"text": {"method": "forward", "method_output_name": "logits"}},
