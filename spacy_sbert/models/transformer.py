@@ -121,7 +121,8 @@ class SpanTransformer(ConfiguredModel, ChecksummedModel, Model):
                 f"The saved transformer is '{saved}', and its config names '{name}', which would be ignored. "
                 "Leave the name as it was saved; to use another encoder, make a new pipe with nlp.add_pipe."
             )
-        self.prompt()
+        if self.shim.is_loaded:
+            self.prompt()
         return self
 
     def to_dict(self) -> dict:
