@@ -183,6 +183,8 @@ def read_settings(folder: Path, name: str, model_type: str = SENTENCE_TRANSFORME
     if not modules:
         return _plain_settings(folder, name)
     given = read_object(folder / MODEL_FILE).get("model_type", SENTENCE_TRANSFORMER)
+    if model_type == CROSS_ENCODER and given != CROSS_ENCODER and _has_head(transformer_folder(folder)):
+        return SentenceTransformersConfig(name=name)  # whose classifier is read without the other files
     # CrossEncoder takes the transformer of a SentenceTransformer, with a new head and without prompts.
     is_new = model_type == CROSS_ENCODER and given == SENTENCE_TRANSFORMER
     if is_new:
@@ -211,6 +213,11 @@ def read_settings(folder: Path, name: str, model_type: str = SENTENCE_TRANSFORME
         truncate_dim=shared.truncate_dim or 0,
         include_prompt=include_prompt,
     )
+
+
+def _has_head(folder: Path) -> bool:
+    names = read_object(folder / "config.json").get("architectures") or ()
+    return any(str(name).endswith("ForSequenceClassification") for name in names)
 
 
 def _plain_settings(folder: Path, name: str) -> SentenceTransformersConfig:
