@@ -125,6 +125,8 @@ EXPECTED_MODULES = (
 POOLING_MODES = {**{name: name for name in POOLING_FLAGS.values()}, "mean_sqrt_len_tokens": "mean_sqrt_len"}
 _EMPTY_PROMPTS = ("query", "document")  # which every SentenceTransformer has, without a text unless the folder has one
 _FileT = TypeVar("_FileT")
+# Of peft and of AdapterHub
+_ADAPTER_FILES = ("adapter_config.json", "adapter_model.safetensors", "adapter_model.bin", "pytorch_adapter.bin")
 
 
 @dataclass(frozen=True)
@@ -225,9 +227,6 @@ def _plain_settings(folder: Path, name: str) -> SentenceTransformersConfig:
     config = read_object(folder / "config.json")
     architectures = config.get("architectures") or [""]
     is_causal = str(architectures[0]).endswith("ForCausalLM") and config.get("is_causal", True)
-    template = folder / "chat_template.jinja"
-    if template.is_file() or read_object(folder / "tokenizer_config.json").get("chat_template"):
-        warn(Warnings.UNUSED_CHAT_TEMPLATE.format(folder=folder))
     return SentenceTransformersConfig(name=name, pooling="lasttoken" if is_causal else None)
 
 
@@ -351,6 +350,16 @@ def check_keys(file: Path, content: Mapping[str, object], keys: Keys) -> None:
         )
     if unknown := ", ".join(unknown_keys(content, keys)):
         warn(Warnings.UNKNOWN_FOLDER_KEYS.format(file=file, names=unknown))
+
+
+def check_merged(folder: Path) -> None:
+    """Check that no adapter lies beside the weights. RAISES (ValueError): if there is one."""
+    files = [name for name in _ADAPTER_FILES if (folder / name).is_file()]
+    if files:
+        raise ValueError(
+            f"The folder {folder} holds an adapter ({', '.join(files)}), which is not followed. Merge it into its "
+            "encoder: in sentence-transformers model[0].model.merge_and_unload() of peft, and save that."
+        )
 
 
 def read_object(file: Path) -> dict[str, Any]:

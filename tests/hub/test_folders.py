@@ -215,9 +215,6 @@ def test_without_modules_other_files_are_not_read(base, tmp_path):
     expected = encode(folder, texts)
     assert largest_difference(one_pipe(folder).get_pipe("sbert").encode(texts), expected) < 1e-5
     assert largest_difference(import_folder(str(folder)).get_pipe("sbert").encode(texts), expected) < 1e-5
-    change_json(folder / "tokenizer_config.json", chat_template="{{ messages[0]['content'] }} ran")
-    with pytest.warns(UserWarning, match=r"unused-chat-template.* has a chat_template and no modules\.json"):
-        assert largest_difference(one_pipe(folder).get_pipe("sbert").encode(texts), expected) < 1e-5
 
 
 def test_the_first_file_of_limits_is_read(made, tmp_path):
