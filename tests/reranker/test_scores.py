@@ -238,6 +238,7 @@ def test_prompts(make_reranker, make_classifier):
     folder = make_classifier(1)
     write_modules(folder, ("Transformer", ""))
     prompts = {"query": "the dog: ", "none": ""}
+    change_json(folder / "sentence_bert_config.json", transformer_task="sequence-classification")
     file = folder / "config_sentence_transformers.json"
     change_json(file, model_type="CrossEncoder", prompts=prompts, default_prompt_name="query")
     nlp = make_reranker(folder)
