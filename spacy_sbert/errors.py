@@ -168,6 +168,10 @@ class Warnings:
         "{file} was written by transformers {written} and has settings that {installed} does not know: "
         "{names}. The vectors may be others; install transformers {written} or later."
     )
+    UNKNOWN_FOLDER_KEYS = (
+        "{file} has keys that are unknown here: {names}. If they change vectors, those of the pipeline differ from "
+        "sentence-transformers'."
+    )
     UNKNOWN_TOKENIZER_KEYS = (
         "{file} has keys that are unknown here, and are not read: {names}. If they change wordpieces, so do vectors: "
         "correct them, or leave them out."
@@ -313,11 +317,15 @@ class Warnings:
         "The pipe '{name}' averages over windows of long texts (overflow = \"windows\"), which "
         "sentence-transformers cannot: it will cut texts at {limit} wordpieces."
     )
+    EXPORT_PRECISION = (
+        "The pipe '{name}' computes in precision = \"{precision}\". The exported folder has float32 weights, and its "
+        "vectors are those of float32."
+    )
     IMPORT_STATIC_PROMPTS = (
         "The prompts of {name} are left out ({given}): a table of wordpieces takes none. Put them before your texts."
     )
     IMPORT_STATIC_UNCUT = (
-        "The tokenizer of {name} cuts texts at {limit} wordpieces, which the imported pipeline does not: "
+        "The tokenizer of {name} cuts texts at {limit} wordpieces, which the pipeline does not: "
         "vectors of longer texts are those of the whole text, and differ from sentence-transformers'."
     )
     NO_WORDS = (

@@ -22,7 +22,7 @@ from ..files.serialization import digest_of_stream
 from .pooling import SentencePooling
 from .private_attributes import forward_settings, upstream_name, version_of
 from .sbert_config import INT8
-from .sentence_encoder import is_listener
+from .sentence_encoder import is_listener, is_static_embedding
 from .shim import TransformerShim
 from .span_batch import Array
 from .transformer import SpanTransformer, is_transformer, load
@@ -228,7 +228,7 @@ def encoding_settings(model: Model) -> str:
 
 def _transformer_settings(model: SpanTransformer, pooling: SentencePooling) -> list[object]:
     folder = load(model).load()
-    how = [model.options.overflow, model.prompt(), model.prompts.include, folder.max_length]
+    how = [model.options.overflow, model.prompt(), model.prompts.includes(folder), folder.max_length]
     return [*how, pooling.normalizes(folder)]
 
 
@@ -254,7 +254,8 @@ def encoder_digest(
     if isinstance(model, SpanTransformer):
         others.append(json.dumps(_transformer_settings(model, pooling)))
     else:
-        others.append(json.dumps(pooling.normalize))
+        known = pooling.normalizes(model.settings) if is_static_embedding(model) else pooling.normalize
+        others.append(json.dumps(known))
     if tokenizer is not None:
         vocab = tokenizer.vocab
         others += [tokenizer.to_bytes(exclude=["vocab"]), vocab.lookups.to_bytes()]

@@ -127,6 +127,9 @@ def _width(model: SentenceEncoder, pooling: SentencePooling, truncate_dim: int |
     for node in model.layers[0].walk():
         encoder = node.transformer if is_listener(node) else node
         folder = load(encoder).settings if isinstance(encoder, SpanTransformer) else None
+        if encoder is not None and is_static_embedding(encoder):
+            encoder.load()
+            folder = encoder.settings
         if encoder is not None and encoder.has_dim("nO"):
             return pooling.width(encoder.get_dim("nO"), folder, truncate_dim=truncate_dim)
     return 0

@@ -28,6 +28,7 @@ from .engine.bert_families import BertParameters, is_packable, load_parameters
 from .engine.concurrency import LOADING, EncoderUse
 from .engine.packed_bert import PackedBert
 from .finite_weights import tensors_not_finite
+from .folder_keys import SENTENCE_TRANSFORMER
 from .loading import Network, Tokenizer, takes_token_types
 from .resolve import resolve
 from .sbert_config import (
@@ -132,6 +133,7 @@ class TransformerShim(PyTorchShim):
     """
 
     _trial: tuple[str, ...] = ("a",)  # a text that is encoded once it is loaded
+    _model_type = SENTENCE_TRANSFORMER  # whose files of the folder are read
     weights: Network | BertParameters  # None until they are loaded; of BertParameters `network` makes the model
 
     @undisturbed()
@@ -209,7 +211,7 @@ class TransformerShim(PyTorchShim):
                 if self.settings is None:
                     folder = resolve(self.name)
                     is_plain = not (folder / MODULES_FILE).is_file()
-                    settings = read_settings(folder, self.name)
+                    settings = read_settings(folder, self.name, self._model_type)
                     self._load_folder(transformer_folder(folder), settings, is_plain=is_plain)
         return cast(SentenceTransformersConfig, self.settings)
 

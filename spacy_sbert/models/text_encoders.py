@@ -30,7 +30,7 @@ from .engine.packing import CPU_BUDGET
 from .fingerprint import encoder_digest
 from .pooling import SentencePooling
 from .private_attributes import is_curated
-from .sbert_config import INT8, REFERENCE
+from .sbert_config import INT8, REFERENCE, SentenceTransformersConfig
 from .sentence_encoder import is_token_encoder
 from .span_batch import EncodedSpans, SpanBatch, TokenEmbeddings
 from .surroundings import undisturbed
@@ -60,6 +60,11 @@ class TextEncoder:
     def name(self) -> str:
         """The name of the encoder, for messages."""
         return self.model.name
+
+    @property
+    def folder(self) -> SentenceTransformersConfig | None:
+        """What the encoder's folder specifies; None if it is not loaded, or has no folder."""
+        return None
 
     @property
     def width(self) -> int:
@@ -129,6 +134,10 @@ class TransformerTextEncoder(TextEncoder):
     @property
     def name(self) -> str:
         return self.model.shim.load().name
+
+    @property
+    def folder(self) -> SentenceTransformersConfig | None:
+        return self.model.shim.settings
 
     @property
     def width(self) -> int:
@@ -203,6 +212,13 @@ class StaticTextEncoder(TextEncoder):
 
     model: "StaticEmbedding"
 
+    @property
+    def width(self) -> int:
+        self.model.load()
+        return self.pooling.width(
+            self.model.get_dim("nO"), self.model.settings, truncate_dim=self.settings.truncate_dim
+        )
+
     def load(self) -> None:
         self.model.load()
 
@@ -211,7 +227,7 @@ class StaticTextEncoder(TextEncoder):
 
     @undisturbed()
     def encode(self, units: TokenizedBatch, moved: ProgressCallback = _no_progress) -> Encoded:
-        batch = EncodedSpans(SpanBatch.of_texts(units, self.model.wordpiece_tokenizer.settings), [], units.lengths)
+        batch = EncodedSpans(SpanBatch.of_texts(units, self.model.settings), [], units.lengths)
         batch.states, batch.backprop = self.model.states(units, False)
         vectors = self._pooled(batch)
         moved(len(vectors))

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from copy import deepcopy
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import chain, pairwise
 from types import SimpleNamespace
@@ -164,6 +164,11 @@ class BatchTokenizer:
         if prompt and not self.include_prompt:
             ids = self._fast.encode(prompt).ids if self._slow is None else self._slow.encode(prompt, verbose=False)
             wordpieces.n_lead = len(ids) - (ids[-1] in self._special_ids)
+            if self.settings.max_length is not None and wordpieces.n_lead >= self.settings.max_length:
+                raise ValueError(
+                    f"The prompt {prompt!r} fills the encoder's limit of {self.settings.max_length} wordpieces, and "
+                    "include_prompt = false leaves no wordpiece of a text. Give a shorter prompt."
+                )
         self._check_ids(wordpieces.ids)
         return wordpieces
 
@@ -306,12 +311,12 @@ class Prompts:
 
     own: prompts by name, beside those that the encoder's folder names; equal names win over them.
     default_name: the one that is used if nobody asks for another; "" for none, None for that of the folder.
-    include: whether the wordpieces of a prompt are pooled with those of the text.
+    include: whether the wordpieces of a prompt are pooled with those of the text; None to do as the folder says.
     """
 
     own: Mapping[str, str] = field(default_factory=dict)
     default_name: str | None = None
-    include: bool = True
+    include: bool | None = None
 
     def __post_init__(self) -> None:
         for name, prompt in (*self.own.items(), ("default_prompt_name", self.default_name or "")):
@@ -321,6 +326,10 @@ class Prompts:
                     "and line breaks, nor '#', ';', '[' or white space at its ends, and a text without '$'. Give such "
                     "a prompt with each call: encode(texts, prompt=...), or encode(texts, prompt_name=...)."
                 )
+
+    def includes(self, settings: SentenceTransformersConfig) -> bool:
+        """Return whether the wordpieces of a prompt are pooled; settings: of the folder."""
+        return settings.include_prompt if self.include is None else self.include
 
     def find(self, settings: SentenceTransformersConfig, name: str | None = None) -> str:
         """Return the prompt of a name, None for the default one; "" if there is none. settings: of the folder.
@@ -333,7 +342,8 @@ class Prompts:
         if name is None and not wanted:
             return ""
         if wanted not in known:
-            asked = "default_prompt_name of its folder" if by_folder else "prompt_name"
+            asked = "prompt_name" if name is not None else "default_prompt_name"
+            asked += " of its folder" if by_folder else ""
             names = ", ".join(f"'{each}'" for each in known) or "none"
             raise ValueError(
                 f"Cannot use {asked} = '{wanted}': the prompts of the encoder are {names}. Name it in the config of "

@@ -155,7 +155,7 @@ class SentenceModel(ChecksummedModel[list[Doc], list[EncodedDoc]]):
             return  # ours says so with its output
         folder = find_local(source)
         if folder is not None:  # else what was found out before, maybe on another machine, stays
-            self.pooling.attrs["upstream_normalize"] = read_settings(folder, source).normalize
+            self.pooling.attrs["upstream_normalize"] = self.pooling.normalizes(read_settings(folder, source))
 
     def check_spans_key(self, name: str, spans_key: str) -> None:
         """Check that the pipe and the span getters of its encoder take members from the same spans_key."""

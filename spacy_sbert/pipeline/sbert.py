@@ -32,11 +32,13 @@ from ..models.encoded_docs import (
 )
 from ..models.encoder_language import warn_of_language
 from ..models.fingerprint import Fingerprint
-from ..models.resolve import warn_if_missing
+from ..models.resolve import check_default_prompt, warn_if_missing
+from ..models.sbert_config import SentenceTransformersConfig
 from ..models.sentence_encoder import SentenceEncoder
 from ..models.shim import TransformerShim
 from ..models.spans import SPANS_KEY, members
 from ..models.surroundings import undisturbed
+from ..models.transformer import SpanTransformer
 from ..similarity import cos_sim, pairwise_cos_sim
 from ..validation import (
     Name,
@@ -112,6 +114,9 @@ class SentenceBert(ChecksummedPipe):
         self.vocab = vocab
         self.model = listeners.SentenceModel(name, model, loss)
         if nlp is not None:
+            for node in model.walk():
+                if isinstance(node, SpanTransformer):
+                    check_default_prompt(nlp, name, node.shim.name, node.prompts)
             self.model.link_upstream(nlp, name)
             for encoder in self.model.own_encoders:
                 warn_if_missing(nlp, name, encoder)
@@ -219,11 +224,18 @@ class SentenceBert(ChecksummedPipe):
         self._notices.cuts.add(doc, encoded)
         if encoded.rows.foreign:
             self._notices.once(Warnings.FOREIGN_ROWS)
-        settings, given = encoded.rows.settings, encoded.pooling
+        self._warn_of_folder(encoded.rows.settings)
+
+    def _warn_of_folder(self, settings: SentenceTransformersConfig | None, *, has_prompt: bool = False) -> None:
+        """Warn if the folder of the encoder, if it is known, asks for another pooling, or for a prompt that is missing.
+
+        has_prompt (bool): whether a prompt was given with the call.
+        """
         if settings is None:
             return
+        given = self.model.pooling.pooling_name
         prompt = settings.prompts.get(settings.default_prompt_name or "", "")
-        if prompt and listeners.find_listeners(self.model):
+        if prompt and not has_prompt and listeners.find_listeners(self.model):
             self._notices.once(Warnings.SHARED_DEFAULT_PROMPT.format(name=settings.name, prompt=prompt))
         if settings.pooling not in (None, given) and self._notices.is_new("pooling"):
             logger.warning(Warnings.OTHER_POOLING.format(name=settings.name, expected=settings.pooling, given=given))
@@ -320,8 +332,9 @@ class SentenceBert(ChecksummedPipe):
         check_form(convert_to_numpy=convert_to_numpy, convert_to_tensor=convert_to_tensor)
         texts, is_single = several_texts(texts)
         cuts = TruncationCounter()
+        encoder = self.text_encoder(prompt_name=prompt_name, prompt=prompt, truncate_dim=truncate_dim)
         vectors = encode_all(
-            self.text_encoder(prompt_name=prompt_name, prompt=prompt, truncate_dim=truncate_dim),
+            encoder,
             texts,
             window=min(window, batch_size or window),
             progress=progress or bool(show_progress_bar),
@@ -329,6 +342,7 @@ class SentenceBert(ChecksummedPipe):
             gpu_ids=gpu_ids,
             cuts=cuts,
         )
+        self._warn_of_folder(encoder.folder, has_prompt=encoder.settings.prompt is not None)
         if cuts.count:
             warnings.warn(cuts.message, stacklevel=3)  # at the caller, past the frame of @validated
         if normalize_embeddings:
@@ -352,7 +366,9 @@ class SentenceBert(ChecksummedPipe):
 
     def load(self) -> None:
         """Load the encoder, else loaded with the first text. RAISES (OSError, ValueError): if missing or damaged."""
-        self.text_encoder().load()
+        encoder = self.text_encoder()
+        encoder.load()
+        self._warn_of_folder(encoder.folder)
 
     @property
     def width(self) -> int:

@@ -45,6 +45,8 @@ TextT = TypeVar("TextT", bound=Text)
 class _PairOptions(ScoreOptions, total=False):
     activation_fn: Activation | None
     apply_softmax: bool
+    prompt_name: str | None
+    prompt: str | None
 
 
 class _PairTruncation(TruncationCounter):
@@ -188,6 +190,8 @@ class SentenceReranker(ChecksummedPipe):
         show_progress_bar: bool | None = None,
         activation_fn: Activation | None = None,
         apply_softmax: bool = False,
+        prompt_name: str | None = None,
+        prompt: str | None = None,
         batch_size: Positive | None = None,
         convert_to_tensor: bool = False,
         convert_to_numpy: bool = True,
@@ -198,10 +202,11 @@ class SentenceReranker(ChecksummedPipe):
         pairs (Iterable[tuple]): n pairs of str, Doc or Span, from wherever; they are read window by window. Or a single
             pair, a tuple or list of two texts.
         progress (bool): whether to show a progress bar.
-        show_progress_bar, activation_fn, apply_softmax, batch_size, convert_to_tensor, convert_to_numpy, device: as in
-            `CrossEncoder.predict` of sentence-transformers. activation_fn takes logits, float32 (n, outputs), and
-            replaces the activation of the cross-encoder; batch_size is the most pairs that are scored together, the
-            fewer the more slowly; device must be the device of the pipeline.
+        show_progress_bar, activation_fn, apply_softmax, prompt_name, prompt, batch_size, convert_to_tensor,
+            convert_to_numpy, device: as in `CrossEncoder.predict` of sentence-transformers. A prompt is put before the
+            first text of each pair; by default that of the folder, "" is none. activation_fn takes logits, float32
+            (n, outputs), and replaces the activation of the cross-encoder; batch_size is the most pairs that are
+            scored together, the fewer the more slowly; device must be the device of the pipeline.
         RETURNS (float32 (n,), or (n, outputs) of several): on the CPU, in the order of the pairs. Of a single pair its
             score, a scalar or (outputs,).
         RAISES (TypeError): if one is not a pair of texts. (ValueError): if a score is not finite, activation_fn gives
@@ -209,6 +214,10 @@ class SentenceReranker(ChecksummedPipe):
         """
         check_device(device, self.model.ops)
         check_form(convert_to_numpy=convert_to_numpy, convert_to_tensor=convert_to_tensor)
+        if prompt_name is not None:
+            if prompt is not None:
+                raise ValueError(f"Got both prompt_name = {prompt_name!r} and prompt = {prompt!r}: give one of them.")
+            prompt = self.model.prompt(prompt_name)
         if not isinstance(pairs, Iterable) or isinstance(pairs, Set):
             raise TypeError(
                 f"Cannot score {short_repr(pairs)}: expected pairs in an order, such as [(query, passage)]."
@@ -222,7 +231,7 @@ class SentenceReranker(ChecksummedPipe):
         bar = progress_bar(total, shown=progress or bool(show_progress_bar), unit="pairs")
         with self._notices.one_for_cuts(), bar as shown:
             for window in minibatch(stream, min(WINDOW, batch_size or WINDOW)):
-                parts.append(self._score_window(window, activation_fn, apply_softmax=apply_softmax))
+                parts.append(self._score_window(window, activation_fn, apply_softmax=apply_softmax, prompt=prompt))
                 shown.update(len(window))
         scores = numpy.concatenate(parts or [self._score_window([], activation_fn, apply_softmax=apply_softmax)])
         scores = scores[:, 0] if scores.shape[1] == 1 else scores
@@ -239,6 +248,8 @@ class SentenceReranker(ChecksummedPipe):
         progress: bool = False,
         show_progress_bar: bool | None = None,
         activation_fn: Activation | None = None,
+        prompt_name: str | None = None,
+        prompt: str | None = None,
         top_k: Positive | None = None,
         batch_size: Positive | None = None,
         return_documents: Literal[True] = True,
@@ -249,8 +260,9 @@ class SentenceReranker(ChecksummedPipe):
         query (str, Doc or Span): the first text of every pair.
         texts (Iterable): str, Docs or Spans, such as those that a search found, or a column, see SentenceBert.encode.
         k (int): how many to return, by default all. progress (bool): as of score_pairs.
-        show_progress_bar, activation_fn, top_k, batch_size, return_documents, device: as in `CrossEncoder.rank` of
-            sentence-transformers. Of fewer than top_k texts all are returned; each result has its text.
+        show_progress_bar, activation_fn, prompt_name, prompt, top_k, batch_size, return_documents, device: as in
+            `CrossEncoder.rank` of sentence-transformers. Of fewer than top_k texts all are returned; each result has
+            its text.
         RETURNS (list[Ranked]): the best first, the earlier first of equal ones.
         RAISES (TypeError): if a single text is given. (ValueError): if there are fewer than k texts, both k and top_k
             are given, or the cross-encoder has several outputs.
@@ -270,6 +282,8 @@ class SentenceReranker(ChecksummedPipe):
             [(query, text) for text in texts],
             progress=progress or bool(show_progress_bar),
             activation_fn=activation_fn,
+            prompt_name=prompt_name,
+            prompt=prompt,
             batch_size=batch_size,
         )
         order = numpy.argsort(-scores, kind="stable")[: k or top_k].tolist()
@@ -277,10 +291,15 @@ class SentenceReranker(ChecksummedPipe):
 
     @undisturbed()
     def _score_window(
-        self, pairs: list[Pair], activation_fn: Activation | None = None, *, apply_softmax: bool = False
+        self,
+        pairs: list[Pair],
+        activation_fn: Activation | None = None,
+        *,
+        apply_softmax: bool = False,
+        prompt: str | None = None,
     ) -> numpy.ndarray:
-        """Return the scores, float32 (n, outputs)."""
-        predicted = self.model.predict(pairs)
+        """Return the scores, float32 (n, outputs); prompt (str): None for the default one."""
+        predicted = self.model.predict(self.model.prompted(pairs, prompt))
         if pairs and self.model.shim.has_new_head:
             self._notices.once(Warnings.RERANKER_NEW_HEAD.format(name=self.name))
         self._notices.cuts.add_rows(len(pairs), predicted.n_cut, self._limit)
@@ -395,7 +414,7 @@ class SentenceReranker(ChecksummedPipe):
             return losses
         set_dropout_rate(self.model, drop)
         pairs = [cast(Pair, self._pair(example.predicted)) for example in learning]
-        predicted, backprop = self.model.begin_update(pairs)
+        predicted, backprop = self.model.begin_update(self.model.prompted(pairs))
         if predicted.n_cut:
             self._notices.once(Warnings.RERANKER_TRAINING_CUT.format(name=self.name, limit=self._limit))
         loss, d_logits = self.get_loss(learning, predicted)

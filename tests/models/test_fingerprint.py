@@ -20,6 +20,7 @@ from pipelines import (
     slow,
     stock_nlp,
     through_docbin,
+    write_modules,
 )
 from spacy.tokens import Doc
 from spacy.training import Example
@@ -98,6 +99,7 @@ def test_fingerprint_of_comparable_vectors(make_nlp, tiny_bert, tmp_path):
 
 def test_fingerprint_of_other_vectors(make_nlp, other_bert, tiny_bert, tmp_path):
     cased = shutil.copytree(tiny_bert, tmp_path / "cased")
+    write_modules(cased, ("Transformer", ""))
     (cased / "sentence_bert_config.json").write_text('{"do_lower_case": false, "max_seq_length": 24}')
     for name in ("tokenizer.json", "tokenizer_config.json"):
         text = (cased / name).read_text(encoding="utf8")

@@ -167,6 +167,7 @@ def test_a_foreign_transformer_module(folder, kind):
 
 
 def test_max_seq_length_leaves_room(folder):
+    write_modules(folder, ("Transformer", ""))
     change_json(folder / "sentence_bert_config.json", max_seq_length=2)
     with pytest.raises(ValueError, match=r"limited to 2 wordpieces .*2 are special tokens"):
         encode(folder)
