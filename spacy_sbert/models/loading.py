@@ -128,6 +128,9 @@ def load_config(source: Source) -> PretrainedConfig:
             _warn_of_unknown(file, raw, plain)
     known = {key for key in dir(plain) if not key.startswith("_") and not callable(getattr(type(plain), key, None))}
     _check_known("transformer_config", settings, known | set(plain.attribute_map) | {"attn_implementation"})
+    for key in ("dtype", "torch_dtype"):
+        if settings.get(key, "float32") not in ("float32", torch.float32):
+            raise _bad_setting("transformer_config", key, settings[key], "float32. For another one set precision")
     for key, expected in _misread(settings, plain):
         raise _bad_setting("transformer_config", key, settings[key], expected)
     try:
@@ -279,6 +282,16 @@ def _in_one_line(error: BaseException) -> str:
 _REPAIR = "Correct config.json, or copy or download the weights again."
 
 
+# Version 5 reads weights in the precision in which they were saved, version 4 in float32.
+_IN_FLOAT32: dict[str, Any] = {"dtype": torch.float32} if Version("5.0") <= INSTALLED else {}
+
+
+def half_precision(config: PretrainedConfig) -> str:
+    """Return the half precision in which sentence-transformers would compute; "" if in none."""
+    dtype = str(getattr(config, "dtype", None)).removeprefix("torch.")  # of no effect before version 5
+    return dtype if _IN_FLOAT32 and dtype in ("float16", "bfloat16") else ""
+
+
 def load_weights(
     source: Source, auto_class: str, config: PretrainedConfig, *, keeps_head: bool = False
 ) -> tuple[Network, list[str]]:
@@ -295,7 +308,14 @@ def load_weights(
         kind = _encoder_part(source, auto_class, config)
     try:
         with without_bars():
-            model, report = kind.from_pretrained(**source.options, config=config, output_loading_info=True)
+            model, report = kind.from_pretrained(
+                **source.options, **_IN_FLOAT32, config=config, output_loading_info=True
+            )
+    except ImportError as error:
+        raise ValueError(
+            f"The encoder in {source.folder} ({config.model_type}) needs a package that is not installed or too old: "
+            f"{_in_one_line(error)}."
+        ) from error
     except Exception as error:  # whatever config and weights lead to
         raise _unfit(source, _in_one_line(error), config) from error
     config_file = source.folder / "config.json"

@@ -3,6 +3,7 @@
 import hashlib
 import json
 import tempfile
+import warnings
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, replace
@@ -20,7 +21,7 @@ from thinc.types import Floats2d
 from transformers import PretrainedConfig
 from transformers.utils import ModelOutput
 
-from ..errors import Errors
+from ..errors import Errors, Warnings
 from . import loading
 from .engine.backends import Backend, BackendCache, HFBackend, resolve_precision, warn_of_slow
 from .engine.bert_families import BertParameters, is_packable, load_parameters
@@ -97,7 +98,8 @@ def _states(
         taken = {key: value for key, value in inputs.items() if key != "token_type_ids" or takes_token_types(weights)}
         mask = loading.attention_mask(weights, taken.pop("attention_mask", torch.ones_like(taken["input_ids"])))
         output = weights(**taken, **mask)
-        return output["logits"] if "logits" in output else output.last_hidden_state
+        is_classifier = "logits" in output
+        return output.logits if is_classifier else output.last_hidden_state
     engine = cast(PackedBert, inference.engine_of(weights, "float32"))  # kept for use
     ids, types = inputs["input_ids"], inputs.get("token_type_ids")
     return engine(ids, torch.arange(ids.shape[1])[None], types, torch.zeros_like(ids))
@@ -451,10 +453,13 @@ class TransformerShim(PyTorchShim):
         self._is_packable = is_packable(weights)
         if not self._is_packable:
             inference.pads = loading.ignores_padding(weights, tokenizer, limit)
-            self._check_padding(tokenizer, weights.config, inference.pads)
+            self._check_padding(settings.name, tokenizer, weights.config, pads=inference.pads)
         if tokenizer.padding_side == "left" and self.precision != REFERENCE:
             if _counts_padding(weights, tokenizer, self._trial):
                 loading.warn_of_padding(tokenizer, settings.name, "padding_side")
+        in_half = loading.half_precision(config)
+        if in_half and not is_saved:
+            warnings.warn(Warnings.HALF_PRECISION.format(name=settings.name, dtype=in_half), stacklevel=2)
         weights.config.name_or_path = tokenizer.name_or_path = settings.name
         file = getattr(tokenizer, "vocab_file", None)
         self._vocab_file = Path(file).read_bytes() if file and Path(file).is_file() else None
@@ -465,17 +470,17 @@ class TransformerShim(PyTorchShim):
         warn_of_slow(self.precision, self.device.type)
         self.settings = replace(settings, max_length=limit)  # last: now it is loaded
 
-    def _check_padding(self, tokenizer: Tokenizer, config: PretrainedConfig, pads: bool) -> None:
+    def _check_padding(self, name: str, tokenizer: Tokenizer, config: PretrainedConfig, *, pads: bool) -> None:
         """Warn if sentence-transformers gives a text other vectors beside other texts, which are not given here.
 
         RAISES (ValueError): if its batches are asked for, and it pools padding.
         """
         if self.precision == REFERENCE and "attention_mask" not in tokenizer.model_input_names:
-            raise ValueError(Errors.NO_MASK.format(name=self.name))
+            raise ValueError(Errors.NO_MASK.format(name=name))
         if getattr(config, "attention_type", None) == loading.SPARSE:
-            warnings.warn(Warnings.SPARSE_ATTENTION.format(name=self.name), stacklevel=2)
+            warnings.warn(Warnings.SPARSE_ATTENTION.format(name=name), stacklevel=2)
         elif not pads and self.precision != REFERENCE:
-            warnings.warn(Warnings.PADDING.format(name=self.name, kind=config.model_type), stacklevel=2)
+            warnings.warn(Warnings.PADDING.format(name=name, kind=config.model_type), stacklevel=2)
 
     def _load_transformer(self, source: loading.Source, config: PretrainedConfig) -> Network | BertParameters:
         """Return the weights: without the Hugging Face model, whose import takes seconds, if that is all it needs."""
