@@ -560,11 +560,9 @@ def _configured_positions(config: PretrainedConfig) -> int | None:
 def ignores_padding(model: Network, tokenizer: Tokenizer, limit: int | None) -> bool:
     """Return whether padding behind a text leaves its states as they are.
 
-    It does not with convolutions over rows, without a mask (FNet), or with sparse attention by the length of the row.
+    It does not with convolutions over rows, or if the encoder takes no mask (FNet).
     Classifiers are not tried: pairs are padded. limit (int): the most wordpieces of a row, None for no limit.
     """
-    if getattr(model.config, "attention_type", None) == SPARSE:
-        return False
     if model.base_model is not model:
         return True
     ids = tokenizer("a b c d e f g", return_tensors="pt")["input_ids"]

@@ -452,8 +452,7 @@ class TransformerShim(PyTorchShim):
         limit = loading.check_encoder(source, tokenizer, weights, encode, self._trial, settings.max_length)
         self._is_packable = is_packable(weights)
         if not self._is_packable:
-            inference.pads = loading.ignores_padding(weights, tokenizer, limit)
-            self._check_padding(settings.name, tokenizer, weights.config, pads=inference.pads)
+            inference.pads = self._may_pad(settings.name, tokenizer, weights, limit)
         if tokenizer.padding_side == "left" and self.precision != REFERENCE:
             if _counts_padding(weights, tokenizer, self._trial):
                 loading.warn_of_padding(tokenizer, settings.name, "padding_side")
@@ -470,17 +469,17 @@ class TransformerShim(PyTorchShim):
         warn_of_slow(self.precision, self.device.type)
         self.settings = replace(settings, max_length=limit)  # last: now it is loaded
 
-    def _check_padding(self, name: str, tokenizer: Tokenizer, config: PretrainedConfig, *, pads: bool) -> None:
-        """Warn if sentence-transformers gives a text other vectors beside other texts, which are not given here.
-
-        RAISES (ValueError): if its batches are asked for, and it pools padding.
-        """
-        if self.precision == REFERENCE and "attention_mask" not in tokenizer.model_input_names:
-            raise ValueError(Errors.NO_MASK.format(name=name))
-        if getattr(config, "attention_type", None) == loading.SPARSE:
+    def _may_pad(self, name: str, tokenizer: Tokenizer, network: Network, limit: int | None) -> bool:
+        """Return whether rows may be padded; warn if not: sentence-transformers pads them, and vectors differ."""
+        has_mask, kind = "attention_mask" in tokenizer.model_input_names, network.config.model_type
+        if getattr(network.config, "attention_type", None) == loading.SPARSE:
             warnings.warn(Warnings.SPARSE_ATTENTION.format(name=name), stacklevel=2)
-        elif not pads and self.precision != REFERENCE:
-            warnings.warn(Warnings.PADDING.format(name=name, kind=config.model_type), stacklevel=2)
+            return self.precision == REFERENCE and has_mask
+        if (self.precision == REFERENCE and has_mask) or loading.ignores_padding(network, tokenizer, limit):
+            return True
+        if has_mask:  # else there is a warning already
+            warnings.warn(Warnings.PADDING.format(name=name, kind=kind), stacklevel=2)
+        return False
 
     def _load_transformer(self, source: loading.Source, config: PretrainedConfig) -> Network | BertParameters:
         """Return the weights: without the Hugging Face model, whose import takes seconds, if that is all it needs."""
