@@ -34,7 +34,10 @@ class Errors:
         "(model.safetensors or pytorch_model.bin) and the tokenizer's files, as save_pretrained writes them."
     )
     BAD_STATE = "The saved encoder is damaged: {reason}. Save the pipeline again, or load the encoder by its name."
-    BAD_TOKENIZER = "Cannot load the tokenizer of {folder} ({reason}): a file is damaged. Download the encoder again."
+    BAD_TOKENIZER = (
+        "Cannot load the tokenizer of {folder} ({reason}): a file is damaged, or of another encoder. Copy or download the "
+        "files of the tokenizer again, from the encoder that has these weights."
+    )
     BAD_SETTING = "Cannot load the encoder with this {setting}: {reason}. Correct it in the config of the model."
     CHAT_TEMPLATE = (
         "The tokenizer in {folder} has a chat_template, into which sentence-transformers puts each text, as no "

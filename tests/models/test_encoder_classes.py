@@ -26,7 +26,7 @@ MASKED, TYPED = ["input_ids", "attention_mask"], ["input_ids", "token_type_ids",
 EQUAL, ALONE = "equal", "equal alone"
 OTHER_INPUT = "has no embeddings of wordpieces.* Use an encoder of plain text"
 UNABLE = r"cannot encode a text by itself \({}.* Use an encoder of plain text"
-DECODER = "is an encoder with a decoder. Use an encoder of plain text"
+DECODER = r"is an encoder with a decoder \(is_encoder_decoder = true\)\. Use an encoder of plain text"
 
 
 class Case(NamedTuple):
@@ -65,7 +65,9 @@ FIRST = {  # one of each kind
     "fnet": Case(ALONE, {}, (), ["input_ids", "token_type_ids"]),
     "longformer": _plain(attention_window=8),
     "big_bird": _typed(ALONE, block_size=4),
-    "xlnet": Case(EQUAL, {"d_model": 32, "n_layer": 2, "n_head": 2, "d_inner": 48}, ("max_position_embeddings",), TYPED),
+    "xlnet": Case(
+        EQUAL, {"d_model": 32, "n_layer": 2, "n_head": 2, "d_inner": 48}, ("max_position_embeddings",), TYPED
+    ),
     "xlm": _typed(**XLM),
     "gpt2": _plain(**GPT),
     "llama": _plain(**GROUPED),
