@@ -35,8 +35,8 @@ class Errors:
     )
     BAD_STATE = "The saved encoder is damaged: {reason}. Save the pipeline again, or load the encoder by its name."
     BAD_TOKENIZER = (
-        "Cannot load the tokenizer of {folder} ({reason}): a file is damaged, or of another encoder. Copy or download the "
-        "files of the tokenizer again, from the encoder that has these weights."
+        "Cannot load the tokenizer of {folder} ({reason}): a file is damaged, or of another encoder. Copy or download "
+        "the files of the tokenizer again, from the encoder that has these weights."
     )
     BAD_SETTING = "Cannot load the encoder with this {setting}: {reason}. Correct it in the config of the model."
     CHAT_TEMPLATE = (

@@ -308,7 +308,7 @@ def load_weights(
         kind = _encoder_part(source, auto_class, config)
     elif own is None and not source.trust:
         raise ValueError(
-            f"Transformers has no class for the model '{source.name}' ({config.model_type}) that {auto_class} would find. "
+            f"Transformers has no class for the model '{source.name}' ({config.model_type}) that {auto_class} finds. "
             f"{_OTHERS}."
         )
     try:

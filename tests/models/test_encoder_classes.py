@@ -1,7 +1,7 @@
 """Encoder classes of Transformers, tiny and random: the vectors of sentence-transformers, or refused with a remedy."""
 
 import warnings
-from typing import NamedTuple
+from dataclasses import dataclass, field
 
 import numpy
 import pytest
@@ -21,7 +21,7 @@ TEXTS = ["a man is eating food", "the cat sat on the mat and he ran fast", "some
 LONG = "word number " * 120
 SIZES = {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 48}
 SIZES |= {"max_position_embeddings": 128, "pad_token_id": 0, "bos_token_id": 2, "eos_token_id": 3}
-MASKED, TYPED = ["input_ids", "attention_mask"], ["input_ids", "token_type_ids", "attention_mask"]
+MASKED, TYPED = ("input_ids", "attention_mask"), ("input_ids", "token_type_ids", "attention_mask")
 # What becomes of a class: the vectors of sentence-transformers; where padding changes them, those of a text by itself.
 EQUAL, ALONE = "equal", "equal alone"
 OTHER_INPUT = "has no embeddings of wordpieces.* Use an encoder of plain text"
@@ -29,13 +29,14 @@ UNABLE = r"cannot encode a text by itself \({}.* Use an encoder of plain text"
 DECODER = r"is an encoder with a decoder \(is_encoder_decoder = true\)\. Use an encoder of plain text"
 
 
-class Case(NamedTuple):
+@dataclass(frozen=True)
+class Case:
     """A class: the outcome, what its config has beside SIZES, those of SIZES that it does not take, its inputs."""
 
     outcome: str = EQUAL
-    config: dict = {}
+    config: dict = field(default_factory=dict)
     without: tuple[str, ...] = ()
-    inputs: list[str] = MASKED
+    inputs: tuple[str, ...] = MASKED
 
 
 def _typed(outcome=EQUAL, **config):
@@ -62,7 +63,7 @@ FIRST = {  # one of each kind
     "bert": _typed(),
     "distilbert": _plain(dim=32, hidden_dim=48, n_layers=2, n_heads=2),
     "convbert": _typed(ALONE, embedding_size=32),
-    "fnet": Case(ALONE, {}, (), ["input_ids", "token_type_ids"]),
+    "fnet": Case(ALONE, {}, (), ("input_ids", "token_type_ids")),
     "longformer": _plain(attention_window=8),
     "big_bird": _typed(ALONE, block_size=4),
     "xlnet": Case(
@@ -157,7 +158,9 @@ OTHERS = {
     "megatron-bert": _typed(),
     "bert-generation": _plain(),
     "data2vec-text": _plain(),
-    "roc_bert": _typed(pronunciation_vocab_size=200, shape_vocab_size=200, pronunciation_embed_dim=8, shape_embed_dim=8),
+    "roc_bert": _typed(
+        pronunciation_vocab_size=200, shape_vocab_size=200, pronunciation_embed_dim=8, shape_embed_dim=8
+    ),
     "luke": _plain(entity_vocab_size=8, entity_emb_size=16),
     "tapas": _typed(UNABLE.format("IndexError: too many indices")),
     "nezha": _typed(),
@@ -192,7 +195,10 @@ def make_folder(tiny_bert, tmp_path):
         model.save_pretrained(folder)
         special = {f"{name}_token": f"[{name.upper()}]" for name in ("unk", "sep", "pad", "cls", "mask")}
         PreTrainedTokenizerFast(
-            tokenizer_object=words.backend_tokenizer, model_input_names=case.inputs, model_max_length=512, **special
+            tokenizer_object=words.backend_tokenizer,
+            model_input_names=list(case.inputs),
+            model_max_length=512,
+            **special,
         ).save_pretrained(folder)
         write_modules(folder, ("Transformer", ""), ("Pooling", "1_Pooling"))
         width = getattr(config, "hidden_size", None)
@@ -215,7 +221,7 @@ def _theirs(folder):
 
 @pytest.mark.parametrize("kind", [*FIRST, *slow(*OTHERS)])
 def test_as_sentence_transformers_or_refused(make_folder, kind):
-    folder, (outcome, _, _, inputs) = make_folder(kind), CASES[kind]
+    folder, outcome, inputs = make_folder(kind), CASES[kind].outcome, CASES[kind].inputs
     if outcome not in (EQUAL, ALONE):
         with pytest.raises(ValueError, match=outcome) as caught:
             import_folder(str(folder))
