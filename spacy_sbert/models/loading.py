@@ -183,8 +183,9 @@ def odd_types(values: Mapping[str, Any], config: PretrainedConfig) -> Iterator[t
 
 def _default(config: PretrainedConfig, name: str) -> object:
     """Return the default of a setting; None if there is none."""
+    kind: Any = type(config)
     with suppress(Exception):  # a class of the folder's own may take arguments, and layers may differ in a setting
-        return getattr(_defaults(type(config)), name, None)
+        return getattr(_defaults(kind), name, None)
     return None
 
 
@@ -545,7 +546,7 @@ def position_limit(transformer: Network) -> int | None:
     RoBERTa and its like count positions from padding_idx + 1 on. Rotary and relative positions go on behind
     max_position_embeddings, as do those that are computed when they are needed.
     """
-    encoder = getattr(transformer, "base_model", transformer)  # without the head of a classifier
+    encoder: Any = getattr(transformer, "base_model", transformer)  # without the head of a classifier
     found = []
     for module in encoder.modules():
         for name in _POSITION_TABLES:
