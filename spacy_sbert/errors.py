@@ -1,5 +1,6 @@
 """Warnings with the codes that filters name, and errors that several modules raise."""
 
+import re
 import sys
 import warnings
 from collections.abc import Callable, Iterator
@@ -86,10 +87,22 @@ class Errors:
     NO_PAIRS = "{path} holds no pairs: expected {expected}."
     BULK_NO_PIPELINE = (
         "Cannot load '{given}': expected a folder or an installed package of a pipeline, or the name of an "
-        "encoder that is on this machine, such as all-MiniLM-L6-v2. {near}spaCy says: {reason}"
+        "encoder that is on this machine. {near}spaCy says: {reason}"
     )
     UNKNOWN_LABEL = "{path}, line {line}: unknown label '{given}', expected one of {expected}. Repair the line."
+    DIVERGED_WEIGHTS = (
+        "Training had diverged before this was saved: {reason}. Load model-best or an earlier pipeline, or train again "
+        "with a lower learning rate."
+    )
+    MISSING_PACKAGE = (
+        "The pipeline needs '{name}' of {package}, which is not installed. Install it: pip install "
+        '"spacy-sbert[{extra}]".'
+    )
     NOT_FINITE = "A vector of the example '{text}' is not finite: training diverged. Lower the learning rate."
+
+
+class DivergedError(ValueError):
+    """Training has diverged: a loss, a vector or a weight is not finite."""
 
 
 @_with_codes
@@ -105,8 +118,9 @@ class Warnings:
         "They count as wrong: correct or remove them."
     )
     LOST_HOOKS = (
-        "A Doc has lost its hooks on its way (bytes, DocBin, n_process, from_docs): doc.vector is spaCy's own. Call "
-        "spacy_sbert.restore(doc), restore(list_of_docs), or loop over restore(nlp.pipe(...))."
+        "A Doc has lost its hooks on its way (bytes, DocBin, n_process, from_docs): doc.vector is spaCy's own until "
+        "you call spacy_sbert.restore(doc), restore(list_of_docs), or loop over restore(nlp.pipe(...)). "
+        "doc._.sbert_vector needs none of it."
     )
     RESTORE_UNUSED = (
         "Nothing was restored: the result of spacy_sbert.restore(stream) was not read. Loop over it, or "
@@ -165,9 +179,37 @@ class Warnings:
         "The encoder '{name}' of the pipe '{pipe}' cannot be found: {reason}. {near}Correct the name, or the "
         "first text fails; nlp.initialize() and the pipe's load() tell where it was looked for."
     )
+    ENCODER_LANGUAGE = (
+        "The encoder '{name}' of the pipe '{pipe}' was made for the language '{theirs}', and this pipeline is for "
+        '\'{ours}\': its vectors mean little. Use a multilingual encoder: config={{"model": {{"name": '
+        '"sentence-transformers/paraphrase-multilingual-MiniLM-L12-v2"}}}}.'
+    )
     BULK_CUT = (
         '{cut} of {rows} texts were longer than the encoder\'s limit and were cut. Set overflow = "windows" '
         "in the encoder's config to average over windows instead."
+    )
+    NOTHING_LEARNED = (
+        "No evaluation was better than the one at step 0: model-best is the encoder before training. Try a lower "
+        "learning rate, more examples, or patience = 0 and more epochs; model-last has the last weights."
+    )
+    UNREAD_TEXTS = (
+        "{path} has other columns of texts, which are not read: {names}. Only '{column}' is; name another column by "
+        "--column, or --column {column} to read it without this warning."
+    )
+    SCORES_INVERTED = (
+        "{path}: the scores look inverted, as distances are: the mean is {alike:.2f} of 0 to 1 for {n_alike} pairs "
+        "of near-identical texts, and {unlike:.2f} for {n_unlike} pairs of unlike ones. Give similarities."
+    )
+    GOLD_CONTRADICTS = (
+        "{path}: {found} of {count} rows have the texts of a row before them, and another score or label ({lines}). "
+        "Keep one of them."
+    )
+    ROWS_REPEATED = (
+        "{path}: {found} of {count} rows repeat a row before them ({lines}). Remove them, or they count twice."
+    )
+    DEV_IN_TRAIN = (
+        "{path}: {found} of {count} rows also stand in {train} ({lines}). Scores on them show what was learned by "
+        "heart: remove them from one of the files."
     )
     TORN_RECORDS = (
         "{path}: left out records that do not have {expected} columns ({lines}). A line break or a tab in a "
@@ -245,6 +287,10 @@ class Warnings:
         "{count} examples of {dev} have labels that {train} does not have: {given}. They count as wrong: "
         "correct or remove them."
     )
+    META_OTHER_MEMBERS = (
+        "'{name}' was fitted on other encoders, or other settings, than its members have now ({members}): they were "
+        "trained, replaced or set since. Fit it again: nlp.initialize(), or python -m spacy sbert fit-meta."
+    )
     META_LEFT_OUT = "{count} sentences of {limit} tokens or more were left out; set max_tokens to take longer ones."
     EXPORT_WINDOWS = (
         "The pipe '{name}' averages over windows of long texts (overflow = \"windows\"), which "
@@ -263,7 +309,6 @@ class Warnings:
     )
 
 
-# Warnings skip the frames of these packages: this one, and those that call it.
 def import_extra(module: str, need: str, extra: str) -> ModuleType:
     """Return a module of an optional package. RAISES (ImportError): if it is not installed.
 
@@ -275,7 +320,34 @@ def import_extra(module: str, need: str, extra: str) -> ModuleType:
         raise ImportError(f"{need}. Install it: pip install 'spacy-sbert[{extra}]'.") from error
 
 
-INNER = ("spacy_sbert", "spacy", "spacy_transformers", "spacy_curated_transformers", "thinc", "srsly", "contextlib")
+# Names in a config, and the package and the extra of this package that provide them.
+_PROVIDED = (
+    (re.compile(r"'(transformer|spacy-transformers\.[^']*)'"), "spacy-transformers", "transformers"),
+    (
+        re.compile(r"'(curated_transformer|spacy-curated-transformers\.[^']*)'"),
+        "spacy-curated-transformers",
+        "curated",
+    ),
+)
+
+
+@contextmanager
+def missing_packages() -> Iterator[None]:
+    """Name the package to install if spaCy cannot find a factory or a function of it. RAISES (ImportError): then."""
+    try:
+        yield
+    except ValueError as error:
+        text = re.split("Available (?:factories|names)", str(error))[0]
+        for names, package, extra in _PROVIDED if re.match(r"\[E002\]|\[E893\]", text) else ():
+            if found := names.search(text):
+                message = Errors.MISSING_PACKAGE.format(name=found[1], package=package, extra=extra)
+                raise ImportError(message) from error
+        raise
+
+
+# Warnings skip the frames of these packages: this one, and those that call it.
+INNER = {"spacy_sbert", "spacy_sbert_msgpack", "spacy", "spacy_transformers", "spacy_curated_transformers", "thinc"}
+INNER |= {"srsly", "contextlib"}
 
 
 def warn(message: str, category: type[Warning] = UserWarning) -> None:

@@ -1,14 +1,17 @@
 """Folders of files of texts and of vectors, on this machine or in a store, and the shards in them."""
 
 import json
+import os
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
-from pathlib import Path, PurePosixPath
+from pathlib import Path, PurePath, PurePosixPath
 from typing import TYPE_CHECKING, TypeVar
 
 from pydantic import BaseModel
 
-from ..errors import import_extra
+from ..errors import Errors, import_extra
 from ..files.serialization import checksummed_json, parse_checksummed
 from ..files.tables import TABLES, TEXT
 from ..files.text_lines import format_suffix
@@ -37,6 +40,11 @@ class Shard(BaseModel, frozen=True):
     def name(self) -> str:
         """Unique name; its vectors have this name and their suffix."""
         return self.path if self.row_group is None else f"{self.path}.{self.row_group:05}"
+
+
+def _is_hidden(path: PurePath) -> bool:
+    """Return whether a path below a folder is passed over: a name in it begins with . or _."""
+    return any(name.startswith((".", "_")) for name in path.parts)
 
 
 @dataclass(frozen=True)
@@ -88,7 +96,7 @@ class RemoteFolder:
         found: list[Shard] = []
         for info in sorted(infos, key=lambda info: info.path):
             path = PurePosixPath(info.path)
-            if info.type != FileType.File or any(name.startswith((".", "_")) for name in path.parts):
+            if info.type != FileType.File or _is_hidden(path):
                 continue
             if format_suffix(path) not in (*TABLES, TEXT):
                 raise ValueError(
@@ -109,6 +117,23 @@ class RemoteFolder:
             n = file.num_row_groups
         return [whole.model_copy(update={"row_group": i}) for i in range(n)] if n > 1 else [whole]
 
+    def check_apart(self, target: "RemoteFolder") -> None:
+        """Raise ValueError if files in a target would be read as texts: in this folder, also through a link."""
+        ours, theirs = self.open(), target.open()
+        if ours.base_fs.type_name != theirs.base_fs.type_name:
+            return
+        places = [(ours.base_path, theirs.base_path)]
+        if ours.base_fs.type_name == "local":
+            real = os.path.realpath(ours.base_path)
+            places += [(real, os.path.realpath(theirs.base_path)), (real, theirs.base_path)]
+        for folder, inside in places:
+            below = PurePath(inside)
+            if below.is_relative_to(folder) and not _is_hidden(below.relative_to(folder)):
+                raise ValueError(
+                    f"The target {target.name} is in the source {self.name}, whose files are read as texts. Give a "
+                    "folder outside of it, or one whose name begins with a dot."
+                )
+
     def read_json(self, path: str, model: type[_ModelT]) -> _ModelT | None:
         """Read what write_json wrote; None if it is missing or damaged."""
         try:
@@ -120,7 +145,7 @@ class RemoteFolder:
     def write_json(self, path: str, content: BaseModel) -> None:
         """Write an object with its checksum. Folders are made."""
         data = json.dumps(checksummed_json(content.model_dump()), indent=2).encode("utf8")
-        with self._made(path).open_output_stream(path) as stream:
+        with self._naming(path), self._made(path).open_output_stream(path) as stream:
             stream.write(data)
 
     def remove(self, path: str) -> None:
@@ -138,7 +163,17 @@ class RemoteFolder:
         """Copy a file of this machine there. Folders are made."""
         from pyarrow.fs import LocalFileSystem, copy_files  # noqa: PLC0415 (an extra)
 
-        copy_files(str(local), path, source_filesystem=LocalFileSystem(), destination_filesystem=self._made(path))
+        with self._naming(path):
+            copy_files(str(local), path, source_filesystem=LocalFileSystem(), destination_filesystem=self._made(path))
+
+    @contextmanager
+    def _naming(self, path: str) -> Iterator[None]:
+        """Name the file in an error of writing it, which Arrow's does not always."""
+        try:
+            yield
+        except OSError as error:
+            reason = error.strerror or str(error).replace(self.address, self.name)
+            raise OSError(error.errno, Errors.CANNOT_WRITE.format(path=f"{self.name}/{path}", reason=reason)) from error
 
     def size(self, path: str) -> int | None:
         """Return the bytes of a file, None if it is not there."""

@@ -19,8 +19,8 @@ from pydantic import BaseModel, ValidationError
 from spacy.pipeline import TrainablePipe
 from thinc.api import Model, get_current_ops
 
-from ..errors import Errors
-from .atomic import check_input
+from ..errors import DivergedError, Errors
+from .atomic import atomic_write, check_input, rewrite_os_errors
 
 _SETTLED = "settled"  # in the cfg of a pipe: digests of the settings that its weights decide
 _DECIDED = ("name", "n_outputs")  # these settings
@@ -86,10 +86,27 @@ class ChecksummedModel(Model[_InT, _OutT]):
     def to_bytes(self) -> bytes:
         return add_checksum(super().to_bytes())
 
+    def to_disk(self, path: str | Path) -> None:
+        """Write the model to a file, whole or not at all. RAISES (OSError): naming it, if it cannot be written."""
+        state = self.to_bytes()
+        with atomic_write(Path(path)) as file:
+            file.write(state)
+
     def from_bytes(self, bytes_data: bytes) -> "ChecksummedModel[_InT, _OutT]":
         """Load the model from what to_bytes returned. RAISES (ValueError): if the bytes are damaged."""
         super().from_bytes(cast(bytes, verify_checksum(bytes_data)))
+        if name := params_not_finite(self):
+            raise DivergedError(Errors.DIVERGED_WEIGHTS.format(reason=f"{name} is not finite"))
         return self
+
+
+def params_not_finite(model: Model) -> str | None:
+    """Return the name of a parameter of a model that is not finite, without those of PyTorch; None if all are."""
+    for node in model.walk():
+        for name in filter(node.has_param, node.param_names):
+            if not bool(node.ops.xp.isfinite(node.get_param(name)).all()):
+                return f"{name} of {node.name}"
+    return None
 
 
 class ChecksummedPipe(TrainablePipe):
@@ -106,9 +123,10 @@ class ChecksummedPipe(TrainablePipe):
         return super().to_bytes(exclude=exclude)
 
     def to_disk(self, path: str | Path, *, exclude: Iterable[str] = ()) -> None:
-        """Write the state of the pipe to a folder."""
+        """Write the state of the pipe to a folder. RAISES (OSError): naming it, if it cannot be written."""
         self.cfg[_SETTLED] = {setting: _setting_digest(value) for setting, value in self._settled()}
-        super().to_disk(path, exclude=exclude)
+        with rewrite_os_errors(Path(path)):
+            super().to_disk(path, exclude=exclude)
 
     def from_bytes(self: _PipeT, bytes_data: bytes, *, exclude: Iterable[str] = ()) -> _PipeT:
         """Load the pipe from what to_bytes returned. RAISES (ValueError): if the bytes are damaged."""

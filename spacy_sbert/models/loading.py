@@ -18,7 +18,7 @@ from transformers import CONFIG_MAPPING, AutoConfig, PretrainedConfig
 from transformers.tokenization_utils_base import PreTrainedTokenizerBase
 from transformers.utils import logging
 
-from ..errors import Errors, Warnings
+from ..errors import DivergedError, Errors, Warnings
 from .sbert_config import TransformerConfig, check_merged, read_object, unexpected
 from .tokenizer_keys import FOLLOWED, REFUSED, WITHOUT_EFFECT
 
@@ -70,6 +70,7 @@ class Source:
 
     folder (Path): with config.json, weights and tokenizer. name (str): what it was asked for by.
     tokenizer_config, transformer_config (dict): the settings. trust (bool): whether code of the folder's own may run.
+    is_saved (bool): see of.
     """
 
     folder: Path
@@ -77,6 +78,7 @@ class Source:
     tokenizer_config: Mapping[str, Any] = field(default_factory=dict)
     transformer_config: Mapping[str, Any] = field(default_factory=dict)
     trust: bool = False
+    is_saved: bool = False
 
     @classmethod
     def of(cls, folder: Path, name: str, options: TransformerConfig, *, is_saved: bool) -> "Source":
@@ -101,7 +103,7 @@ class Source:
                 f"trust_remote_code = {str(asked).lower()} in the config is its author's word, not yours. If you trust "
                 f"it, set trust_remote_code = true and the environment variable {TRUST}=1; else use another encoder."
             )
-        return cls(folder, name, dict(options.tokenizer_config), settings, bool(naming))
+        return cls(folder, name, dict(options.tokenizer_config), settings, bool(naming), is_saved)
 
     @property
     def options(self) -> dict[str, Any]:
@@ -474,7 +476,10 @@ def check_encoder(
     if states.dim() == _STATES and states.shape[:2] != inputs["input_ids"].shape:
         reason = f"it has {states.shape[1]} states for {inputs['input_ids'].shape[1]} wordpieces"
         raise _unable(source, model, reason)
-    if not torch.isfinite(states).all():
+    is_finite = bool(torch.isfinite(states).all())
+    if not is_finite and source.is_saved:
+        raise DivergedError(Errors.DIVERGED_WEIGHTS.format(reason="its states are not finite"))
+    if not is_finite:
         raise ValueError(
             f"The states of the encoder in {source.folder} are not finite: training diverged, or the weights overflow. "
             "Use an earlier checkpoint, or copy or download the weights again."

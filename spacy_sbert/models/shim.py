@@ -21,12 +21,13 @@ from thinc.types import Floats2d
 from transformers import PretrainedConfig
 from transformers.utils import ModelOutput
 
-from ..errors import Errors, Warnings
+from ..errors import DivergedError, Errors, Warnings
 from . import loading
 from .engine.backends import Backend, BackendCache, HFBackend, resolve_precision, warn_of_slow
 from .engine.bert_families import BertParameters, is_packable, load_parameters
 from .engine.concurrency import LOADING, EncoderUse
 from .engine.packed_bert import PackedBert
+from .finite_weights import tensors_not_finite
 from .loading import Network, Tokenizer, takes_token_types
 from .resolve import resolve
 from .sbert_config import (
@@ -423,6 +424,8 @@ class TransformerShim(PyTorchShim):
             try:
                 with self.use.changing(), LOADING:
                     self._load_folder(Path(folder), _read_state(bytes_data, Path(folder)), is_saved=True)
+            except DivergedError:
+                raise
             except ValueError as error:  # users do not know the folder by that name
                 raise ValueError(str(error).replace(folder, "<the saved encoder>")) from error
         return self
@@ -442,6 +445,8 @@ class TransformerShim(PyTorchShim):
         if is_plain and tokenizer.chat_template:
             raise ValueError(Errors.CHAT_TEMPLATE.format(folder=folder))
         weights = self._load_transformer(source, config)
+        if is_saved and (name := tensors_not_finite(weights.state_dict().items())):
+            raise DivergedError(Errors.DIVERGED_WEIGHTS.format(reason=f"{name} is not finite"))
         calibration = None
         if is_saved and (folder / CALIBRATION_FILE).is_file():
             from .engine.int8 import read_calibration  # noqa: PLC0415 (only int8 needs it)

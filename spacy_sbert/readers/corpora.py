@@ -16,6 +16,7 @@ from spacy.training import Example
 from spacy.util import registry
 from thinc.util import to_numpy
 
+from ..errors import missing_packages
 from ..files.atomic import atomic_write
 from ..models.spans import SPANS_KEY
 from ..progress import progress_of, ticking
@@ -97,6 +98,11 @@ class PairCorpus:
             )
             self._count = sum(1 for _ in islice(chain.from_iterable(items), self.limit or None))
         return self._count
+
+    def rows(self) -> Iterator[Row]:
+        """Yield the examples of files of text without making Docs; none of .spacy files."""
+        rows = (read_rows(path, format, self.columns) for path, format in self.files if format != SPACY)
+        return islice(chain.from_iterable(rows), self.limit or None)
 
     def counts(self, spans_key: str) -> Counts:
         """Return how many examples of each objective there are; None for examples without members in spans_key."""
@@ -301,7 +307,8 @@ class TeacherCorpus:
 
     def _read(self, examples: Iterator[Example]) -> Iterator[Example]:
         if self._nlp is None:
-            self._nlp = spacy.load(self.teacher)
+            with missing_packages():
+                self._nlp = spacy.load(self.teacher)
         while batch := list(islice(examples, self.batch_size)):
             groups = [example.reference.spans.get(self.spans_key) for example in batch]
             taught = [group for group in groups if group is not None and len(group)]

@@ -106,7 +106,7 @@ def test_an_activation_is_only_that_of_its_call(reranker):
             (lambda one, pair=pair: one.score_pairs([("a", "b"), pair]), TypeError, "pair number 1, .* two texts")
             for pair in ("ab", ("a",), ("a", "b", "c"), ("a", None), None)
         ),
-        (lambda one: one.score_pairs(SHORT[0]), TypeError, "pair number 0, .*Put a single pair into a list"),
+        (lambda one: one.score_pairs(("a", "b", "c")), TypeError, "pair number 0, .*expected two texts"),
         (lambda one: one.predict(SHORT), TypeError, r"predict of 'sbert_reranker' scores Docs.*score_pairs\(pairs\)"),
         *((lambda one, k=k: one.rank("a", TEXTS, k), ValueError, "at least 1 and at most 5") for k in (0, 6)),
         (lambda one: one.rank("a", TEXTS, k=2, top_k=2), ValueError, "k = 2 and top_k = 2: expected one of them"),
