@@ -27,18 +27,17 @@ class Errors:
         "encoder: [components.transformer.model.get_spans] when the transformer is shared."
     )
     BAD_FOLDER_FILE = (
-        "Cannot read {file}, a part of the encoder's folder: {reason}. Correct the file, or copy or download the encoder "
-        "again."
+        "Cannot read {file}, a part of the encoder's folder: {reason}. Correct the file, or copy or download the "
+        "encoder again."
     )
     NO_WEIGHTS = (
         "The folder {folder} holds no encoder that can be loaded: {missing} is missing. Expected config.json, weights "
         "(model.safetensors or pytorch_model.bin) and the tokenizer's files, as save_pretrained writes them."
     )
     BAD_STATE = "The saved encoder is damaged: {reason}. Save the pipeline again, or load the encoder by its name."
-    BAD_TOKENIZER = "Cannot load the tokenizer of {folder} ({reason}): a file is damaged. Download the encoder again."
-    NO_MASK = (
-        "The tokenizer of '{name}' gives no attention_mask, so that sentence-transformers pools the padding of a batch. "
-        'Set precision = "float32": each text is encoded as by itself.'
+    BAD_TOKENIZER = (
+        "Cannot load the tokenizer of {folder} ({reason}): a file is damaged, or of another encoder. Copy or download "
+        "the files of the tokenizer again, from the encoder that has these weights."
     )
     BAD_SETTING = "Cannot load the encoder with this {setting}: {reason}. Correct it in the config of the model."
     CHAT_TEMPLATE = (
@@ -189,8 +188,12 @@ class Warnings:
         'beside other texts. Here each text is encoded as by itself; for its batches set precision = "reference".'
     )
     SPARSE_ATTENTION = (
-        "'{name}' reads long texts by block_sparse attention, here always; sentence-transformers only until it has read "
-        'a short text. Set transformer_config = {{"attention_type": "original_full"}} for full attention.'
+        "'{name}' reads long texts by block_sparse attention, here always; sentence-transformers only until it has "
+        'read a short text. Set transformer_config = {{"attention_type": "original_full"}} for full attention.'
+    )
+    HALF_PRECISION = (
+        "The weights of '{name}' are {dtype}, in which sentence-transformers computes with transformers 5. Here they "
+        'are read as float32: vectors differ by rounding. For speed set precision = "bfloat16" or "auto".'
     )
     SLOW_BFLOAT16 = (
         'precision = "bfloat16" is several times slower than "float32" on this CPU, which has no arithmetic '

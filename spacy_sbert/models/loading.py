@@ -123,7 +123,7 @@ def load_config(source: Source) -> PretrainedConfig:
             raise
         raise _unreadable(file, raw.get("model_type"), error) from error
     if plain.model_type in _UNSUITABLE or (plain.is_encoder_decoder and plain.model_type not in _ENCODER_PARTS):
-        reason = _UNSUITABLE.get(plain.model_type, "is an encoder with a decoder")
+        reason = _UNSUITABLE.get(plain.model_type, "is an encoder with a decoder (is_encoder_decoder = true)")
         raise ValueError(f"The model '{source.name}' ({plain.model_type}) {reason}. {_OTHERS}.")
     for key, expected in _misread(raw, plain):
         raise unexpected(file, key, raw[key], expected)
@@ -133,6 +133,9 @@ def load_config(source: Source) -> PretrainedConfig:
             _warn_of_unknown(file, raw, plain)
     known = {key for key in dir(plain) if not key.startswith("_") and not callable(getattr(type(plain), key, None))}
     _check_known("transformer_config", settings, known | set(plain.attribute_map) | {"attn_implementation"})
+    for key in ("dtype", "torch_dtype"):
+        if settings.get(key, "float32") not in ("float32", torch.float32):
+            raise _bad_setting("transformer_config", key, settings[key], "float32. For another one set precision")
     for key, expected in _misread(settings, plain):
         raise _bad_setting("transformer_config", key, settings[key], expected)
     try:
@@ -187,8 +190,9 @@ def odd_types(values: Mapping[str, Any], config: PretrainedConfig) -> Iterator[t
 
 def _default(config: PretrainedConfig, name: str) -> object:
     """Return the default of a setting; None if there is none."""
+    kind: Any = type(config)
     with suppress(Exception):  # a class of the folder's own may take arguments, and layers may differ in a setting
-        return getattr(_defaults(type(config)), name, None)
+        return getattr(_defaults(kind), name, None)
     return None
 
 
@@ -286,6 +290,16 @@ def _in_one_line(error: BaseException) -> str:
 _REPAIR = "Correct config.json, or copy or download the weights again."
 
 
+# Version 5 reads weights in the precision in which they were saved, version 4 in float32.
+_IN_FLOAT32: dict[str, Any] = {"dtype": torch.float32} if Version("5.0") <= INSTALLED else {}
+
+
+def half_precision(config: PretrainedConfig) -> str:
+    """Return the half precision in which sentence-transformers would compute; "" if in none."""
+    dtype = str(getattr(config, "dtype", None)).removeprefix("torch.")  # of no effect before version 5
+    return dtype if _IN_FLOAT32 and dtype in ("float16", "bfloat16") else ""
+
+
 def load_weights(
     source: Source, auto_class: str, config: PretrainedConfig, *, keeps_head: bool = False
 ) -> tuple[Network, list[str]]:
@@ -300,9 +314,21 @@ def load_weights(
     kind = own if getattr(own, "config_class", None) is type(config) else getattr(transformers, auto_class)
     if config.model_type in _ENCODER_PARTS and not source.trust:
         kind = _encoder_part(source, auto_class, config)
+    elif own is None and not source.trust:
+        raise ValueError(
+            f"Transformers has no class for the model '{source.name}' ({config.model_type}) that {auto_class} finds. "
+            f"{_OTHERS}."
+        )
     try:
         with without_bars():
-            model, report = kind.from_pretrained(**source.options, config=config, output_loading_info=True)
+            model, report = kind.from_pretrained(
+                **source.options, **_IN_FLOAT32, config=config, output_loading_info=True
+            )
+    except ImportError as error:
+        raise ValueError(
+            f"The encoder in {source.folder} ({config.model_type}) needs a package that is not installed or too old: "
+            f"{_in_one_line(error)}."
+        ) from error
     except Exception as error:  # whatever config and weights lead to
         if is_from_around(error):
             raise
@@ -435,7 +461,8 @@ def check_encoder(
             f"The encoder in {source.folder} ({model.config.model_type}) has no embeddings of wordpieces: it reads "
             f"characters or other input. {_OTHERS}."
         )
-    if len(ids) < 0.9 * rows or known > 2 * rows + 1000:
+    is_padded = rows % 64 == 0 and rows - len(ids) < 128  # to a number of embeddings that is quick to multiply
+    if (len(ids) < 0.9 * rows and not is_padded) or known > 2 * rows + 1000:
         reason = f"it has {len(ids)} wordpieces with ids below {known}, the encoder has {rows}"
         raise ValueError(Errors.BAD_TOKENIZER.format(folder=source.folder, reason=reason))
     inputs = dict(tokenizer(*texts, return_tensors="pt"))
@@ -533,7 +560,7 @@ def position_limit(transformer: Network) -> int | None:
     RoBERTa and its like count positions from padding_idx + 1 on. Rotary and relative positions go on behind
     max_position_embeddings, as do those that are computed when they are needed.
     """
-    encoder = getattr(transformer, "base_model", transformer)  # without the head of a classifier
+    encoder: Any = getattr(transformer, "base_model", transformer)  # without the head of a classifier
     found = []
     for module in encoder.modules():
         for name in _POSITION_TABLES:
@@ -554,11 +581,9 @@ def _configured_positions(config: PretrainedConfig) -> int | None:
 def ignores_padding(model: Network, tokenizer: Tokenizer, limit: int | None) -> bool:
     """Return whether padding behind a text leaves its states as they are.
 
-    It does not with convolutions over rows, without a mask (FNet), or with sparse attention by the length of the row.
+    It does not with convolutions over rows, or if the encoder takes no mask (FNet).
     Classifiers are not tried: pairs are padded. limit (int): the most wordpieces of a row, None for no limit.
     """
-    if getattr(model.config, "attention_type", None) == SPARSE:
-        return False
     if model.base_model is not model:
         return True
     ids = tokenizer("a b c d e f g", return_tensors="pt")["input_ids"]

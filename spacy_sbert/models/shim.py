@@ -101,7 +101,8 @@ def _states(
         taken = {key: value for key, value in inputs.items() if key != "token_type_ids" or takes_token_types(weights)}
         mask = loading.attention_mask(weights, taken.pop("attention_mask", torch.ones_like(taken["input_ids"])))
         output = weights(**taken, **mask)
-        return output["logits"] if "logits" in output else output.last_hidden_state
+        is_classifier = "logits" in output
+        return output.logits if is_classifier else output.last_hidden_state
     engine = cast(PackedBert, inference.engine_of(weights, "float32"))  # kept for use
     ids, types = inputs["input_ids"], inputs.get("token_type_ids")
     return engine(ids, torch.arange(ids.shape[1])[None], types, torch.zeros_like(ids))
@@ -465,11 +466,13 @@ class TransformerShim(PyTorchShim):
         limit = loading.check_encoder(source, tokenizer, weights, encode, self._trial, settings.max_length)
         self._is_packable = is_packable(weights)
         if not self._is_packable:
-            inference.pads = loading.ignores_padding(weights, tokenizer, limit)
-            self._check_padding(tokenizer, weights.config, inference.pads)
+            inference.pads = self._may_pad(settings.name, tokenizer, weights, limit)
         if tokenizer.padding_side == "left" and self.precision != REFERENCE:
             if _counts_padding(weights, tokenizer, self._trial):
                 loading.warn_of_padding(tokenizer, settings.name, "padding_side")
+        in_half = loading.half_precision(config)
+        if in_half and not is_saved:
+            warnings.warn(Warnings.HALF_PRECISION.format(name=settings.name, dtype=in_half), stacklevel=2)
         weights.config.name_or_path = tokenizer.name_or_path = settings.name
         file = getattr(tokenizer, "vocab_file", None)
         self._vocab_file = Path(file).read_bytes() if file and Path(file).is_file() else None
@@ -480,17 +483,17 @@ class TransformerShim(PyTorchShim):
         warn_of_slow(self.precision, self.device.type)
         self.settings = replace(settings, max_length=limit)  # last: now it is loaded
 
-    def _check_padding(self, tokenizer: Tokenizer, config: PretrainedConfig, pads: bool) -> None:
-        """Warn if sentence-transformers gives a text other vectors beside other texts, which are not given here.
-
-        RAISES (ValueError): if its batches are asked for, and it pools padding.
-        """
-        if self.precision == REFERENCE and "attention_mask" not in tokenizer.model_input_names:
-            raise ValueError(Errors.NO_MASK.format(name=self.name))
-        if getattr(config, "attention_type", None) == loading.SPARSE:
-            warnings.warn(Warnings.SPARSE_ATTENTION.format(name=self.name), stacklevel=2)
-        elif not pads and self.precision != REFERENCE:
-            warnings.warn(Warnings.PADDING.format(name=self.name, kind=config.model_type), stacklevel=2)
+    def _may_pad(self, name: str, tokenizer: Tokenizer, network: Network, limit: int | None) -> bool:
+        """Return whether rows may be padded; warn if not: sentence-transformers pads them, and vectors differ."""
+        has_mask, kind = "attention_mask" in tokenizer.model_input_names, network.config.model_type
+        if getattr(network.config, "attention_type", None) == loading.SPARSE:
+            warnings.warn(Warnings.SPARSE_ATTENTION.format(name=name), stacklevel=2)
+            return self.precision == REFERENCE and has_mask
+        if (self.precision == REFERENCE and has_mask) or loading.ignores_padding(network, tokenizer, limit):
+            return True
+        if has_mask:  # else there is a warning already
+            warnings.warn(Warnings.PADDING.format(name=name, kind=kind), stacklevel=2)
+        return False
 
     def _load_transformer(self, source: loading.Source, config: PretrainedConfig) -> Network | BertParameters:
         """Return the weights: without the Hugging Face model, whose import takes seconds, if that is all it needs."""
