@@ -144,7 +144,7 @@ def _check_types(values: Mapping[str, Any], config: Any, wrong: Callable[[str, A
 def load_tokenizer(source: Source) -> Tokenizer:
     """Return the tokenizer. RAISES (ValueError): if one of its files is damaged, or a setting does not fit."""
     settings, file = source.tokenizer_config, source.folder / _TOKENIZER_FILES[0]
-    raw, tokens, _ = [read_object(source.folder / name) for name in _TOKENIZER_FILES]
+    raw, tokens, _ = [read_object(source.folder / each) for each in _TOKENIZER_FILES]
     for key in sorted(REFUSED.keys() & settings.keys()):
         reason = f"{key} = {settings[key]!r} is not followed: {REFUSED[key]}"
         raise ValueError(Errors.BAD_SETTING.format(setting="tokenizer_config", reason=reason))
@@ -172,11 +172,12 @@ def load_tokenizer(source: Source) -> Tokenizer:
     own = arguments.keys() | set(tokenizer.SPECIAL_TOKENS_ATTRIBUTES)
     of_folder = (raw.keys() & FOLLOWED) - REFUSED.keys()
     _check_known("tokenizer_config", settings, own | _EVERY_TOKENIZER_TAKES | of_folder)
-    listed = own | set(raw.get("extra_special_tokens") or ()) | FOLLOWED | WITHOUT_EFFECT.keys()
-    for each, content in ((file, raw), (source.folder / _TOKENIZER_FILES[1], tokens)):
+    named_tokens = raw.get("extra_special_tokens")
+    listed = own | FOLLOWED | WITHOUT_EFFECT.keys() | set(named_tokens if isinstance(named_tokens, dict) else ())
+    for path, content in ((file, raw), (source.folder / _TOKENIZER_FILES[1], tokens)):
         unknown = ", ".join(sorted(content.keys() - listed))
         if unknown:
-            warnings.warn(Warnings.UNKNOWN_TOKENIZER_KEYS.format(file=each, names=unknown), stacklevel=2)
+            warnings.warn(Warnings.UNKNOWN_TOKENIZER_KEYS.format(file=path, names=unknown), stacklevel=2)
     return tokenizer
 
 
@@ -382,7 +383,7 @@ _TYPES = "token_type_ids"
 
 
 @cache
-def _forward_arguments(kind: type) -> frozenset[str]:
+def _forward_arguments(kind: Any) -> frozenset[str]:  # noqa: ANN401 (of Hugging Face)
     """Return the arguments that the forward method of an encoder's class names."""
     return frozenset(inspect.signature(kind.forward).parameters)
 

@@ -446,9 +446,9 @@ class TransformerShim(PyTorchShim):
         inference = BackendCache(calibration)
         encode = partial(_states, weights, inference)
         limit = loading.check_encoder(source, tokenizer, weights, encode, self._trial, settings.max_length)
-        if tokenizer.padding_side == "left" and self.precision != REFERENCE:
-            if _counts_padding(weights, tokenizer, self._trial):
-                loading.warn_of_padding(tokenizer, settings.name, "padding_side")
+        pads_left = tokenizer.padding_side == "left" and self.precision != REFERENCE
+        if pads_left and _counts_padding(weights, tokenizer, self._trial):
+            loading.warn_of_padding(tokenizer, settings.name, "padding_side")
         weights.config.name_or_path = tokenizer.name_or_path = settings.name
         file = getattr(tokenizer, "vocab_file", None)
         self._vocab_file = Path(file).read_bytes() if file and Path(file).is_file() else None
