@@ -236,7 +236,7 @@ class Warnings:
         "The prompts of {name} are left out ({given}): a table of wordpieces takes none. Put them before your texts."
     )
     IMPORT_STATIC_UNCUT = (
-        "The tokenizer of {name} cuts texts at {limit} wordpieces, which the imported pipeline does not: "
+        "The tokenizer of {name} cuts texts at {limit} wordpieces, which a table here does not: "
         "vectors of longer texts are those of the whole text, and differ from sentence-transformers'."
     )
     NO_WORDS = (

@@ -72,10 +72,11 @@ WARNINGS = [
     "behind-limit", "bulk-cut", "encoder-missing", "export-windows", "foreign-rows", "import-static-prompts",
     "import-static-uncut", "late-sentences", "lost-hooks", "meta-fewer-directions", "meta-left-out",
     "meta-not-positive", "no-sentences", "no-words", "nothing-to-learn", "other-encoder", "other-pooling",
-    "part-of-batch", "pooled-in-context", "reranker-new-head", "reranker-nothing-to-learn", "reranker-training-cut",
-    "reranker-truncated", "restore-unused", "scores-ignored", "shared-default-prompt", "slow-bfloat16", "torn-records",
+    "padding-counts", "part-of-batch", "pooled-in-context", "reranker-new-head", "reranker-nothing-to-learn", "reranker-training-cut",
+    "reranker-truncated", "restore-unused", "scores-ignored", "shared-default-prompt", "slow-bfloat16",
+    "tokens-without-embedding", "torn-records",
     "training-cut", "truncated", "unknown-batch", "unknown-dev-labels", "unknown-evaluate-labels",
-    "unknown-init-labels", "unknown-settings",
+    "unknown-init-labels", "unknown-settings", "unknown-tokenizer-keys",
 ]  # fmt: skip
 
 

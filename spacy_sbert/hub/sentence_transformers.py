@@ -248,9 +248,6 @@ def _read_table(
     prompts = [name for name, prompt in settings.prompts.items() if prompt]
     if prompts:
         warnings.warn(Warnings.IMPORT_STATIC_PROMPTS.format(name=settings.name, given=", ".join(prompts)), stacklevel=4)
-    cut = sbert_config.read_object(module / TOKENIZER_FILE).get("truncation")
-    if cut:
-        warnings.warn(Warnings.IMPORT_STATIC_UNCUT.format(name=settings.name, limit=cut["max_length"]), stacklevel=4)
     return table
 
 

@@ -4,12 +4,12 @@ import difflib
 import inspect
 import os
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import cache, partial
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, cast
 
 import torch
 import transformers
@@ -174,8 +174,8 @@ def load_tokenizer(source: Source) -> Tokenizer:
     _check_known("tokenizer_config", settings, own | _EVERY_TOKENIZER_TAKES | of_folder)
     named_tokens = raw.get("extra_special_tokens")
     listed = own | FOLLOWED | WITHOUT_EFFECT.keys() | set(named_tokens if isinstance(named_tokens, dict) else ())
-    for path, content in ((file, raw), (source.folder / _TOKENIZER_FILES[1], tokens)):
-        unknown = ", ".join(sorted(content.keys() - listed))
+    for path, keys in ((file, raw), (source.folder / _TOKENIZER_FILES[1], tokens)):
+        unknown = ", ".join(sorted(set(keys) - listed))
         if unknown:
             warnings.warn(Warnings.UNKNOWN_TOKENIZER_KEYS.format(file=path, names=unknown), stacklevel=2)
     return tokenizer
@@ -383,9 +383,9 @@ _TYPES = "token_type_ids"
 
 
 @cache
-def _forward_arguments(kind: Any) -> frozenset[str]:  # noqa: ANN401 (of Hugging Face)
+def _forward_arguments(kind: Hashable) -> frozenset[str]:
     """Return the arguments that the forward method of an encoder's class names."""
-    return frozenset(inspect.signature(kind.forward).parameters)
+    return frozenset(inspect.signature(cast(Any, kind).forward).parameters)
 
 
 def takes_token_types(model: Network) -> bool:

@@ -1,6 +1,7 @@
 """Static embeddings: a table of token vectors, without a transformer."""
 
 import json
+import warnings
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from itertools import pairwise
@@ -15,7 +16,7 @@ from thinc.types import Floats2d
 from tokenizers import Tokenizer
 from transformers import PreTrainedTokenizerFast
 
-from ..errors import Errors
+from ..errors import Errors, Warnings
 from ..validation import ConfiguredModel
 from .engine.concurrency import prepare_forks
 from .loading import Source, load_tokenizer
@@ -56,6 +57,9 @@ def read_static(folder: Path, settings: SentenceTransformersConfig) -> tuple[str
             f"embedding.weight or embeddings, of ({n_ids}, width). Download the encoder again; one that is "
             "quantized by its vocabulary must be made without that."
         )
+    if tokenizer.truncation is not None:
+        limit = tokenizer.truncation["max_length"]
+        warnings.warn(Warnings.IMPORT_STATIC_UNCUT.format(name=settings.name, limit=limit), stacklevel=2)
     return without_special_tokens(tokenizer.to_str()), table
 
 

@@ -357,12 +357,15 @@ def test_adapters_are_refused(folders, file, has_weights, tmp_path):
 def test_unknown_keys_are_named(folders, tmp_path):
     folder = shutil.copytree(folders["unigram"], tmp_path / "encoder")
     change_json(folder / "tokenizer_config.json", truncation_sid="left")
-    change_json(folder / "special_tokens_map.json", own_token="a")
+    files = {"tokenizer_config.json": "truncation_sid"}
+    if transformers.__version__ < "5":  # which makes a special token of each key of that file
+        change_json(folder / "special_tokens_map.json", own_token="a")
+        files["special_tokens_map.json"] = "own_token"
     with pytest.warns(UserWarning, match=r"\[sbert-unknown-tokenizer-keys\]") as caught:
         own(folder)
     named = [str(each.message) for each in caught if "unknown-tokenizer-keys" in str(each.message)]
-    assert ["tokenizer_config.json" in named[0], "truncation_sid" in named[0]] == [True, True]
-    assert ["special_tokens_map.json" in named[1], "own_token" in named[1]] == [True, True]
+    for message, (file, key) in zip(named, files.items(), strict=True):
+        assert file in message and key in message
 
 
 def test_what_a_class_does_beyond_its_rules_is_refused(folders, monkeypatch):
