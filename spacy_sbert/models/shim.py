@@ -95,7 +95,9 @@ def _states(
     """Return the states of a row (1, wordpieces); the logits of a classifier."""
     if not isinstance(weights, BertParameters):
         taken = {key: value for key, value in inputs.items() if key != "token_type_ids" or takes_token_types(weights)}
-        return weights(**taken)[0]
+        mask = loading.attention_mask(weights, taken.pop("attention_mask", torch.ones_like(taken["input_ids"])))
+        output = weights(**taken, **mask)
+        return output["logits"] if "logits" in output else output.last_hidden_state
     engine = cast(PackedBert, inference.engine_of(weights, "float32"))  # kept for use
     ids, types = inputs["input_ids"], inputs.get("token_type_ids")
     return engine(ids, torch.arange(ids.shape[1])[None], types, torch.zeros_like(ids))
@@ -446,6 +448,10 @@ class TransformerShim(PyTorchShim):
         inference = BackendCache(calibration)
         encode = partial(_states, weights, inference)
         limit = loading.check_encoder(source, tokenizer, weights, encode, self._trial, settings.max_length)
+        self._is_packable = is_packable(weights)
+        if not self._is_packable:
+            inference.pads = loading.ignores_padding(weights, tokenizer, limit)
+            self._check_padding(tokenizer, weights.config, inference.pads)
         pads_left = tokenizer.padding_side == "left" and self.precision != REFERENCE
         if pads_left and _counts_padding(weights, tokenizer, self._trial):
             loading.warn_of_padding(tokenizer, settings.name, "padding_side")
@@ -453,11 +459,23 @@ class TransformerShim(PyTorchShim):
         file = getattr(tokenizer, "vocab_file", None)
         self._vocab_file = Path(file).read_bytes() if file and Path(file).is_file() else None
         self.tokenizer, self.weights, self._inference = tokenizer, weights.to(get_torch_default_device()), inference
-        self._is_packable, self._is_saved = is_packable(weights), is_saved
+        self._is_saved = is_saved
         self._deferred = []
         loading.prepare_training(self.weights, self.options)
         warn_of_slow(self.precision, self.device.type)
         self.settings = replace(settings, max_length=limit)  # last: now it is loaded
+
+    def _check_padding(self, tokenizer: Tokenizer, config: PretrainedConfig, pads: bool) -> None:
+        """Warn if sentence-transformers gives a text other vectors beside other texts, which are not given here.
+
+        RAISES (ValueError): if its batches are asked for, and it pools padding.
+        """
+        if self.precision == REFERENCE and "attention_mask" not in tokenizer.model_input_names:
+            raise ValueError(Errors.NO_MASK.format(name=self.name))
+        if getattr(config, "attention_type", None) == loading.SPARSE:
+            warnings.warn(Warnings.SPARSE_ATTENTION.format(name=self.name), stacklevel=2)
+        elif not pads and self.precision != REFERENCE:
+            warnings.warn(Warnings.PADDING.format(name=self.name, kind=config.model_type), stacklevel=2)
 
     def _load_transformer(self, source: loading.Source, config: PretrainedConfig) -> Network | BertParameters:
         """Return the weights: without the Hugging Face model, whose import takes seconds, if that is all it needs."""

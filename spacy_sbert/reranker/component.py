@@ -18,10 +18,11 @@ from thinc.api import Model, Optimizer, set_dropout_rate, torch2xp, xp2torch
 from thinc.types import Floats1d, Floats2d, Ints1d
 from thinc.util import get_array_module, to_numpy
 
-from ..errors import Warnings, WarnOnce
+from ..errors import Warnings, WarnOnce, missing_packages
 from ..files.serialization import ChecksummedPipe
 from ..losses._common import cross_entropy, label_indices, mean_square, softmax
 from ..models.encoded_docs import ScoreOptions, TruncationCounter, check_device, check_form
+from ..models.encoder_language import warn_of_language
 from ..models.heads import sigmoid
 from ..models.resolve import warn_if_missing
 from ..models.spans import SPANS_KEY, members
@@ -34,7 +35,7 @@ from ..validation import SCORE_RANGE, Name, Positive, SpansKey, Text, check_text
 from .cross_encoder import ACTIVATIONS, SOFTMAX_OF_ONE, CrossEncoder, Pair, PairLogits
 
 WINDOW = 4096  # pairs that are tokenised and sorted together
-TextPairs = Iterable[tuple[Text, Text]]
+TextPairs = tuple[Text, Text] | Iterable[tuple[Text, Text]]
 Activation = Callable[[torch.Tensor], torch.Tensor]
 Objective = Literal["regression", "squared_error", "classification"]
 TextT = TypeVar("TextT", bound=Text)
@@ -98,6 +99,7 @@ class SentenceReranker(ChecksummedPipe):
             )
         if nlp is not None:
             warn_if_missing(nlp, name, model.shim.name)
+            warn_of_language(nlp, name, model.shim.name)
         self.vocab = vocab
         self.model: CrossEncoder = model
         self.name = name
@@ -169,7 +171,11 @@ class SentenceReranker(ChecksummedPipe):
 
     @overload
     def score_pairs(
-        self, pairs: TextPairs, *, convert_to_tensor: Literal[False] = ..., **options: Unpack[_PairOptions]
+        self,
+        pairs: TextPairs,
+        *,
+        convert_to_tensor: Literal[False] = ...,
+        **options: Unpack[_PairOptions],
     ) -> numpy.ndarray: ...
 
     @validated
@@ -188,13 +194,15 @@ class SentenceReranker(ChecksummedPipe):
     ) -> Any:
         """Return the scores of pairs of texts, such as query and passage.
 
-        pairs (Iterable[tuple]): n pairs of str, Doc or Span, from wherever; they are read window by window.
+        pairs (Iterable[tuple]): n pairs of str, Doc or Span, from wherever; they are read window by window. Or a single
+            pair, a tuple or list of two texts.
         progress (bool): whether to show a progress bar.
         show_progress_bar, activation_fn, apply_softmax, batch_size, convert_to_tensor, convert_to_numpy, device: as in
             `CrossEncoder.predict` of sentence-transformers. activation_fn takes logits, float32 (n, outputs), and
             replaces the activation of the cross-encoder; batch_size is the most pairs that are scored together, the
             fewer the more slowly; device must be the device of the pipeline.
-        RETURNS (float32 (n,), or (n, outputs) of several): on the CPU, in the order of the pairs.
+        RETURNS (float32 (n,), or (n, outputs) of several): on the CPU, in the order of the pairs. Of a single pair its
+            score, a scalar or (outputs,).
         RAISES (TypeError): if one is not a pair of texts. (ValueError): if a score is not finite, activation_fn gives
             another shape, or softmax of a single output is asked for.
         """
@@ -204,6 +212,9 @@ class SentenceReranker(ChecksummedPipe):
             raise TypeError(
                 f"Cannot score {short_repr(pairs)}: expected pairs in an order, such as [(query, passage)]."
             )
+        is_single = isinstance(pairs, tuple | list) and len(pairs) > 0 and isinstance(pairs[0], Text)
+        if is_single:
+            pairs = [cast(tuple[Text, Text], pairs)]
         parts = []
         total = len(pairs) if isinstance(pairs, Sized) else None
         stream = (_texts_of(pair, number) for number, pair in enumerate(pairs))
@@ -214,7 +225,8 @@ class SentenceReranker(ChecksummedPipe):
                 shown.update(len(window))
         scores = numpy.concatenate(parts or [self._score_window([], activation_fn, apply_softmax=apply_softmax)])
         scores = scores[:, 0] if scores.shape[1] == 1 else scores
-        return torch.from_numpy(scores) if convert_to_tensor else scores
+        shaped = torch.from_numpy(scores) if convert_to_tensor else scores
+        return shaped[0] if is_single else shaped
 
     @validated
     def rank(
@@ -343,7 +355,8 @@ class SentenceReranker(ChecksummedPipe):
 
     def _start_from(self, checkpoint: str | Path) -> None:
         """Take the network, its head and its tokenizer from the reranker of this name in another pipeline."""
-        nlp = load_model(checkpoint)
+        with missing_packages():
+            nlp = load_model(checkpoint)
         model = getattr(nlp.get_pipe(self.name), "model", None) if nlp.has_pipe(self.name) else None
         if not isinstance(model, CrossEncoder):
             raise ValueError(
@@ -452,7 +465,7 @@ def _texts_of(pair: object, number: int) -> Pair:
     if not (isinstance(pair, tuple | list) and len(pair) == 2 and all(isinstance(text, Text) for text in pair)):
         raise TypeError(
             f"Cannot score pair number {number}, {repr(pair)[:100]}: expected two texts (str, Doc or Span), "
-            "such as (query, passage). Put a single pair into a list."
+            "such as (query, passage)."
         )
     first, second = (text if isinstance(text, str) else text.text for text in pair)
     for text in (first, second):
