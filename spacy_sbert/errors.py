@@ -37,8 +37,8 @@ class Errors:
     BAD_STATE = "The saved encoder is damaged: {reason}. Save the pipeline again, or load the encoder by its name."
     BAD_TOKENIZER = "Cannot load the tokenizer of {folder} ({reason}): a file is damaged. Download the encoder again."
     NO_MASK = (
-        "The tokenizer of '{name}' gives no attention_mask, so that sentence-transformers pools the padding of a batch. "
-        'Set precision = "float32": each text is encoded as by itself.'
+        "The tokenizer of '{name}' gives no attention_mask (model_input_names), so that sentence-transformers pools "
+        'the padding of a batch. Set precision = "float32": each text is encoded as by itself.'
     )
     BAD_SETTING = "Cannot load the encoder with this {setting}: {reason}. Correct it in the config of the model."
     CHAT_TEMPLATE = (
