@@ -495,14 +495,13 @@ def embedding_rows(model: Network) -> int | None:
 
 def _check_rows(source: Source, vocabulary: Mapping[str, int], ids: torch.Tensor, rows: int) -> None:
     """Check that an encoder has an embedding of special tokens; warn of other wordpieces that it has none of."""
-    names = {number: name for name, number in vocabulary.items()}
+    without = {number: name for name, number in vocabulary.items() if number >= rows}
     largest = int(ids.max())
     if largest >= rows or int(ids.min()) < 0:
-        reason = f"its token {names.get(largest)!r} has the id {largest}, and the encoder has {rows} embeddings"
+        reason = f"its token {without.get(largest)!r} has the id {largest}, and the encoder has {rows} embeddings"
         raise ValueError(Errors.BAD_TOKENIZER.format(folder=source.folder, reason=reason))
-    without = sorted(number for number in names if number >= rows)
     if without:
-        shown = ", ".join(names[number] for number in without[:3]) + (", ..." if len(without) > 3 else "")
+        shown = ", ".join(without[number] for number in sorted(without)[:3]) + (", ..." if len(without) > 3 else "")
         text = Warnings.TOKENS_WITHOUT_EMBEDDING.format(folder=source.folder, count=len(without), names=shown)
         warnings.warn(f"{text} {REPAIR_TOKENS}", stacklevel=3)
 

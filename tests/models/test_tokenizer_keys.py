@@ -1,7 +1,9 @@
 """Keys of a tokenizer's files and of tokenizer_config: followed as in sentence-transformers, or named."""
 
+import copy
 import inspect
 import json
+import pickle
 import re
 import shutil
 import warnings
@@ -11,7 +13,7 @@ from pathlib import Path
 import numpy
 import pytest
 import transformers
-from pipelines import change_json, one_pipe
+from pipelines import change_json, one_pipe, slow
 from sentence_transformers import CrossEncoder, SentenceTransformer
 from small_tokenizers import KINDS, TEXTS, make_folder
 from transformers import PreTrainedTokenizerBase
@@ -19,6 +21,8 @@ from transformers import PreTrainedTokenizerBase
 from spacy_sbert import find_sbert
 from spacy_sbert.hub.sentence_transformers import export_folder, import_folder
 from spacy_sbert.models.private_attributes import is_installed
+from spacy_sbert.models.sbert_config import SentenceTransformersConfig
+from spacy_sbert.models.tokenization import BatchTokenizer
 from spacy_sbert.models.tokenizer_keys import FOLLOWED, REFUSED, WITHOUT_EFFECT
 
 # Key -> values, in tokenizer_config.json and as a setting.
@@ -162,7 +166,10 @@ def ways(expected, plain, every):
     return every if is_changed else dict([next(iter(every.items()))])
 
 
-@pytest.mark.parametrize("kind", KINDS)
+WALKED = [next(iter(KINDS)), *slow(*list(KINDS)[1:])]
+
+
+@pytest.mark.parametrize("kind", WALKED)
 def test_keys_of_a_folder(folders, plain, kind, tmp_path):
     found = {}
     for key, values in VALUES.items():
@@ -175,7 +182,7 @@ def test_keys_of_a_folder(folders, plain, kind, tmp_path):
     check(found)
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", WALKED)
 def test_settings(folders, plain, kind):
     found = {}
     for key, values in VALUES.items():
@@ -352,6 +359,24 @@ def test_adapters_are_refused(folders, file, has_weights, tmp_path):
             way(folder)
     with pytest.raises(ValueError, match="holds an adapter"):
         one_pipe(folder, "sbert_reranker").get_pipe("sbert_reranker").score_pairs([("a", "cat")])
+
+
+def test_split_special_tokens_survive_a_pickle(folders):
+    """As to a worker process."""
+    tokenizer = transformers.AutoTokenizer.from_pretrained(folders["wordpiece"], split_special_tokens=True)
+    given = BatchTokenizer(tokenizer, SentenceTransformersConfig("x", 10), "truncate")
+    ids = given([TEXTS[2]], offsets=False).ids.tolist()
+    assert ids == tokenizer(TEXTS[2], truncation=True, max_length=10)["input_ids"]
+    for each in (pickle.loads(pickle.dumps(given)), copy.deepcopy(given)):
+        assert each([TEXTS[2]], offsets=False).ids.tolist() == ids
+
+
+def test_encoders_that_split_special_tokens_are_others(folders):
+    pipes = [
+        one_pipe(folders["wordpiece"], tokenizer_config={"split_special_tokens": given}) for given in (True, False)
+    ]
+    with pytest.warns(UserWarning, match="sbert-other-encoder"):
+        pipes[0]("a cat").similarity(pipes[1]("a cat"))
 
 
 def test_unknown_keys_are_named(folders, tmp_path):
