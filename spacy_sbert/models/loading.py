@@ -493,6 +493,13 @@ def embedding_rows(model: Network) -> int | None:
     return None if weight is None else weight.shape[0]
 
 
+def padding_id(encoder: Network) -> int:
+    """Return the wordpiece that fills rows, which are masked there: 0 if that of the config has no embedding."""
+    padding = getattr(encoder.config, "pad_token_id", None) or 0
+    rows = embedding_rows(encoder)
+    return padding if padding > 0 and (rows is None or padding < rows) else 0
+
+
 def _check_rows(source: Source, vocabulary: Mapping[str, int], ids: torch.Tensor, rows: int) -> None:
     """Check that an encoder has an embedding of special tokens; warn of other wordpieces that it has none of."""
     without = {number: name for name, number in vocabulary.items() if number >= rows}
@@ -550,7 +557,7 @@ def ignores_padding(model: Network, tokenizer: Tokenizer, limit: int | None) -> 
     ids = tokenizer("a b c d e f g", return_tensors="pt")["input_ids"]
     ids = ids[:, : max(1, (limit or 2 * ids.shape[1]) // 2)]
     length = ids.shape[1]
-    padded = torch.nn.functional.pad(ids, (0, length), value=max(0, getattr(model.config, "pad_token_id", None) or 0))
+    padded = torch.nn.functional.pad(ids, (0, length), value=padding_id(model))
     mask = (torch.arange(2 * length) < length).long()[None]
     with torch.no_grad():
         alone = model(input_ids=ids, **attention_mask(model, mask[:, :length])).last_hidden_state
