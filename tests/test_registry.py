@@ -1,13 +1,108 @@
-"""Registries and packages of others: those that a config may name."""
+"""Names are a contract: every entry point resolves, every registered thing has one, and codes of warnings stay."""
 
+import ast
+import re
 import subprocess
 import sys
+import warnings
+from importlib.metadata import distribution
+from pathlib import Path
 
 import pytest
 import spacy
+from pipelines import no_warnings
+from spacy.util import registry
 
+import spacy_sbert
 from spacy_sbert.errors import missing_packages
 from spacy_sbert.models.private_attributes import is_installed
+
+if is_installed():
+    import spacy_transformers  # noqa: F401
+
+SOURCES = [file.read_text(encoding="utf8") for file in Path(spacy_sbert.__file__).parent.rglob("*.py")]
+ENTRY_POINTS = distribution("spacy-sbert").entry_points
+
+
+def test_entry_points_resolve():
+    for entry_point in ENTRY_POINTS:
+        target, (_, _, group) = entry_point.load(), entry_point.group.partition("_")
+        if group not in ("factories", "cli"):
+            assert getattr(registry, group).get(entry_point.name) is target, entry_point
+
+
+def test_every_registered_name_has_an_entry_point():
+    named = {ep.name for ep in ENTRY_POINTS}
+    source = "\n".join(SOURCES)
+    decorated = set(re.findall(r'@registry\.\w+\(\s*"([^"]+)"', source))
+    decorated |= set(re.findall(r'@Language\.factory\(\s*"(\w+)"', source))
+    assert decorated == named
+
+
+def test_default_config_is_whole_and_merges():
+    nlp = spacy.blank("en")
+    nlp.add_pipe("sbert", config={"model": {"pooling": "cls"}})
+    config = nlp.config["components"]["sbert"]
+    assert config["model"]["pooling"] == "cls"
+    assert config["model"]["name"] == "sentence-transformers/all-MiniLM-L6-v2"
+    assert config["model"]["normalize"] == "auto"
+    assert nlp.config["components"]["sbert"]["loss"] == {"@layers": "spacy-sbert.CosineSimilarityLoss.v1"}
+    assert nlp.get_pipe_meta("sbert").default_score_weights == {"sts_spearman": 1.0, "sts_pearson": 0.0}
+    assert nlp.config["components"]["sbert"]["scorer"] == {"@scorers": "spacy-sbert.pair_scorer.v1"}
+
+
+BOW = {"@architectures": "spacy.TextCatBOW.v3", "exclusive_classes": True, "ngram_size": 1, "no_output_layer": False}
+
+
+@pytest.mark.parametrize(
+    ("config", "message"),
+    [
+        ({"model": {"pooling": "median"}}, "Unknown pooling 'median': expected one of cls, max, mean, mean_sqrt_len"),
+        ({"model": {"normalize": "yes"}}, "normalize"),
+        ({"model": {"get_spans": {"unit": "page"}}}, "page"),
+        ({"model": BOW}, "is not a sentence encoder"),
+        ({"model": {"token_vectors": False}}, "unexpected argument: 'token_vectors'"),
+        ({"unit": "sent"}, "unexpected argument: 'unit'"),
+    ],
+)
+def test_wrong_settings(config, message):
+    with pytest.raises(ValueError, match=message):
+        spacy.blank("en").add_pipe("sbert", config=config)
+
+
+# What filters of warnings may name: a code that is renamed breaks them.
+WARNINGS = [
+    "behind-limit", "bulk-cut", "encoder-language", "encoder-missing", "export-windows", "foreign-rows",
+    "import-static-prompts", "import-static-uncut", "late-sentences", "lost-hooks", "meta-fewer-directions",
+    "meta-left-out", "meta-not-positive", "meta-other-members", "no-sentences", "no-words", "nothing-to-learn",
+    "other-encoder", "other-pooling", "padding", "padding-counts", "part-of-batch", "pooled-in-context",
+    "reranker-new-head", "reranker-nothing-to-learn", "reranker-training-cut", "reranker-truncated", "restore-unused",
+    "scores-ignored", "shared-default-prompt", "slow-bfloat16", "sparse-attention", "tokens-without-embedding",
+    "torn-records", "training-cut", "truncated", "unknown-batch", "unknown-dev-labels", "unknown-evaluate-labels",
+    "unknown-init-labels", "unknown-settings", "unknown-tokenizer-keys",
+]  # fmt: skip
+
+
+def test_codes_of_warnings_stay():
+    names = []
+    for source in SOURCES:
+        for kind in ast.walk(ast.parse(source)):
+            if isinstance(kind, ast.ClassDef) and kind.name == "Warnings":
+                names += [target.id for one in kind.body if isinstance(one, ast.Assign) for target in one.targets]
+    assert sorted(name.lower().replace("_", "-") for name in names) == WARNINGS
+
+
+def test_a_warning_is_filtered_by_its_code(make_nlp):
+    nlp = make_nlp("own")
+    doc = nlp("the dog " * 300)
+    with no_warnings():
+        warnings.filterwarnings("ignore", message=r"\[sbert-truncated\]")
+        warnings.filterwarnings("ignore", message=r"\[sbert-pooled-in-context\]")
+        nlp("the dog " * 300)
+        assert doc[1:3].vector.any()
+
+
+# Registries and packages of others
 
 GETTERS = "print(sorted(spacy.registry.span_getters.get_all()))"
 ORDERS = [["spacy, spacy_sbert"], ["spacy_sbert, spacy"]]

@@ -169,7 +169,8 @@ def _transformer_parts(transformer: Model, exact: bool) -> Iterator[bytes]:
 def _tokenizer_state(tokenizer: Any) -> object:  # noqa: ANN401 (of Hugging Face)
     """Return what wordpieces depend on: vocabulary, normalizer, splitting and special tokens, but not truncation."""
     if tokenizer.is_fast:  # JSON: version, truncation and padding stand before the added tokens
-        return tokenizer.backend_tokenizer.to_str().partition('"added_tokens"')[2]
+        rules = tokenizer.backend_tokenizer.to_str().partition('"added_tokens"')[2]
+        return [rules, "split_special_tokens"] if tokenizer.split_special_tokens else rules
     ids = [tokenizer.encode(text, verbose=False) for text in (_PROBE, _PROBE.lower(), _PROBE.upper(), "")]
     return [type(tokenizer).__name__, sorted(tokenizer.get_vocab().items()), ids]
 

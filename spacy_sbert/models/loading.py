@@ -4,12 +4,12 @@ import difflib
 import inspect
 import os
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, cast
 
 import torch
 import transformers
@@ -204,7 +204,7 @@ def _defaults(kind: type[PretrainedConfig]) -> PretrainedConfig:
 def load_tokenizer(source: Source) -> Tokenizer:
     """Return the tokenizer. RAISES (ValueError): if one of its files is damaged, or a setting does not fit."""
     settings, file = source.tokenizer_config, source.folder / _TOKENIZER_FILES[0]
-    raw, tokens, _ = [read_object(source.folder / name) for name in _TOKENIZER_FILES]
+    raw, tokens, _ = [read_object(source.folder / each) for each in _TOKENIZER_FILES]
     for key in sorted(REFUSED.keys() & settings.keys()):
         reason = f"{key} = {settings[key]!r} is not followed: {REFUSED[key]}"
         raise ValueError(Errors.BAD_SETTING.format(setting="tokenizer_config", reason=reason))
@@ -232,11 +232,12 @@ def load_tokenizer(source: Source) -> Tokenizer:
     own = arguments.keys() | set(tokenizer.SPECIAL_TOKENS_ATTRIBUTES)
     of_folder = (raw.keys() & FOLLOWED) - REFUSED.keys()
     _check_known("tokenizer_config", settings, own | _EVERY_TOKENIZER_TAKES | of_folder)
-    listed = own | set(raw.get("extra_special_tokens") or ()) | FOLLOWED | WITHOUT_EFFECT.keys()
-    for each, content in ((file, raw), (source.folder / _TOKENIZER_FILES[1], tokens)):
-        unknown = ", ".join(sorted(content.keys() - listed))
+    named_tokens = raw.get("extra_special_tokens")
+    listed = own | FOLLOWED | WITHOUT_EFFECT.keys() | set(named_tokens if isinstance(named_tokens, dict) else ())
+    for path, keys in ((file, raw), (source.folder / _TOKENIZER_FILES[1], tokens)):
+        unknown = ", ".join(sorted(set(keys) - listed))
         if unknown:
-            warnings.warn(Warnings.UNKNOWN_TOKENIZER_KEYS.format(file=each, names=unknown), stacklevel=2)
+            warnings.warn(Warnings.UNKNOWN_TOKENIZER_KEYS.format(file=path, names=unknown), stacklevel=2)
     return tokenizer
 
 
@@ -513,9 +514,9 @@ _STATES = 3  # dimensions: rows, wordpieces and channels; the logits of a classi
 
 
 @cache
-def _forward_arguments(kind: type) -> frozenset[str]:
+def _forward_arguments(kind: Hashable) -> frozenset[str]:
     """Return the arguments that the forward method of an encoder's class names."""
-    return frozenset(inspect.signature(kind.forward).parameters)
+    return frozenset(inspect.signature(cast(Any, kind).forward).parameters)
 
 
 def takes_token_types(model: Network) -> bool:
@@ -533,16 +534,22 @@ def embedding_rows(model: Network) -> int | None:
     return None if weight is None else weight.shape[0]
 
 
+def padding_id(encoder: Network) -> int:
+    """Return the wordpiece that fills rows, which are masked there: 0 if that of the config has no embedding."""
+    padding = getattr(encoder.config, "pad_token_id", None) or 0
+    rows = embedding_rows(encoder)
+    return padding if padding > 0 and (rows is None or padding < rows) else 0
+
+
 def _check_rows(source: Source, vocabulary: Mapping[str, int], ids: torch.Tensor, rows: int) -> None:
     """Check that an encoder has an embedding of special tokens; warn of other wordpieces that it has none of."""
-    names = {number: name for name, number in vocabulary.items()}
+    without = {number: name for name, number in vocabulary.items() if number >= rows}
     largest = int(ids.max())
     if largest >= rows or int(ids.min()) < 0:
-        reason = f"its token {names.get(largest)!r} has the id {largest}, and the encoder has {rows} embeddings"
+        reason = f"its token {without.get(largest)!r} has the id {largest}, and the encoder has {rows} embeddings"
         raise ValueError(Errors.BAD_TOKENIZER.format(folder=source.folder, reason=reason))
-    without = sorted(number for number in names if number >= rows)
     if without:
-        shown = ", ".join(names[number] for number in without[:3]) + (", ..." if len(without) > 3 else "")
+        shown = ", ".join(without[number] for number in sorted(without)[:3]) + (", ..." if len(without) > 3 else "")
         text = Warnings.TOKENS_WITHOUT_EMBEDDING.format(folder=source.folder, count=len(without), names=shown)
         warnings.warn(f"{text} {REPAIR_TOKENS}", stacklevel=3)
 
@@ -589,7 +596,7 @@ def ignores_padding(model: Network, tokenizer: Tokenizer, limit: int | None) -> 
     ids = tokenizer("a b c d e f g", return_tensors="pt")["input_ids"]
     ids = ids[:, : max(1, (limit or 2 * ids.shape[1]) // 2)]
     length = ids.shape[1]
-    padded = torch.nn.functional.pad(ids, (0, length), value=max(0, getattr(model.config, "pad_token_id", None) or 0))
+    padded = torch.nn.functional.pad(ids, (0, length), value=padding_id(model))
     mask = (torch.arange(2 * length) < length).long()[None]
     with torch.no_grad():
         alone = model(input_ids=ids, **attention_mask(model, mask[:, :length])).last_hidden_state

@@ -467,9 +467,9 @@ class TransformerShim(PyTorchShim):
         self._is_packable = is_packable(weights)
         if not self._is_packable:
             inference.pads = self._may_pad(settings.name, tokenizer, weights, limit)
-        if tokenizer.padding_side == "left" and self.precision != REFERENCE:
-            if _counts_padding(weights, tokenizer, self._trial):
-                loading.warn_of_padding(tokenizer, settings.name, "padding_side")
+        pads_left = tokenizer.padding_side == "left" and self.precision != REFERENCE
+        if pads_left and _counts_padding(weights, tokenizer, self._trial):
+            loading.warn_of_padding(tokenizer, settings.name, "padding_side")
         in_half = loading.half_precision(config)
         if in_half and not is_saved:
             warnings.warn(Warnings.HALF_PRECISION.format(name=settings.name, dtype=in_half), stacklevel=2)

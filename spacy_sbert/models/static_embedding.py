@@ -1,6 +1,7 @@
 """Static embeddings: a table of token vectors, without a transformer."""
 
 import json
+import warnings
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from itertools import pairwise

@@ -121,7 +121,8 @@ class BatchTokenizer:
         """
         called = self._given if self._slow is None else self._slow
         texts = [text.lower() for text in PROBES] if self.settings.lowercase else list(PROBES)
-        for limit in (None, called.num_special_tokens_to_add() + PROBED_LENGTH):
+        # The call without a limit comes last: a fast tokenizer keeps the limit of its last call, and saves it.
+        for limit in (called.num_special_tokens_to_add() + PROBED_LENGTH, None):
             self._limit(limit)
             given = self._windows(texts, offsets=False, n_prompt=0, overflow="truncate")
             expected = called(texts, truncation=limit is not None, max_length=limit, verbose=False)
@@ -138,8 +139,8 @@ class BatchTokenizer:
             for text, row, wanted in zip(texts, rows, expected.get(key, rows), strict=True):
                 if list(row) != list(wanted):
                     raise ValueError(
-                        f"The tokenizer {type(self._given).__name__} of '{self.settings.name}' is not supported: called "
-                        f"with {text!r}, it returns other {key} than its vocabulary and rules make ({list(wanted)}, not "
+                        f"The tokenizer {type(self._given).__name__} of '{self.settings.name}' is not supported: "
+                        f"called with {text!r}, it returns other {key} than its rules make ({list(wanted)}, not "
                         f"{row.tolist()}). Use an encoder with another tokenizer."
                     )
 
@@ -294,7 +295,7 @@ def _fast_copy(tokenizer: HuggingFaceTokenizer, *, lowercase: bool) -> Tokenizer
 
 
 def _slow_copy(tokenizer: HuggingFaceTokenizer, *, lowercase: bool) -> HuggingFaceTokenizer:
-    """Return a slow tokenizer, or a copy that lower-cases texts in the way of its class, as in sentence-transformers."""
+    """Return a slow tokenizer, or a copy that lower-cases texts as its class does, as in sentence-transformers."""
     if not lowercase:
         return tokenizer
     copied = deepcopy(tokenizer)

@@ -81,10 +81,10 @@ class _PairTokenizer(BatchTokenizer):
         called = self._given if self._slow is None else self._slow
         texts = [text.lower() for text in PROBES] if self.settings.lowercase else list(PROBES)
         pairs = list(zip(texts, texts[::-1], strict=True))
-        limit = called.num_special_tokens_to_add(pair=True) + PROBED_LENGTH
-        given = self._pairs(pairs, limit)
-        expected = called(texts, texts[::-1], truncation="longest_first", max_length=limit, verbose=False)
-        self._compare(pairs, given, expected)
+        for limit in (called.num_special_tokens_to_add(pair=True) + PROBED_LENGTH, None):
+            given = self._pairs(pairs, limit)
+            expected = called(texts, texts[::-1], truncation=limit is not None, max_length=limit, verbose=False)
+            self._compare(pairs, given, expected)
 
     def tokenize_pairs(self, pairs: Sequence[Pair]) -> TokenizedBatch:
         """Tokenise one pair or more; a window a pair."""
