@@ -2,6 +2,7 @@
 
 import numpy
 import pytest
+import torch
 from scipy import stats
 from sklearn.decomposition import PCA
 
@@ -52,8 +53,11 @@ def test_undefined_correlations(correlation):
     assert correlation([0.0, 0.0, 0.0], [1, 2, 3]) is None
     assert correlation([1.0, 1.0 + 1e-9, 1.0 + 2e-9], [1, 2, 3]) == pytest.approx(1.0, abs=1e-6)
     single = numpy.array([1.0, 1.0 + 1.2e-7, 1.0 - 6e-8], dtype="float32")
-    assert correlation(single, [1, 2, 3]) is None
-    assert correlation(single.astype("float64"), [1, 2, 3]) == pytest.approx(correlation(1e6 * (single - 1), [1, 2, 3]))
+    for noise in (single, single.tolist(), tuple(single), single.astype("float64"), torch.from_numpy(single)):
+        assert correlation(noise, [1, 2, 3]) is None and correlation([1, 2, 3], noise) is None
+    whole = [2.0**24, 2.0**24 + 2, 2.0**24 + 4]  # which float32 holds, but did not round
+    assert correlation(whole, [1, 2, 3]) == pytest.approx(1.0)
+    assert correlation([1e300, 2.0, 1.0], [3, 2, 1]) is not None
     for predicted, gold, message in (
         ([0.0, numpy.nan, 1.0], [1, 2, 3], "predicted value 1 is nan"),
         ([0.0, 1.0, 2.0], [1, 2, numpy.inf], "gold value 2 is inf"),
