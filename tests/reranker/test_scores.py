@@ -70,7 +70,7 @@ def test_pairs_are_given_as_to_predict(both, classifier, options):
         assert numpy.allclose(found, expected, atol=1e-5, rtol=0)
     found = ours.score_pairs(SHORT, **options)
     frame = pandas.DataFrame(SHORT, columns=["query", "passage"], index=[3, 1, 4, 1, 5])
-    tables = [frame, pyarrow.table(frame), frame.to_records(index=False)]
+    tables = [frame, pyarrow.Table.from_pandas(frame, preserve_index=False), frame.to_records(index=False)]
     for given in (*tables, tuple(SHORT), iter(SHORT), frame.to_numpy(), numpy.array(SHORT, dtype=object)):
         assert numpy.array_equal(ours.score_pairs(given, **options), found)
     for empty in ([], (), numpy.empty((0, 2), dtype=object), frame.iloc[:0], iter([])):
