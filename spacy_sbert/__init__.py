@@ -4,6 +4,9 @@ from importlib import import_module
 from importlib.metadata import version
 from typing import TYPE_CHECKING
 
+import catalogue
+from spacy.util import registry
+
 from .pipeline._common import install_extensions
 
 if TYPE_CHECKING:
@@ -49,6 +52,8 @@ __all__ = [  # spelled out: type checkers do not run Python
 ]
 
 install_extensions()
+if not hasattr(registry, "span_getters"):  # spacy-transformers creates it, too, before or after
+    registry.span_getters = catalogue.create("spacy", "span_getters", entry_points=True)  # type: ignore[attr-defined]
 
 
 if not TYPE_CHECKING:  # it would give any name a type, one that is misspelt as well

@@ -1,5 +1,6 @@
 """Warnings with the codes that filters name, and errors that several modules raise."""
 
+import re
 import sys
 import warnings
 from collections.abc import Callable, Iterator
@@ -25,14 +26,26 @@ class Errors:
         '{expected}. Use the span getter spacy-sbert.sentence_spans.v1 (spans_key = "{key}") in the config of the '
         "encoder: [components.transformer.model.get_spans] when the transformer is shared."
     )
-    BAD_FOLDER_FILE = "Cannot read {file}, a part of the encoder's folder: {reason}. Download the encoder again."
+    BAD_FOLDER_FILE = (
+        "Cannot read {file}, a part of the encoder's folder: {reason}. Correct the file, or copy or download the encoder "
+        "again."
+    )
     NO_WEIGHTS = (
         "The folder {folder} holds no encoder that can be loaded: {missing} is missing. Expected config.json, weights "
         "(model.safetensors or pytorch_model.bin) and the tokenizer's files, as save_pretrained writes them."
     )
     BAD_STATE = "The saved encoder is damaged: {reason}. Save the pipeline again, or load the encoder by its name."
     BAD_TOKENIZER = "Cannot load the tokenizer of {folder} ({reason}): a file is damaged. Download the encoder again."
+    NO_MASK = (
+        "The tokenizer of '{name}' gives no attention_mask, so that sentence-transformers pools the padding of a batch. "
+        'Set precision = "float32": each text is encoded as by itself.'
+    )
     BAD_SETTING = "Cannot load the encoder with this {setting}: {reason}. Correct it in the config of the model."
+    CHAT_TEMPLATE = (
+        "The tokenizer in {folder} has a chat_template, into which sentence-transformers puts each text, as no "
+        "modules.json says otherwise. It is not followed here: to encode texts as they are, set "
+        'tokenizer_config = {{"chat_template": null}}.'
+    )
     NOT_TO_WRITE = (
         "{path} is {kind}: expected nothing there, or a file of its own. Nothing was written through it. "
         "Remove it, or give another name."
@@ -75,9 +88,13 @@ class Errors:
     NO_PAIRS = "{path} holds no pairs: expected {expected}."
     BULK_NO_PIPELINE = (
         "Cannot load '{given}': expected a folder or an installed package of a pipeline, or the name of an "
-        "encoder that is on this machine, such as all-MiniLM-L6-v2. {near}spaCy says: {reason}"
+        "encoder that is on this machine. {near}spaCy says: {reason}"
     )
     UNKNOWN_LABEL = "{path}, line {line}: unknown label '{given}', expected one of {expected}. Repair the line."
+    MISSING_PACKAGE = (
+        "The pipeline needs '{name}' of {package}, which is not installed. Install it: pip install "
+        '"spacy-sbert[{extra}]".'
+    )
     NOT_FINITE = "A vector of the example '{text}' is not finite: training diverged. Lower the learning rate."
 
 
@@ -94,8 +111,9 @@ class Warnings:
         "They count as wrong: correct or remove them."
     )
     LOST_HOOKS = (
-        "A Doc has lost its hooks on its way (bytes, DocBin, n_process, from_docs): doc.vector is spaCy's own. Call "
-        "spacy_sbert.restore(doc), restore(list_of_docs), or loop over restore(nlp.pipe(...))."
+        "A Doc has lost its hooks on its way (bytes, DocBin, n_process, from_docs): doc.vector is spaCy's own until "
+        "you call spacy_sbert.restore(doc), restore(list_of_docs), or loop over restore(nlp.pipe(...)). "
+        "doc._.sbert_vector needs none of it."
     )
     RESTORE_UNUSED = (
         "Nothing was restored: the result of spacy_sbert.restore(stream) was not read. Loop over it, or "
@@ -122,6 +140,26 @@ class Warnings:
         "{file} was written by transformers {written} and has settings that {installed} does not know: "
         "{names}. The vectors may be others; install transformers {written} or later."
     )
+    UNKNOWN_TOKENIZER_KEYS = (
+        "{file} has keys that are unknown here, and are not read: {names}. If they change wordpieces, so do vectors: "
+        "correct them, or leave them out."
+    )
+    TOKENS_WITHOUT_EMBEDDING = (
+        "The tokenizer in {folder} has {count} wordpieces that its encoder has no embedding of ({names}): a text with "
+        "one of them is refused."
+    )
+    PADDING_COUNTS = (
+        "The tokenizer of '{name}' says {key} = {value}: in sentence-transformers its encoder counts padding, and a "
+        "vector depends on the texts beside it. Here it is that of a text by itself."
+    )
+    PADDING = (
+        "Padding changes the states of '{name}' ({kind}), so that sentence-transformers gives a text other vectors "
+        'beside other texts. Here each text is encoded as by itself; for its batches set precision = "reference".'
+    )
+    SPARSE_ATTENTION = (
+        "'{name}' reads long texts by block_sparse attention, here always; sentence-transformers only until it has read "
+        'a short text. Set transformer_config = {{"attention_type": "original_full"}} for full attention.'
+    )
     SLOW_BFLOAT16 = (
         'precision = "bfloat16" is several times slower than "float32" on this CPU, which has no arithmetic '
         'for it (AVX-512 BF16 or AMX). Set precision = "auto", which chooses by the device.'
@@ -129,6 +167,11 @@ class Warnings:
     ENCODER_MISSING = (
         "The encoder '{name}' of the pipe '{pipe}' cannot be found: {reason}. {near}Correct the name, or the "
         "first text fails; nlp.initialize() and the pipe's load() tell where it was looked for."
+    )
+    ENCODER_LANGUAGE = (
+        "The encoder '{name}' of the pipe '{pipe}' was made for the language '{theirs}', and this pipeline is for "
+        '\'{ours}\': its vectors mean little. Use a multilingual encoder: config={{"model": {{"name": '
+        '"sentence-transformers/paraphrase-multilingual-MiniLM-L12-v2"}}}}.'
     )
     BULK_CUT = (
         '{cut} of {rows} texts were longer than the encoder\'s limit and were cut. Set overflow = "windows" '
@@ -210,6 +253,10 @@ class Warnings:
         "{count} examples of {dev} have labels that {train} does not have: {given}. They count as wrong: "
         "correct or remove them."
     )
+    META_OTHER_MEMBERS = (
+        "'{name}' was fitted on other encoders, or other settings, than its members have now ({members}): they were "
+        "trained, replaced or set since. Fit it again: nlp.initialize(), or python -m spacy sbert fit-meta."
+    )
     META_LEFT_OUT = "{count} sentences of {limit} tokens or more were left out; set max_tokens to take longer ones."
     EXPORT_WINDOWS = (
         "The pipe '{name}' averages over windows of long texts (overflow = \"windows\"), which "
@@ -228,7 +275,6 @@ class Warnings:
     )
 
 
-# Warnings skip the frames of these packages: this one, and those that call it.
 def import_extra(module: str, need: str, extra: str) -> ModuleType:
     """Return a module of an optional package. RAISES (ImportError): if it is not installed.
 
@@ -240,7 +286,34 @@ def import_extra(module: str, need: str, extra: str) -> ModuleType:
         raise ImportError(f"{need}. Install it: pip install 'spacy-sbert[{extra}]'.") from error
 
 
-INNER = ("spacy_sbert", "spacy", "spacy_transformers", "spacy_curated_transformers", "thinc", "srsly", "contextlib")
+# Names in a config, and the package and the extra of this package that provide them.
+_PROVIDED = (
+    (re.compile(r"'(transformer|spacy-transformers\.[^']*)'"), "spacy-transformers", "transformers"),
+    (
+        re.compile(r"'(curated_transformer|spacy-curated-transformers\.[^']*)'"),
+        "spacy-curated-transformers",
+        "curated",
+    ),
+)
+
+
+@contextmanager
+def missing_packages() -> Iterator[None]:
+    """Name the package to install if spaCy cannot find a factory or a function of it. RAISES (ImportError): then."""
+    try:
+        yield
+    except ValueError as error:
+        text = re.split("Available (?:factories|names)", str(error))[0]
+        for names, package, extra in _PROVIDED if re.match(r"\[E002\]|\[E893\]", text) else ():
+            if found := names.search(text):
+                message = Errors.MISSING_PACKAGE.format(name=found[1], package=package, extra=extra)
+                raise ImportError(message) from error
+        raise
+
+
+# Warnings skip the frames of these packages: this one, and those that call it.
+INNER = {"spacy_sbert", "spacy_sbert_msgpack", "spacy", "spacy_transformers", "spacy_curated_transformers", "thinc"}
+INNER |= {"srsly", "contextlib"}
 
 
 def warn(message: str, category: type[Warning] = UserWarning) -> None:

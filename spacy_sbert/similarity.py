@@ -1,12 +1,13 @@
 """Similarity of vectors, correlation and principal components: one definition for use, training and evaluation."""
 
 from collections.abc import Sequence
+from numbers import Real
 from typing import Any, NamedTuple, TypeVar
 
 import numpy
 from numpy.typing import ArrayLike
 from thinc.types import Floats2d, Ints2d
-from thinc.util import get_array_module, is_cupy_array, to_numpy
+from thinc.util import get_array_module, is_cupy_array, is_torch_array, to_numpy
 
 from .errors import Errors
 from .validation import short_repr
@@ -24,6 +25,7 @@ def cosine(u: RowsT, v: RowsT) -> PerRow:
     RETURNS (float array of shape (n,), of the same dtype and device): the similarities, from -1 to 1 up to rounding.
     SOURCE: Reimers and Gurevych 2019, section 3.
     """
+    u, v = _paired(u, v)
     return (unit_length(u) * unit_length(v)).sum(axis=1)
 
 
@@ -32,6 +34,7 @@ def euclidean(u: RowsT, v: RowsT) -> PerRow:
 
     ||u - v|| = sqrt(sum_k (u_k - v_k)^2)
     """
+    u, v = _paired(u, v)
     return lengths(u - v)
 
 
@@ -40,7 +43,23 @@ def manhattan(u: RowsT, v: RowsT) -> PerRow:
 
     sum_k |u_k - v_k|
     """
+    u, v = _paired(u, v)
     return abs(u - v).sum(axis=1)
+
+
+def _paired(u: RowsT, v: RowsT) -> tuple[Any, Any]:
+    """Return two arrays of rows to compare; arrays of NumPy and CuPy as they are. RAISES (ValueError): see as_rows."""
+    sides: dict[str, Any] = {"u": u, "v": v}
+    both = [rows if is_cupy_array(rows) or _is_float(rows) else as_rows(rows, name) for name, rows in sides.items()]
+    shapes = [rows.shape for rows in both]
+    are_rows = len(shapes[0]) == len(shapes[1]) == 2 and shapes[0][1] == shapes[1][1]
+    if not are_rows or (shapes[0] != shapes[1] and 1 not in (shapes[0][0], shapes[1][0])):  # one is compared with all
+        raise ValueError(f"Cannot compare rows of shapes {shapes[0]} and {shapes[1]}: expected two (n, width).")
+    return both[0], both[1]
+
+
+def _is_float(rows: object) -> bool:
+    return type(rows) is numpy.ndarray and rows.dtype.kind == "f"
 
 
 def lengths(rows: RowsT) -> PerRow:
@@ -88,32 +107,80 @@ def scaled_norms(rows: RowsT) -> tuple[RowsT, RowsT, Ints2d]:
 def checked(vectors: ArrayLike, name: str, dtype: str = "float32", *, start: int = 0) -> numpy.ndarray:
     """Return vectors as a contiguous array on the CPU.
 
-    vectors (float array of shape (n, width), NumPy or CuPy): a vector a row. name (str): what messages call them.
+    vectors (float array of shape (n, width), see as_array): a vector a row. name (str): what messages call them.
     dtype (str): of the result. start (int): the number of the first row, in messages.
     RETURNS (float array of shape (n, width)).
     RAISES (ValueError): if the shape is another, there is no row, or a number is not finite.
     """
-    rows = numpy.ascontiguousarray(as_rows(vectors, name), dtype=dtype)
-    finite = numpy.isfinite(rows).all(axis=1)
-    if not finite.all():
+    given = as_rows(vectors, name)
+    with numpy.errstate(all="ignore"):  # numbers out of range are found below
+        rows = numpy.ascontiguousarray(given, dtype=dtype)
+        fits = numpy.isfinite(rows).all(axis=1)
+        if given.dtype.kind == "f" and given.dtype.itemsize > rows.dtype.itemsize:
+            number, largest = numpy.finfo(dtype), abs(given).max(axis=1)
+            fits &= (largest == 0) | (largest >= number.tiny / number.eps)  # smaller ones lose digits, or become 0
+    if not fits.all():
         raise ValueError(
-            f"Row {start + int(finite.argmin())} of the {name} is not finite: it has NaN or infinity, which is "
-            "similar to nothing. Leave it out, or look for why the pipeline gives such a vector."
+            f"Row {start + int(fits.argmin())} of the {name} is not finite in {dtype}: it has NaN, infinity, or "
+            "numbers too large or too small for it. Leave it out, or look for why the pipeline gives such a vector."
         )
     return rows
 
 
 def as_rows(vectors: ArrayLike, name: str) -> numpy.ndarray:
-    """Return vectors, (n, width), as an array on the CPU, with their dtype and layout unchanged, or raise an error."""
-    rows = numpy.asarray(to_numpy(vectors) if is_cupy_array(vectors) else vectors)
-    if rows.dtype.kind not in "biuf":
-        raise TypeError(
-            f"Cannot compare {name} = {short_repr(vectors)}: expected vectors, a float array of shape (n, width). "
-            "Those of texts are encode(texts); Docs and Spans compare themselves: doc.similarity(other)."
-        )
+    """Return vectors, (n, width), see as_array. RAISES (TypeError, ValueError): for other things, other shapes."""
+    rows = as_array(vectors, name, "vectors, a float array of shape (n, width)")
     if rows.ndim != 2 or rows.size == 0:
         raise ValueError(Errors.NOT_ROWS.format(name=name, given=rows.shape))
     return rows
+
+
+def as_array(values: Any, name: str, expected: str) -> numpy.ndarray:  # noqa: ANN401 (whatever a caller gives)
+    """Return real numbers as an array on the CPU, with dtype, layout and memory map unchanged where NumPy has them.
+
+    values: an array of NumPy or CuPy, a tensor, a table or a column, lists of numbers, or of such arrays.
+    name (str): what messages call them. expected (str): what is wanted, for messages.
+    RAISES (TypeError): for anything else, for example texts, complex numbers, sparse, masked or meta tensors.
+    """
+    try:
+        array = numpy.asarray(_on_cpu(values))
+        if array.dtype == object and array.size and all(isinstance(item, Real) for item in array.flat):
+            array = array.astype("float64")  # of a nullable column
+        reason = f"its dtype is {array.dtype}"
+    except (TypeError, ValueError, RuntimeError, AttributeError) as error:
+        array, reason = None, str(error).partition("\n")[0].rstrip(".")
+    if array is None or array.dtype.kind not in "biuf":
+        are_texts = array is None or array.dtype.kind in "OSU"
+        docs = " Vectors of texts are encode(texts); Docs and Spans compare themselves: doc.similarity(other)."
+        value = " ".join(short_repr(values).split())
+        raise TypeError(f"Cannot compare {name} = {value} ({reason}): expected {expected}.{docs if are_texts else ''}")
+    return array
+
+
+def _on_cpu(values: Any) -> Any:  # noqa: ANN401 (whatever a caller gives)
+    """Return what NumPy can read without loss. RAISES (TypeError): if it would leave something out."""
+    if isinstance(values, list | tuple):
+        return [item if isinstance(item, int | float | list | tuple | str) else _on_cpu(item) for item in values]
+    if is_cupy_array(values):
+        return to_numpy(values)
+    if is_torch_array(values):
+        return _numbers_of_tensor(values)
+    if hasattr(values, "toarray") or hasattr(values, "todense"):
+        raise TypeError("it is sparse: make it dense, x.toarray()")
+    if isinstance(values, numpy.ma.MaskedArray) and numpy.ma.is_masked(values):
+        raise TypeError("it has masked numbers: fill them, x.filled(0), or leave their rows out")
+    return values
+
+
+def _numbers_of_tensor(tensor: Any) -> numpy.ndarray:  # noqa: ANN401 (of PyTorch)
+    if tensor.is_meta:
+        raise TypeError("it has no numbers: it is on the device 'meta'")
+    if tensor.is_nested or tensor.is_quantized or str(tensor.layout) != "torch.strided":
+        raise TypeError("it is sparse, nested or quantized: make it dense, x.to_dense()")
+    tensor = tensor.detach().cpu().resolve_conj().resolve_neg()
+    if tensor.is_floating_point() and tensor.element_size() < 4:
+        tensor = tensor.float()  # NumPy has no bfloat16
+    return tensor.numpy()
 
 
 def check_count(given: int, most: int, what: str, name: str = "k") -> None:
@@ -211,7 +278,8 @@ def pearson(predicted: Numbers, gold: Numbers) -> float | None:
 def _correlation(name: str, predicted: Numbers, gold: Numbers) -> float | None:
     from scipy import stats  # noqa: PLC0415 (a tenth of the time to a first vector, which needs no scores)
 
-    arrays = {name: numpy.asarray(side, "float64") for name, side in (("predicted", predicted), ("gold", gold))}
+    sides = {"predicted": predicted, "gold": gold}
+    arrays = {name: as_array(side, name, "numbers of shape (n,)").astype("float64") for name, side in sides.items()}
     shapes = [array.shape for array in arrays.values()]
     if shapes[0] != shapes[1] or len(shapes[0]) != 1:
         raise ValueError(f"Cannot correlate arrays of shapes {shapes[0]} and {shapes[1]}: expected two of shape (n,).")
@@ -232,7 +300,7 @@ def varies(values: Numbers) -> bool:
     values (at least one number): numbers that float32 holds exactly were computed in float32, whatever holds them now:
         a list or a float64 array of float32 cosines is rounded as they are. Whole numbers are exact.
     """
-    numbers = numpy.asarray(values, dtype="float64")
+    numbers = as_array(values, "values", "numbers of shape (n,)").astype("float64")
     with numpy.errstate(over="ignore"):  # numbers beyond float32 become infinite, and so are none of it
         is_single = numpy.array_equal(numbers, numbers.astype("float32"))
     is_whole = numpy.array_equal(numbers, numpy.rint(numbers))
@@ -267,8 +335,9 @@ def pairwise_cos_sim(u: ArrayLike, v: ArrayLike) -> numpy.ndarray:
 
 
 def _checked_rows(u: ArrayLike, v: ArrayLike) -> list[numpy.ndarray]:
-    sides: Any = {"u": u, "v": v}  # a list of one ArrayLike is none to mypy
-    both = [checked([side] if numpy.ndim(side) == 1 else side, name) for name, side in sides.items()]
+    sides: dict[str, ArrayLike] = {"u": u, "v": v}
+    arrays = {name: as_array(side, name, "vectors, a float array of shape (n, width)") for name, side in sides.items()}
+    both = [checked(side[None] if side.ndim == 1 else side, name) for name, side in arrays.items()]
     if both[0].shape[1] != both[1].shape[1]:
         raise ValueError(Errors.UNEQUAL_WIDTHS.format(ours=both[0].shape[1], theirs=both[1].shape[1]))
     return both

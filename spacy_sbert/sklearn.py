@@ -39,7 +39,7 @@ class SentenceVectors(_base.TransformerMixin, _base.BaseEstimator):
 
         X (Iterable): n str, Docs or Spans; a column of a table, an array (n,) or (n, 1), or a table of one column.
         RETURNS (float32 (n, width)): in the order of the texts.
-        RAISES (TypeError, ValueError): if X is a single text, or an item is no text; if the encoder has changed since fit.
+        RAISES (TypeError, ValueError): if X is a single text, an item is no text, or the encoder has changed since fit.
         """
         _check_is_column(X)
         return self.sbert.encode(X)
@@ -69,7 +69,7 @@ class SentenceVectors(_base.TransformerMixin, _base.BaseEstimator):
     def __sklearn_clone__(self) -> Self:
         clone = type(self)(**self.get_params(deep=False))
         if "_loaded" in self.__dict__:
-            clone._loaded = self._loaded  # cross-validation loads the encoder once
+            vars(clone)["_loaded"] = self._loaded  # cross-validation loads the encoder once
         return clone
 
     def __sklearn_tags__(self) -> Any:  # noqa: ANN401 (sklearn.utils.Tags)

@@ -10,7 +10,7 @@ from functools import cache, partial, wraps
 from pathlib import Path
 from reprlib import Repr
 from types import NoneType, UnionType
-from typing import Annotated, Any, Literal, ParamSpec, Self, TypeVar, Union, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, Literal, ParamSpec, Self, TypeVar, Union, cast, get_args, get_origin, get_type_hints
 
 import numpy
 from pydantic import AfterValidator, ConfigDict, Field, TypeAdapter, ValidationError
@@ -214,7 +214,14 @@ class ConfiguredModel(Model[InT, OutT]):
 
 
 Text = str | Doc | Span
+TextOrTexts = Text | Iterable[Text]
 NOT_SEVERAL = (str, bytes, bytearray, Mapping, set, frozenset, Doc, Span)  # or in no order
+
+
+def several_texts(texts: TextOrTexts) -> tuple[Iterable[Text], bool]:
+    """Return texts as a collection, and whether a single one was given, maybe in an array without a dimension."""
+    single = texts.item() if isinstance(texts, numpy.ndarray) and texts.shape == () else texts
+    return ([single], True) if isinstance(single, Text) else (cast(Iterable[Text], texts), False)
 
 
 def checked_texts(texts: Iterable[Text]) -> Iterable[str]:

@@ -86,7 +86,7 @@ def test_columns(step, expected, as_column):
 @pytest.mark.parametrize("given", ["one text", b"one text", spacy.blank("en")("one text"), {"a": "one text"}])
 @pytest.mark.parametrize("method", ["fit", "transform", "fit_transform"])
 def test_a_single_text_is_refused(step, given, method):
-    with pytest.raises(ValueError, match="Iterable over raw text documents expected, .* object received"):
+    with pytest.raises(ValueError, match=r"Iterable over raw text documents expected, .* object received"):
         getattr(step, method)(given)
 
 

@@ -17,7 +17,6 @@ from typing import Any
 
 import numpy
 import pytest
-import sentence_transformers
 import spacy
 import torch
 from sentence_transformers import util
@@ -170,7 +169,8 @@ class Pooling:
 
     def __call__(self, features: dict[str, Any]) -> dict[str, Any]:
         mask = features["attention_mask"].bool()
-        rows = [states.reshape(-1, states.shape[-1])[kept] for states, kept in zip(features["token_embeddings"], mask)]
+        given = zip(features["token_embeddings"], mask, strict=False)
+        rows = [states.reshape(-1, states.shape[-1])[kept] for states, kept in given]
         states = Ragged(torch.cat(rows).numpy(), numpy.array([len(row) for row in rows], dtype="int32"))
         return {"sentence_embedding": torch.as_tensor(self.layer.layers[0].predict(states))}
 
@@ -213,7 +213,7 @@ def best_accuracy(scores: Any, labels: Any, high_score_more_similar: bool = True
 
 def put_in_place() -> None:
     """Give the names of sentence-transformers to the adapters."""
-    from sentence_transformers import evaluation  # noqa: PLC0415 (deprecated, and still what the tests import)
+    from sentence_transformers import evaluation  # deprecated, and still what the tests import
 
     functions = {
         "normalize_embeddings": lambda rows: tensor(unit_length(numpy.asarray(rows))),

@@ -19,14 +19,14 @@ import pytest
 
 PARTS = ("doc", "pipeline", "serialize", "training", "test_language.py", "test_pickles.py", "test_misc.py")
 ENCODER = "PEERS_TESTS_ENCODER"  # the environment variable with its folder
-WORDS = "a the man cat dog is was on in of and to this that it he she one two ate ran saw . , ! ? ##s ##ed ##ing".split()
+WORDS = ("a", "the", "man", "cat", "dog", "is", "was", "this", "that", "he", "she", ".", ",", "!", "##s", "##ed")
 # Tests that fail only because there is one pipe more, or because it does what it is for.
 NAMED: dict[str, str] = {}
 
 
 def make_encoder(folder: Path) -> str:
     """Save a random BERT of two layers, and return its folder."""
-    from transformers import BertConfig, BertModel, BertTokenizerFast  # noqa: PLC0415 (the other process needs none)
+    from transformers import BertConfig, BertModel, BertTokenizerFast  # the other process needs none
 
     folder.mkdir(parents=True, exist_ok=True)
     letters = [chr(code) for code in range(ord("a"), ord("z") + 1)]
@@ -40,7 +40,7 @@ def make_encoder(folder: Path) -> str:
 
 def add_sbert_everywhere() -> None:
     """Give every Language of this process an `sbert` pipe when it is made."""
-    from spacy.language import Language  # noqa: PLC0415 (only in the process of the tests)
+    from spacy.language import Language  # only in the process of the tests
 
     config: Any = {"model": {"name": os.environ[ENCODER]}}
     plain_init, plain_from_config = Language.__init__, Language.from_config.__func__  # type: ignore[attr-defined]
@@ -82,7 +82,7 @@ class Outcomes:
 
 
 def run_tests(parts: list[str], output: Path, *, with_sbert: bool) -> None:
-    import spacy.tests  # noqa: PLC0415 (only in the process of the tests)
+    import spacy.tests  # only in the process of the tests
 
     if with_sbert:
         add_sbert_everywhere()

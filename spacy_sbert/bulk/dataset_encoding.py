@@ -240,13 +240,15 @@ def encode_dataset(
     restart (bool): whether to make all vectors again. engine (Cluster): the Ray cluster that does it; None for this
         process. progress (bool): whether to show a progress bar.
     RETURNS (DatasetReport): counts, and error messages of shards that have no vectors.
-    RAISES (ValueError): if a folder is missing, has no shard or an unknown file; if the target has vectors of another
-        encoder, device or option. (OSError): if the pipeline is not found. (ImportError): without pyarrow.
+    RAISES (ValueError): if a folder is missing, has no shard or an unknown file; if the target is in the source, or
+        has vectors of another encoder, device or option. (OSError): if the pipeline is not found. (ImportError):
+        without pyarrow.
     """
     encoding = Encoding(**options)
     encoding.check_format(Path(f"vectors{output}"))
     folders, gpus = (RemoteFolder(str(source)), RemoteFolder(str(target))), tuple(gpu_ids)
     config = WorkerConfig(*folders, output.lower(), encoding, pipeline, name, precision, n_process, gpus, scratch)
+    config.source.check_apart(config.target)
     every = config.source.shards(large)
     shards = every if shard is None else _share_of(every, shard)
     if restart:

@@ -1,9 +1,10 @@
 """Folders of files of texts and of vectors, on this machine or in a store, and the shards in them."""
 
 import json
+import os
 import re
 from dataclasses import dataclass, field
-from pathlib import Path, PurePosixPath
+from pathlib import Path, PurePath, PurePosixPath
 from typing import TYPE_CHECKING, TypeVar
 
 from pydantic import BaseModel
@@ -37,6 +38,11 @@ class Shard(BaseModel, frozen=True):
     def name(self) -> str:
         """Unique name; its vectors have this name and their suffix."""
         return self.path if self.row_group is None else f"{self.path}.{self.row_group:05}"
+
+
+def _is_hidden(path: PurePath) -> bool:
+    """Return whether a path below a folder is passed over: a name in it begins with . or _."""
+    return any(name.startswith((".", "_")) for name in path.parts)
 
 
 @dataclass(frozen=True)
@@ -88,7 +94,7 @@ class RemoteFolder:
         found: list[Shard] = []
         for info in sorted(infos, key=lambda info: info.path):
             path = PurePosixPath(info.path)
-            if info.type != FileType.File or any(name.startswith((".", "_")) for name in path.parts):
+            if info.type != FileType.File or _is_hidden(path):
                 continue
             if format_suffix(path) not in (*TABLES, TEXT):
                 raise ValueError(
@@ -108,6 +114,23 @@ class RemoteFolder:
         with ParquetFile(self.open().open_input_file(whole.path)) as file:
             n = file.num_row_groups
         return [whole.model_copy(update={"row_group": i}) for i in range(n)] if n > 1 else [whole]
+
+    def check_apart(self, target: "RemoteFolder") -> None:
+        """Raise ValueError if files in a target would be read as texts: in this folder, also through a link."""
+        ours, theirs = self.open(), target.open()
+        if ours.base_fs.type_name != theirs.base_fs.type_name:
+            return
+        places = [(ours.base_path, theirs.base_path)]
+        if ours.base_fs.type_name == "local":
+            real = os.path.realpath(ours.base_path)
+            places += [(real, os.path.realpath(theirs.base_path)), (real, theirs.base_path)]
+        for folder, inside in places:
+            below = PurePath(inside)
+            if below.is_relative_to(folder) and not _is_hidden(below.relative_to(folder)):
+                raise ValueError(
+                    f"The target {target.name} is in the source {self.name}, whose files are read as texts. Give a "
+                    "folder outside of it, or one whose name begins with a dot."
+                )
 
     def read_json(self, path: str, model: type[_ModelT]) -> _ModelT | None:
         """Read what write_json wrote; None if it is missing or damaged."""

@@ -10,6 +10,7 @@ from pydantic import BaseModel, NonNegativeInt
 from ..files.serialization import digest_of_stream, file_digest, parse_checksummed
 from ..files.tables import TextColumns, read_text_rows
 from ..progress import progress_of
+from .stored_vectors import StoredVectors, TableReader
 
 MadeOf = dict[str, str | bool | int | None]  # what vectors depend on, by the name that messages use
 ENCODER_DIGEST = "encoder (SHA-256)"
@@ -69,8 +70,8 @@ class FileRecord(BaseModel):
         return vectors.with_name(vectors.name + ".json")
 
 
-class FileVectors:
-    """The vectors that encode_file wrote.
+class FileVectors(StoredVectors):
+    """The vectors that encode_file wrote. They index as an array does.
 
     path (Path): .npy or .parquet.
     name (str): the path. shape (tuple): (n, width). encoder (tuple): name and SHA-256 of the encoder.
@@ -81,6 +82,7 @@ class FileVectors:
 
     def __init__(self, path: Path | str):
         self.path, self.name = Path(path), str(path)
+        self._state = self._file_state()
         self.digest, record = file_digest(self.path), FileRecord.path_of(self.path)
         try:
             self._record = parse_checksummed(FileRecord, record.read_bytes())
@@ -98,9 +100,6 @@ class FileVectors:
         self.shape = self._record.texts.rows, self._record.width
         self.encoder = str(made_of["encoder"]), str(made_of[ENCODER_DIGEST])
 
-    def __len__(self) -> int:
-        return self.shape[0]
-
     def __repr__(self) -> str:
         return f"FileVectors({self.name}: {self.shape[0]} vectors of {self.shape[1]} numbers by {self.encoder[0]})"
 
@@ -117,12 +116,15 @@ class FileVectors:
                 f"The {len(self)} vectors in {self.path} are of other texts than the {theirs.rows} of {corpus}. Give "
                 "the file and the column that were encoded, or encode these."
             )
-        return numpy.delete(self._read(), texts.blank, axis=0).astype("float32", copy=False)
+        return numpy.delete(self[:], texts.blank, axis=0)
 
-    def _read(self) -> numpy.ndarray:
+    def _take(self, rows: numpy.ndarray) -> numpy.ndarray:
+        if self._file_state() != self._state:
+            raise ValueError(f"{self.path} was changed since it was opened. Open it again: FileVectors(path).")
         if self.path.suffix.lower() == ".npy":
-            return numpy.load(self.path, mmap_mode="r", allow_pickle=False)
-        from pyarrow.parquet import read_table  # noqa: PLC0415 (an extra)
+            return numpy.load(self.path, mmap_mode="r", allow_pickle=False)[rows]
+        return TableReader(str(self.path)).take(rows)
 
-        column = read_table(self.path, columns=["vector"])["vector"].combine_chunks()
-        return column.flatten().to_numpy(zero_copy_only=False).reshape(self.shape)
+    def _file_state(self) -> tuple[int, int, int]:
+        stat = self.path.stat()
+        return stat.st_size, stat.st_mtime_ns, stat.st_ino

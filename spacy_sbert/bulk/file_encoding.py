@@ -13,7 +13,7 @@ import numpy
 from numpy.lib.format import dtype_to_descr, write_array_header_1_0
 
 from ..errors import import_extra
-from ..files.atomic import Lock, atomic_write, check_input, check_output, rewrite_os_errors
+from ..files.atomic import Lock, atomic_write, check_apart, check_input, check_output, rewrite_os_errors
 from ..files.serialization import checksummed_json, file_digest, parse_checksummed, read_arrays, versions
 from ..files.tables import TextColumns, read_text_rows
 from ..files.text_lines import check_texts
@@ -166,8 +166,7 @@ def check_paths(source: Path, output: Path, encoding: Encoding, *, overwrite: bo
     encoding.check_format(output)
     check_texts(source)
     check_input(source)
-    if output.exists() and source.exists() and output.samefile(source):
-        raise ValueError(f"{output} is the input, and was given as the output, too. Give the output another name.")
+    check_apart(source, output)
     check_output(output)
     for path in (output, FileRecord.path_of(output)):
         if path.exists() and not overwrite:

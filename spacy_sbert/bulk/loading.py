@@ -8,8 +8,8 @@ import spacy
 from spacy.language import Language
 from spacy.util import get_installed_models
 
-from ..errors import Errors
-from ..models.resolve import nearest_name
+from ..errors import Errors, missing_packages
+from ..models.resolve import suggestion
 from ..models.sbert_config import Precision
 from ..pipeline.listeners import is_encoder
 from ..pipeline.sbert import SentenceBert, find_sbert
@@ -87,10 +87,10 @@ def _blank(name: str | None, encoder: str | None = None) -> Language:
 def load_pipeline(pipeline: str, name: str | None = None) -> Language:
     """Load a folder or an installed package, or make a blank pipeline with an encoder; see load_pipe."""
     try:
-        return spacy.load(pipeline)
+        with missing_packages():
+            return spacy.load(pipeline)
     except OSError as error:
         if not is_encoder(pipeline):
-            near = nearest_name(pipeline, get_installed_models())
-            hint = f"Did you mean '{near}'? " if near else ""
-            raise OSError(Errors.BULK_NO_PIPELINE.format(given=pipeline, near=hint, reason=error)) from error
+            near = suggestion(pipeline, get_installed_models())
+            raise OSError(Errors.BULK_NO_PIPELINE.format(given=pipeline, near=near, reason=error)) from error
     return _blank(name, pipeline)

@@ -14,6 +14,7 @@ from spacy.cli._util import setup_gpu
 from typer import BadParameter, Exit, Typer
 from wasabi import msg
 
+from ..files.atomic import check_apart
 from ..files.text_lines import check_texts
 
 app = Typer(name="sbert", help="Sentence-BERT: sentence vectors, from data to index.", no_args_is_help=True)
@@ -77,8 +78,12 @@ def exit_on_error(title: str, *also: type[Exception]) -> Iterator[None]:
         fail(title, text)
 
 
-def check_new(path: Path | None, *, overwrite: bool) -> None:
-    """End the command, before any work, if the output is a file, or a folder with files in it."""
+def check_new(path: Path | None, *inputs: Path | None, overwrite: bool) -> None:
+    """End the command, before any work, if the output is a file, or a folder with files in it; or one of the inputs."""
+    for source in inputs:
+        if path is not None and source is not None:
+            with exit_on_error(f"Cannot write {path}"):
+                check_apart(source, path)
     if path is None or overwrite or not os.path.lexists(path):
         return
     if not path.is_dir() or any(path.iterdir()):

@@ -106,7 +106,7 @@ def _compare_cli(
     Every other one is tested against the first. With --output also a Markdown and an HTML report are written beside
     the JSON.
     """
-    _check_output(output, overwrite=overwrite)
+    _check_output(output, *results, overwrite=overwrite)
     with exit_on_error("Cannot compare"), ticking("Comparing", shown=not quiet):
         from ..evaluation.compare import compare
         from ..evaluation.report import comparison_report
@@ -135,7 +135,7 @@ def _show(markdown: str, terminal: Callable[[int], str]) -> None:
     echo(terminal(shutil.get_terminal_size().columns) if sys.stdout.isatty() else markdown)
 
 
-def _check_output(output: Path | None, *, overwrite: bool, renewed: bool = False) -> None:
+def _check_output(output: Path | None, *inputs: Path, overwrite: bool, renewed: bool = False) -> None:
     """End the command, before hours of work, if the name of its output does not end in .json, or it exists already.
 
     renewed (bool): whether existing results of `benchmark` may be brought up to date.
@@ -146,7 +146,7 @@ def _check_output(output: Path | None, *, overwrite: bool, renewed: bool = False
         fail(f"Cannot save to {output}: expected a name that ends in .json; reports are written beside it")
     if not (renewed and output.is_file()):
         for path in (output, output.with_suffix(".md"), output.with_suffix(".html")):
-            check_new(path, overwrite=overwrite)
+            check_new(path, *inputs, overwrite=overwrite)
     elif not overwrite:
         from ..evaluation.results import read_results
 

@@ -52,7 +52,7 @@ def _convert_cli(
     """
     from ..readers import convert
 
-    check_new(output_path, overwrite=overwrite)
+    check_new(output_path, input_path, overwrite=overwrite)
     logger.setLevel(logging.INFO)  # says what was skipped
     with exit_on_error(f"Cannot convert {input_path}"):
         given = layout.settings()
@@ -91,7 +91,7 @@ def _evaluate_cli(
     if data_path.is_dir():
         fail(f"{data_path} is a folder: give a file of examples, or see 'python -m spacy sbert benchmark'.")
     given, shown = layout.settings(), not loading.quiet
-    check_new(output, overwrite=overwrite)
+    check_new(output, data_path, overwrite=overwrite)
     nlp = loading.load(pipeline, answering=True, also_scores=True)
 
     from ..evaluation.scoring import evaluate_with_reasons

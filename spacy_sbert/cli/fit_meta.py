@@ -38,7 +38,7 @@ def _fit_meta_cli(
     The pipeline has two encoders or more, and is saved with it: with a new pipe sbert_meta, or of the name --pipe.
     Without --method, --size and --option one that the pipeline has is fitted as its config says.
     """
-    check_new(output, overwrite=overwrite)
+    check_new(output, corpus, cache, overwrite=overwrite)
 
     from ..meta.component import fit_meta
     from ..meta.fit import ShortSentences, read_sentences

@@ -48,7 +48,7 @@ def _init_config_cli(
     Both tables are read whole, so that what is wrong in them shows now and not while training; what can be learned
     from them is chosen, and 'spacy sbert train' takes the config.
     """
-    check_new(output, overwrite=overwrite)
+    check_new(output, train_path, dev_path, overwrite=overwrite)
     for option in [option for option in ("score", "label") if getattr(layout, option) == ""]:
         fail(f"--{option} is empty. Name a column of the tables, or leave it out.")
     if not isfinite(layout.max_score or 0.0):

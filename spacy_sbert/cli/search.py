@@ -66,7 +66,8 @@ def _search_cli(
     queries at once: as arguments, or as a file with --queries. If the vectors of an index were moved, --vectors names
     their place.
     """
-    _check_paths(corpus, columns, output, overwrite=overwrite)
+    stored = None if vectors is None else Path(vectors)
+    _check_paths(corpus, columns, output, queries_path, stored, overwrite=overwrite)
     asked = [*(queries or []), *_read_queries(queries_path)]
     if not asked:
         fail("There is no query. Give queries after the texts, or a file of queries with --queries.")
@@ -162,7 +163,7 @@ def _mine_cli(
     They are paraphrases and duplicates, the best first. -k 0 --min-score 0.8 writes all from a score on, and --groups
     --min-score 0.9 one row for each text that has a duplicate, with the number of its group.
     """
-    _check_paths(corpus, columns, output, overwrite=overwrite)
+    _check_paths(corpus, columns, output, vectors, overwrite=overwrite)
     if groups and (min_score is None or k is not None):
         fail("--groups needs --min-score, from which two texts are in one group, and takes no -k.")
 
@@ -206,7 +207,7 @@ def _cluster_cli(
     It is a number from 0, or -1 for texts in none, and has a name, the words that tell its texts from others. The other
     columns of a table are kept.
     """
-    _check_paths(corpus, columns, output, overwrite=overwrite)
+    _check_paths(corpus, columns, output, vectors, overwrite=overwrite)
 
     from ..search.corpus_search import NO_CLUSTER, check_method, cluster_texts
 
@@ -273,9 +274,9 @@ def _index_cli(
     msg.good(f"Wrote an index of {len(index)} vectors to {index_path}")
 
 
-def _check_paths(corpus: Path, columns: Columns, output: Path | None, *, overwrite: bool) -> None:
+def _check_paths(corpus: Path, columns: Columns, output: Path | None, *inputs: Path | None, overwrite: bool) -> None:
     """End the command, before any work, where the table of what is found could not be written, or columns not read."""
-    check_new(output, overwrite=overwrite)
+    check_new(output, corpus, *inputs, overwrite=overwrite)
     if output is not None:
         with exit_on_error(f"Cannot write {output}"):
             check_name(output)

@@ -11,6 +11,7 @@ from spacy.util import load_config, logger
 from typer import Argument, Context, Exit, Option
 from wasabi import msg
 
+from ..errors import missing_packages
 from ._util import command, exit_on_error, fail, use_gpu
 from .options import CODE, Gpu
 
@@ -61,7 +62,8 @@ def _train_cli(
                     settings = load_config(config, overrides, interpolate=False)
                     check_config(settings, load_config(config, interpolate=False))
                     check_missing_labels(settings.interpolate().get("corpora", {}))
-                    nlp = init_nlp(settings, use_gpu=ranks.gpu_id)
+                    with missing_packages():
+                        nlp = init_nlp(settings, use_gpu=ranks.gpu_id)
                 ended = train(nlp, output, ranks, checkpoint_every=every, checkpoint=checkpoint)
         except RankLost as error:
             fail(str(error))

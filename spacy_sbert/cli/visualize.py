@@ -60,7 +60,7 @@ def _visualize_cli(
         fail("--sentences draws one whole text: leave --column, --labels, --limit and --vectors out")
     if clusters and (labels or style != "map"):
         fail("--clusters finds the labels of a map: use it with --style map, and leave --labels out")
-    check_new(output, overwrite=overwrite)
+    check_new(output, texts_path, vectors, overwrite=overwrite)
 
     from ..search.clustering import import_kmeans, kmeans_clusters
     from ..visual import check_options, render

@@ -46,6 +46,12 @@ def _kind(path: Path, *, follow_symlinks: bool = False) -> str | None:
     return None if stat.S_ISREG(mode) else _KINDS.get(stat.S_IFMT(mode), "not a regular file")
 
 
+def check_apart(source: Path, target: Path) -> None:
+    """Raise ValueError if an output is the file that is read, by another name or through a link, too."""
+    if source.exists() and target.exists() and target.samefile(source):
+        raise ValueError(f"{target} is the input, and was given as the output, too. Give the output another name.")
+
+
 @contextmanager
 def atomic_folder(path: Path | str, *, replace: bool = False) -> Iterator[Path]:
     """Yield a folder to write to, which gets its name when the block has ended without an error.
@@ -53,7 +59,7 @@ def atomic_folder(path: Path | str, *, replace: bool = False) -> Iterator[Path]:
     path (Path): the name; an empty folder may be there. replace (bool): or a folder of any content, or a file, which
         stays until then.
     YIELDS (Path): a folder beside it.
-    RAISES (FileExistsError): if there is something else already.
+    RAISES (FileExistsError): if there is something else already. (OSError): see rewrite_os_errors.
     """
     path = Path(path)
     if path.exists() and not replace and (not path.is_dir() or any(path.iterdir())):
@@ -63,7 +69,8 @@ def atomic_folder(path: Path | str, *, replace: bool = False) -> Iterator[Path]:
     former = new.with_name(f"{new.name}-former")
     try:
         new.chmod(0o755)  # only its owner could enter mkdtemp's
-        yield new
+        with rewrite_os_errors(path):
+            yield new
         if os.path.lexists(path):
             path.rename(former)
         new.rename(path)
@@ -107,18 +114,19 @@ def write_text(path: Path, text: str) -> None:
 
 @contextmanager
 def rewrite_os_errors(path: Path) -> Iterator[None]:
-    """Name the file, and the remedy, in an error of writing it; an error that names another file stays.
+    """Name the file, and the remedy, in an error of writing it.
+
+    An error that names another file stays, and one that is not of the system, such as an encoder that is not found.
 
     RAISES (OSError): in place of the first, with its errno.
     """
     try:
         yield
     except OSError as error:
-        is_ours = error.filename is None or path.name in str(error.filename)
+        is_ours = error.errno if error.filename is None else path.name in str(error.filename)
         if not is_ours or isinstance(error.__cause__, OSError):  # rewritten already
             raise
-        text = Errors.CANNOT_WRITE.format(path=path, reason=error.strerror or error)
-        raise (OSError(error.errno, text) if error.errno else OSError(text)) from error
+        raise OSError(error.errno, Errors.CANNOT_WRITE.format(path=path, reason=error.strerror or error)) from error
 
 
 def _sync(folder: Path) -> None:

@@ -20,7 +20,7 @@ from spacy.pipeline import TrainablePipe
 from thinc.api import Model, get_current_ops
 
 from ..errors import Errors
-from .atomic import check_input
+from .atomic import atomic_write, check_input, rewrite_os_errors
 
 _SETTLED = "settled"  # in the cfg of a pipe: digests of the settings that its weights decide
 _DECIDED = ("name", "n_outputs")  # these settings
@@ -86,6 +86,12 @@ class ChecksummedModel(Model[_InT, _OutT]):
     def to_bytes(self) -> bytes:
         return add_checksum(super().to_bytes())
 
+    def to_disk(self, path: str | Path) -> None:
+        """Write the model to a file, whole or not at all. RAISES (OSError): naming it, if it cannot be written."""
+        state = self.to_bytes()
+        with atomic_write(Path(path)) as file:
+            file.write(state)
+
     def from_bytes(self, bytes_data: bytes) -> "ChecksummedModel[_InT, _OutT]":
         """Load the model from what to_bytes returned. RAISES (ValueError): if the bytes are damaged."""
         super().from_bytes(cast(bytes, verify_checksum(bytes_data)))
@@ -106,9 +112,10 @@ class ChecksummedPipe(TrainablePipe):
         return super().to_bytes(exclude=exclude)
 
     def to_disk(self, path: str | Path, *, exclude: Iterable[str] = ()) -> None:
-        """Write the state of the pipe to a folder."""
+        """Write the state of the pipe to a folder. RAISES (OSError): naming it, if it cannot be written."""
         self.cfg[_SETTLED] = {setting: _setting_digest(value) for setting, value in self._settled()}
-        super().to_disk(path, exclude=exclude)
+        with rewrite_os_errors(Path(path)):
+            super().to_disk(path, exclude=exclude)
 
     def from_bytes(self: _PipeT, bytes_data: bytes, *, exclude: Iterable[str] = ()) -> _PipeT:
         """Load the pipe from what to_bytes returned. RAISES (ValueError): if the bytes are damaged."""

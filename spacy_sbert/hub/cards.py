@@ -33,7 +33,11 @@ _MEASURES = {  # of sentence vectors: a label, and the task and metric of the hu
     "sts_pearson": ("Pearson correlation of cosine and gold score", "Semantic Similarity", "Pearson Cosine"),
     "pair_ap": ("Average precision of cosine on labelled pairs", "Binary Classification", "Cosine Ap"),
     "pair_acc": ("Accuracy of the best threshold on cosine", "Binary Classification", "Cosine Accuracy"),
-    "pair_acc_threshold": ("Threshold of that accuracy, not x 100", "Binary Classification", "Cosine Accuracy Threshold"),
+    "pair_acc_threshold": (
+        "Threshold of that accuracy, not x 100",
+        "Binary Classification",
+        "Cosine Accuracy Threshold",
+    ),
     "pair_f1": ("F1 of the best threshold on cosine", "Binary Classification", "Cosine F1"),
     "pair_f1_threshold": ("Threshold of that F1, not x 100", "Binary Classification", "Cosine F1 Threshold"),
     "pair_precision": ("Precision at that F1", "Binary Classification", "Cosine Precision"),

@@ -77,16 +77,19 @@ def _in_place_of_text(ids: numpy.ndarray, template: TokenizedBatch) -> Tokenized
     """Build a window for each wordpiece, with the special tokens and the prompt around the text of a template."""
     of_text = numpy.flatnonzero(~template.special)
     windows = numpy.tile(numpy.delete(template.ids, of_text[1:]), (len(ids), 1))
+    types = None if template.type_ids is None else numpy.delete(template.type_ids, of_text[1:])
     windows[:, of_text[0]] = ids
     return TokenizedBatch(
         text_of=numpy.arange(len(ids)),
         lengths=numpy.full(len(ids), windows.shape[1]),
         ids=windows.reshape(-1),
-        type_ids=None,
+        type_ids=None if types is None else numpy.tile(types, len(ids)),
         special=numpy.tile(numpy.arange(windows.shape[1]) != of_text[0], len(ids)),
         offsets=None,
         n_cut=numpy.zeros(len(ids), dtype="int64"),
         n_lead=template.n_lead,
+        has_type_ids=template.has_type_ids,
+        pads_left=template.pads_left,
     )
 
 

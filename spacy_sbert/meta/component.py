@@ -20,17 +20,18 @@ from spacy.vocab import Vocab
 from thinc.api import get_current_ops
 
 from ..errors import Warnings, WarnOnce
-from ..files.serialization import add_checksum, check_parts, digest_of_stream, naming, verify_checksum
+from ..files.atomic import atomic_write
+from ..files.serialization import add_checksum, check_parts, digest_of_parts, digest_of_stream, naming, verify_checksum
 from ..models import spans
 from ..models.encoded_docs import EncodeOptions, TruncationCounter, check_device, check_form, unit_vectors
-from ..models.fingerprint import LENGTH
+from ..models.fingerprint import LENGTH, encoding_settings, vectors_digest
 from ..pipeline import doc_vectors
 from ..pipeline._common import InPipeline, find_in, install_extensions
 from ..progress import progress_of
 from ..similarity import cos_sim, pairwise_cos_sim
 from ..training.batch_loss import Scores, score_pairs
-from ..validation import Name, NonNegative, Positive, Text, checked_texts, validated
-from .fit import MAX_TOKENS, ShortSentences, Texts, corpus_vectors, read_sentences
+from ..validation import Name, NonNegative, Positive, TextOrTexts, checked_texts, several_texts, validated
+from .fit import MAX_TOKENS, ShortSentences, corpus_vectors, read_sentences
 from .members import FunctionMember, Member, PipeMember
 from .methods import ONE_MEMBER, MetaEmbedding, estimator_from_bytes
 
@@ -82,6 +83,7 @@ class SentenceMeta(Pipe):
         self._in_pipeline = InPipeline(nlp)
         self._notices = WarnOnce(TruncationCounter)
         self._own_fingerprint: tuple[MetaEmbedding, object, str] | None = None
+        self._checked_members = ""  # the fingerprint with which _check_members was called
         install_extensions(name)
 
     def __repr__(self) -> str:
@@ -134,6 +136,7 @@ class SentenceMeta(Pipe):
             }
             if len(places) and (fingerprint := self._fingerprint_of(doc)):
                 record["fingerprint"] = fingerprint
+                self._check_members(fingerprint)
             doc_vectors.store(doc, self.name, record, self)
 
     def _rows(self, doc: Doc) -> tuple[numpy.ndarray, numpy.ndarray, bool]:
@@ -162,18 +165,22 @@ class SentenceMeta(Pipe):
 
     @overload
     def encode(
-        self, texts: Iterable[Text], *, convert_to_tensor: Literal[True], **options: Unpack[_EncodeOptions]
+        self, texts: TextOrTexts, *, convert_to_tensor: Literal[True], **options: Unpack[_EncodeOptions]
     ) -> torch.Tensor: ...
 
     @overload
     def encode(
-        self, texts: Iterable[Text], *, convert_to_tensor: Literal[False] = ..., **options: Unpack[_EncodeOptions]
+        self,
+        texts: TextOrTexts,
+        *,
+        convert_to_tensor: Literal[False] = ...,
+        **options: Unpack[_EncodeOptions],
     ) -> numpy.ndarray: ...
 
     @validated
     def encode(
         self,
-        texts: Iterable[Text],
+        texts: TextOrTexts,
         *,
         window: Positive = 1000,
         progress: bool = False,
@@ -189,10 +196,11 @@ class SentenceMeta(Pipe):
     ) -> Any:
         """Return the meta-embeddings of texts, each equal to `nlp(text).vector` if this pipe answers it.
 
-        texts (Iterable): n texts, see SentenceBert.encode.
+        texts (Iterable): n texts, or a single one, see SentenceBert.encode.
         window (int): texts that are worked on together. progress (bool): whether to show a progress bar.
         prompt_name (None): the members have their own. For the other arguments see SentenceBert.encode.
-        RETURNS (float32 (n, width)): in the order of the texts; zeros for a text that has none.
+        RETURNS (float32 (n, width)): in the order of the texts; zeros for a text that has none. Of a single text its
+            vector, (width,).
         RAISES (TypeError, ValueError): if a text is not text, a prompt is given, or the pipe is in no pipeline.
         """
         check_device(device, get_current_ops())
@@ -202,6 +210,7 @@ class SentenceMeta(Pipe):
         nlp = self._in_pipeline.nlp
         if nlp is None or self.name not in nlp.pipe_names:
             raise ValueError(f"Cannot encode: '{self.name}' is in no pipeline. Use nlp.get_pipe('{self.name}').")
+        texts, is_single = several_texts(texts)
         names, checked = nlp.pipe_names, checked_texts(texts)
         total = len(texts) if isinstance(texts, Sized) else None
         with nlp.select_pipes(enable=names[: names.index(self.name) + 1]):
@@ -212,6 +221,8 @@ class SentenceMeta(Pipe):
         vectors = numpy.array(rows or empty, dtype="float32")[: len(rows)]
         if normalize_embeddings:
             vectors = unit_vectors(vectors)
+        if is_single:
+            vectors = vectors[0]
         return torch.from_numpy(vectors) if convert_to_tensor else vectors
 
     def fingerprint(self, *, load: bool = True) -> str:
@@ -242,6 +253,29 @@ class SentenceMeta(Pipe):
             known = estimator, estimator.widths_, digest_of_stream([srsly.msgpack_dumps(state), *parts])
             self._own_fingerprint = known
         return digest_of_stream([known[2], *encoders])[:LENGTH]
+
+    def made_of(self) -> dict[str, str]:
+        """Return what the members' vectors depend on, except texts and arithmetic: a digest of each by its name."""
+        nlp = self._in_pipeline.nlp
+        pipes: dict[str, Any] = {} if nlp is None else dict(nlp.components)
+        found = {}
+        for member in self.members:
+            if isinstance(member, FunctionMember):
+                found[member.name] = vectors_digest(self.vocab)
+            elif hasattr(pipes.get(member.name), "fingerprint"):
+                pipe = pipes[member.name]
+                found[member.name] = digest_of_parts(pipe.fingerprint(), encoding_settings(pipe.model))
+        return found
+
+    def _check_members(self, fingerprint: str) -> None:
+        """Warn if the estimator was fitted on other encoders, or others of their settings, than the members have."""
+        if not self.estimator.needs_fit or fingerprint == self._checked_members:
+            return
+        self._checked_members = fingerprint
+        fitted_on = self.estimator.made_of_
+        changed = [name for name, digest in self.made_of().items() if fitted_on.get(name, digest) != digest]
+        if changed:
+            self.notify(Warnings.META_OTHER_MEMBERS.format(name=self.name, members=", ".join(changed)))
 
     @validated
     def initialize(
@@ -313,7 +347,8 @@ class SentenceMeta(Pipe):
         """Write what the estimator and the functions learned to a folder, a file each."""
         Path(path).mkdir(parents=True, exist_ok=True)
         for name, data in self._dump(exclude).items():
-            (Path(path) / name).write_bytes(data)
+            with atomic_write(Path(path) / name) as file:
+                file.write(data)
 
     def from_disk(self, path: str | Path, *, exclude: Iterable[str] = ()) -> "SentenceMeta":
         """Load what `to_disk` wrote. RAISES (ValueError): see from_bytes."""
@@ -354,7 +389,7 @@ def _cut(doc: Doc, places: numpy.ndarray) -> Iterator[Doc | Span]:
 
 
 def fit_meta(
-    nlp: Language, name: Name, texts: Texts, *, cache: Path | None = None, progress: bool = False
+    nlp: Language, name: Name, texts: TextOrTexts, *, cache: Path | None = None, progress: bool = False
 ) -> list[numpy.ndarray]:
     """Fit an `sbert_meta` pipe, and the functions among its members, on sentences.
 
@@ -380,6 +415,7 @@ def fit_meta(
     with nullcontext(cache) if cache else tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
         views = corpus_vectors(nlp, name, members, texts, Path(folder), estimator=estimator, progress=progress)
         estimator.fit(views, [member.name for member in members], progress=progress)
+        estimator.made_of_ = pipe.made_of()
         if cache is None:
             views = []  # Windows removes nothing that is mapped
     for note in estimator.notes(name):

@@ -3,12 +3,13 @@
 import inspect
 import itertools
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Annotated, ClassVar, Literal, Self
 
 import numpy
 import srsly
 import torch
+from numpy.typing import ArrayLike
 from pydantic import Field
 from scipy import linalg
 from torch.nn import functional
@@ -16,8 +17,8 @@ from torch.nn import functional
 from ..errors import Warnings
 from ..files.serialization import add_checksum, verify_checksum
 from ..progress import progress_bar, progress_of, ticking
-from ..similarity import components_of_covariance, flip_signs, unit_length
-from ..validation import NonNegativeFloat, Positive, PositiveFloat, Seed, Width, check_weights, validated
+from ..similarity import as_array, components_of_covariance, flip_signs, unit_length
+from ..validation import NonNegativeFloat, Positive, PositiveFloat, Seed, Width, check_weights, short_repr, validated
 
 EMPTY_CORPUS = "There is no sentence to fit the meta-embedding on. Give a corpus, or a higher max_tokens."
 ONE_MEMBER = "A meta-embedding combines at least two members, given: {given}. Add another pipe or function before it."
@@ -29,6 +30,23 @@ _BLOCK = 4096  # sentences worked on at once
 _MIN_VARIANCE = 1e-12  # variance of a member, as a share of its mean square, that counts as 0
 _ROUNDING = 1e-10  # of rho, as a share of the largest
 _SINGULAR = 1e-12  # smallest eigenvalue of a matrix, as a share of the largest, that cannot be told from 0
+
+
+def _members(views: object) -> list[ArrayLike]:
+    if not isinstance(views, Iterable) or isinstance(views, str | bytes | Mapping):
+        raise TypeError(f"Cannot combine views = {short_repr(views)}: expected a list of arrays, one for each member.")
+    return list(views)
+
+
+def _arrays(views: Sequence[ArrayLike], names: Sequence[str]) -> list[numpy.ndarray]:
+    """Return the members' vectors as arrays, maybe memory-mapped. RAISES (TypeError, ValueError): if they are none."""
+    arrays = []
+    for name, view in zip(names, views, strict=True):
+        array = as_array(view, f"vectors of the member '{name}'", "a float array of shape (n, width)")
+        if array.ndim != 2 or not array.shape[1]:
+            raise ValueError(f"The member '{name}' of a meta-embedding has shape {array.shape}: expected (n, width).")
+        arrays.append(array)
+    return arrays
 
 
 class MetaEmbedding(ABC):
@@ -58,6 +76,7 @@ class MetaEmbedding(ABC):
         self.size_ = 0
         self.names_: tuple[str, ...] = ()
         self.widths_: tuple[int, ...] = ()
+        self.made_of_: dict[str, str] = {}  # by SentenceMeta.made_of, when a pipe was fitted
 
     def __repr__(self) -> str:
         settings = ", ".join(f"{name}={value!r}" for name, value in self.settings.items())
@@ -91,6 +110,7 @@ class MetaEmbedding(ABC):
         """Return the estimator, its settings and what it learned, as MessagePack with a checksum."""
         state: dict[str, object] = {"method": self.method, "settings": self.settings, "names": list(self.names_)}
         state |= {"widths": list(self.widths_), "size": self.size_, "arrays": self.arrays}
+        state["made_of"] = self.made_of_
         return add_checksum(srsly.msgpack_dumps(state))
 
     def check_size(self, widths: Sequence[int], n: int) -> None:  # noqa: B027 (conc and avg have none)
@@ -112,12 +132,16 @@ class MetaEmbedding(ABC):
         RAISES (ValueError): if there is but one member or no sentence, numbers of sentences differ, a number is not
             finite, or the members do not span enough directions.
         """
-        self.names_, self.widths_, self.size_ = (), (), 0
-        names = tuple(names or map(str, range(len(views))))
-        if len(views) < 2:
+        members = _members(views)
+        names = tuple(map(str, range(len(members))) if names is None else names)
+        if len(names) != len(members):
+            raise ValueError(f"Given {len(names)} names for {len(members)} members: expected one for each.")
+        if len(members) < 2:
             raise ValueError(ONE_MEMBER.format(given=", ".join(names) or "none"))
+        views = _arrays(members, names)
         if not len(views[0]):
             raise ValueError(EMPTY_CORPUS)
+        self.names_, self.widths_, self.size_, self.made_of_ = (), (), 0, {}
         self._fit(views, names, progress)
         self.names_, self.widths_ = names, tuple(view.shape[1] for view in views)
         return self
@@ -129,13 +153,17 @@ class MetaEmbedding(ABC):
         RETURNS (float64 (n, width)): the meta-embeddings.
         RAISES (ValueError): if it is not fitted, the members are not those it was fitted on, or a number is not finite.
         """
-        widths = tuple(view.shape[1] for view in views)
         if not self.is_fitted:
             raise ValueError(f"The method '{self.method}' has not been fitted. Call nlp.initialize, or sbert fit-meta.")
+        members = _members(views)
+        if not members:
+            raise ValueError(ONE_MEMBER.format(given="none"))
+        names = self.names_ if len(self.names_) == len(members) else tuple(map(str, range(len(members))))
+        views = _arrays(members, names)
+        widths = tuple(view.shape[1] for view in views)
         if self.widths_ and widths != self.widths_:
             expected = dict(zip(self.names_, self.widths_, strict=True))
             raise ValueError(f"Members of widths {list(widths)}, but it was fitted on {expected}. Fit it again.")
-        names = self.names_ or tuple(map(str, range(len(views))))
         parts = [self._transform(block) for block in self._blocks(views, names)]
         return numpy.concatenate(parts) if parts else numpy.zeros((0, self.width))
 
@@ -581,6 +609,7 @@ def estimator_from_bytes(data: bytes) -> MetaEmbedding:
         raise ValueError("These bytes are not a saved meta-embedding. Save it again.")
     estimator = make_estimator(state["method"], **state["settings"])
     estimator.names_, estimator.widths_, estimator.size_ = tuple(state["names"]), tuple(state["widths"]), state["size"]
+    estimator.made_of_ = state.get("made_of", {})  # fits of before have none
     if estimator.widths_:
         estimator._set_arrays({name: numpy.array(array) for name, array in state["arrays"].items()})  # noqa: SLF001 (of this module)
     return estimator

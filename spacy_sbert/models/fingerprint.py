@@ -217,6 +217,26 @@ def _of_arrays(arrays: Iterable[tuple[str, Array]], exact: bool = False) -> byte
     return b"".join(found)
 
 
+def encoding_settings(model: Model) -> str:
+    """Return the settings of an `sbert` model that its fingerprint is without: how texts are read, and scaled."""
+    encoder = next((node for node in model.walk() if isinstance(node, SpanTransformer)), None)
+    pooling = model.maybe_get_ref("pooling")
+    if encoder is None or not isinstance(pooling, SentencePooling):
+        return json.dumps(getattr(pooling, "normalize", None))
+    return json.dumps(_transformer_settings(encoder, pooling))
+
+
+def _transformer_settings(model: SpanTransformer, pooling: SentencePooling) -> list[object]:
+    folder = load(model).load()
+    how = [model.options.overflow, model.prompt(), model.prompts.include, folder.max_length]
+    return [*how, pooling.normalizes(folder)]
+
+
+def vectors_digest(vocab: Vocab) -> str:
+    """Return a digest of the static vectors of a vocab: of their shape and the sums of their columns."""
+    return digest_of_stream([_of_arrays([("vectors", vocab.vectors.data)])])
+
+
 def encoder_digest(
     model: Model,
     pooling: SentencePooling,
@@ -232,9 +252,7 @@ def encoder_digest(
     """
     others: list[bytes | str] = []
     if isinstance(model, SpanTransformer):
-        folder = load(model).load()
-        how = [model.options.overflow, model.prompt(), model.prompts.include, folder.max_length]
-        others.append(json.dumps([*how, pooling.normalizes(folder)]))
+        others.append(json.dumps(_transformer_settings(model, pooling)))
     else:
         others.append(json.dumps(pooling.normalize))
     if tokenizer is not None:

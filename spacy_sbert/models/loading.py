@@ -7,19 +7,20 @@ import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
-from functools import partial
+from functools import cache
 from pathlib import Path
 from typing import Any, TypeAlias
 
 import torch
 import transformers
 from packaging.version import InvalidVersion, Version
-from transformers import AutoConfig, PretrainedConfig
+from transformers import CONFIG_MAPPING, AutoConfig, PretrainedConfig
 from transformers.tokenization_utils_base import PreTrainedTokenizerBase
 from transformers.utils import logging
 
 from ..errors import Errors, Warnings
-from .sbert_config import TransformerConfig, read_object, unexpected
+from .sbert_config import TransformerConfig, check_merged, read_object, unexpected
+from .tokenizer_keys import FOLLOWED, REFUSED, WITHOUT_EFFECT
 
 Network: TypeAlias = Any  # a PreTrainedModel
 Tokenizer: TypeAlias = Any  # a PreTrainedTokenizerBase
@@ -32,14 +33,35 @@ TRUST = "SPACY_SBERT_TRUST_REMOTE_CODE"
 _NO_LIMIT = 1_000_000  # tokenizers without a limit have 1e30
 _MAX_LAYERS = 1000  # to build more would take until memory is full
 _ALIKE = (int, int | float, str, list | tuple, dict)  # values of a config and their defaults
+# Encoders with a decoder whose encoder is a class of its own, which sentence-transformers loads, too.
+_ENCODER_PARTS = {
+    "t5": "T5EncoderModel",
+    "mt5": "MT5EncoderModel",
+    "umt5": "UMT5EncoderModel",
+    "longt5": "LongT5EncoderModel",
+    "switch_transformers": "SwitchTransformersEncoderModel",
+}
+SPARSE = "block_sparse"  # attention of BigBird to blocks of a long row, which depend on its length
+# Types of models that load and encode, but whose vectors depend on more than the text.
+_UNSUITABLE = {"reformer": "draws hashes at random whenever it reads a long text"}
+_OTHERS = "Use an encoder of plain text, such as BERT, MPNet, RoBERTa or ModernBERT"
+# Attributes that hold a table with a row a position, whatever their module is.
+_POSITION_TABLES = (
+    *("position_embeddings", "position_embedding", "embed_positions", "positions_embed", "wpe", "pos_encoding"),
+    *("positions_encoding",),
+)
 _TOKENIZER_FILES = ("tokenizer_config.json", "special_tokens_map.json", "added_tokens.json")
-_TOKENIZER_KEYS = {  # of from_pretrained, and what each tokenizer takes beside the arguments that it names
-    *("use_fast", "from_slow", "tokenizer_type", "subfolder", "revision", "cache_dir", "force_download"),
+_EVERY_TOKENIZER_TAKES = {  # as settings, beside the arguments that its class names
+    *("use_fast", "from_slow", "tokenizer_type", "revision", "cache_dir", "force_download"),
     *("local_files_only", "token", "proxies", "model_max_length", "max_len", "padding_side", "truncation_side"),
     *("chat_template", "model_input_names", "clean_up_tokenization_spaces", "split_special_tokens"),
     *("additional_special_tokens", "extra_special_tokens", "name_or_path"),
     *PreTrainedTokenizerBase.SPECIAL_TOKENS_ATTRIBUTES,
 }
+REPAIR_TOKENS = (
+    "Take the word out of the tokenizer, or save the encoder again after "
+    "model.resize_token_embeddings(len(tokenizer)) and training."
+)
 
 
 @dataclass(frozen=True)
@@ -62,8 +84,10 @@ class Source:
 
         is_saved (bool): whether a pipeline was saved with the encoder in the folder; its weights are those of
             Transformers' own class if no code was saved with them.
-        RAISES (ValueError): if the folder names code, and the config or the environment variable do not allow it.
+        RAISES (ValueError): if the folder names code, and the config or the environment variable do not allow it; or
+            if it holds an adapter.
         """
+        check_merged(folder)
         settings, asked = dict(options.transformer_config), options.trust_remote_code
         files = ("config.json", "tokenizer_config.json")
         naming = [file for file in files if read_object(folder / file).get("auto_map")]
@@ -92,52 +116,87 @@ def load_config(source: Source) -> PretrainedConfig:
     try:
         plain = AutoConfig.from_pretrained(**source.options)
     except Exception as error:  # whatever its values lead to
-        raise ValueError(Errors.BAD_FOLDER_FILE.format(file=file, reason=_in_one_line(error))) from error
-    if plain.is_encoder_decoder:
-        raise ValueError(
-            f"The model '{source.name}' ({plain.model_type}) is an encoder with a decoder. Use an encoder only, "
-            "such as BERT, MPNet or RoBERTa."
-        )
-    _check_types(raw, plain, partial(unexpected, file))
+        raise _unreadable(file, raw.get("model_type"), error) from error
+    if plain.model_type in _UNSUITABLE or (plain.is_encoder_decoder and plain.model_type not in _ENCODER_PARTS):
+        reason = _UNSUITABLE.get(plain.model_type, "is an encoder with a decoder")
+        raise ValueError(f"The model '{source.name}' ({plain.model_type}) {reason}. {_OTHERS}.")
+    for key, expected in _misread(raw, plain):
+        raise unexpected(file, key, raw[key], expected)
     _check_honored(file, raw, plain)
     with suppress(InvalidVersion):
         if Version(str(raw.get("transformers_version"))) > INSTALLED:
             _warn_of_unknown(file, raw, plain)
     known = {key for key in dir(plain) if not key.startswith("_") and not callable(getattr(type(plain), key, None))}
     _check_known("transformer_config", settings, known | set(plain.attribute_map) | {"attn_implementation"})
-    _check_types(settings, plain, partial(_bad_setting, "transformer_config"))
+    for key, expected in _misread(settings, plain):
+        raise _bad_setting("transformer_config", key, settings[key], expected)
     try:
         return AutoConfig.from_pretrained(**source.options, **{**settings, "return_dict": True})
     except Exception as error:  # whatever the values lead to
         raise ValueError(Errors.BAD_SETTING.format(setting="transformer_config", reason=_in_one_line(error))) from error
 
 
-def _check_types(values: Mapping[str, Any], config: Any, wrong: Callable[[str, Any, str], ValueError]) -> None:  # noqa: ANN401 (of Hugging Face)
-    """Check that values have the types of the defaults of a config's class; wrong: makes the error."""
-    try:
-        defaults = type(config)()
-    except Exception:  # a class of the folder's own may take arguments
-        return
+def _unreadable(file: Path, model_type: object, error: Exception) -> ValueError:
+    """Return the error for a config.json that Transformers cannot read."""
+    if isinstance(model_type, str) and model_type not in CONFIG_MAPPING:
+        return ValueError(
+            f"The file {file} names the model_type '{model_type}', which transformers {INSTALLED} does not know. "
+            "Install a version that does, or use another encoder."
+        )
+    return ValueError(f"Transformers {INSTALLED} cannot read {file} ({_in_one_line(error)}). Correct the file.")
+
+
+def _misread(values: Mapping[str, Any], config: PretrainedConfig) -> Iterator[tuple[str, str]]:
+    """Yield the settings that would be misread without an error, and what is expected of each.
+
+    For settings that Transformers does not take see `odd_types`.
+    """
     for key, value in values.items():
-        if key == "torch_dtype":  # version 5 prints a line to whoever reads it
-            continue
         name = config.attribute_map.get(key, key)
-        default: Any = getattr(defaults, name, None)
+        if "num_hidden_layers" in (key, name) and isinstance(value, int) and value > _MAX_LAYERS:
+            yield key, f"at most {_MAX_LAYERS}"
+        # Version 5 checks the types of its classes itself.
+        if Version("5.0") > INSTALLED and isinstance(value, str) and isinstance(_default(config, name), bool):
+            yield key, "true or false"
+
+
+def odd_types(values: Mapping[str, Any], config: PretrainedConfig) -> Iterator[tuple[str, str]]:
+    """Yield the settings that have not the type of their default, and what is expected of each.
+
+    A class may take more types than that: this is no error, but if there is one it is the likely cause.
+    """
+    for key, value in values.items():
+        if key in _METADATA or key.endswith("_token_id") or key.startswith("summary_"):
+            continue
+        default: Any = _default(config, config.attribute_map.get(key, key))
         alike = next((kinds for kinds in _ALIKE if isinstance(default, kinds)), object)
-        if default in (0, 1):
+        if isinstance(default, int) and default in (0, 1):
             alike = int | float
         fits = isinstance(value, alike) and (isinstance(value, bool) == isinstance(default, bool) or alike is object)
         may_be_none = value is None and isinstance(default, bool | list | tuple | dict)
-        if not (fits or may_be_none or key.endswith("_token_id") or key.startswith("summary_")):
-            raise wrong(key, value, f"a {type(default).__name__}, such as {default!r}")
-        if "num_hidden_layers" in (key, name) and value > _MAX_LAYERS:
-            raise wrong(key, value, f"at most {_MAX_LAYERS}")
+        if not (fits or may_be_none):
+            yield key, f"a {type(default).__name__}, such as {default!r}"
+
+
+def _default(config: PretrainedConfig, name: str) -> object:
+    """Return the default of a setting; None if there is none."""
+    with suppress(Exception):  # a class of the folder's own may take arguments, and layers may differ in a setting
+        return getattr(_defaults(type(config)), name, None)
+    return None
+
+
+@cache
+def _defaults(kind: type[PretrainedConfig]) -> PretrainedConfig:
+    return kind()
 
 
 def load_tokenizer(source: Source) -> Tokenizer:
     """Return the tokenizer. RAISES (ValueError): if one of its files is damaged, or a setting does not fit."""
     settings, file = source.tokenizer_config, source.folder / _TOKENIZER_FILES[0]
-    raw, *_ = [read_object(source.folder / name) for name in _TOKENIZER_FILES]
+    raw, tokens, _ = [read_object(source.folder / name) for name in _TOKENIZER_FILES]
+    for key in sorted(REFUSED.keys() & settings.keys()):
+        reason = f"{key} = {settings[key]!r} is not followed: {REFUSED[key]}"
+        raise ValueError(Errors.BAD_SETTING.format(setting="tokenizer_config", reason=reason))
     limit = raw.get("model_max_length")
     if limit is not None and (not isinstance(limit, int | float) or isinstance(limit, bool) or limit < 1):
         raise unexpected(file, "model_max_length", limit, "a whole number above 0")
@@ -159,8 +218,21 @@ def load_tokenizer(source: Source) -> Tokenizer:
             raise unexpected(file, key, raw[key], "true or false")
         if not isinstance(settings.get(key, True), bool):
             raise _bad_setting("tokenizer_config", key, settings[key], "true or false")
-    _check_known("tokenizer_config", settings, arguments.keys() | _TOKENIZER_KEYS | raw.keys())
+    own = arguments.keys() | set(tokenizer.SPECIAL_TOKENS_ATTRIBUTES)
+    of_folder = (raw.keys() & FOLLOWED) - REFUSED.keys()
+    _check_known("tokenizer_config", settings, own | _EVERY_TOKENIZER_TAKES | of_folder)
+    listed = own | set(raw.get("extra_special_tokens") or ()) | FOLLOWED | WITHOUT_EFFECT.keys()
+    for each, content in ((file, raw), (source.folder / _TOKENIZER_FILES[1], tokens)):
+        unknown = ", ".join(sorted(content.keys() - listed))
+        if unknown:
+            warnings.warn(Warnings.UNKNOWN_TOKENIZER_KEYS.format(file=each, names=unknown), stacklevel=2)
     return tokenizer
+
+
+def warn_of_padding(tokenizer: Tokenizer, name: str, key: str) -> None:
+    """Warn of a key with which the padding of a batch changes the vectors of sentence-transformers."""
+    value = getattr(tokenizer, key)
+    warnings.warn(Warnings.PADDING_COUNTS.format(name=name, key=key, value=value), stacklevel=3)
 
 
 def _tokenizer_class(source: Source, name: str) -> Any:  # noqa: ANN401 (of Hugging Face)
@@ -204,7 +276,7 @@ def _in_one_line(error: BaseException) -> str:
 
 # Weights
 
-_REPAIR = "Download the encoder again, or correct config.json."
+_REPAIR = "Correct config.json, or copy or download the weights again."
 
 
 def load_weights(
@@ -219,11 +291,13 @@ def load_weights(
     # The Auto class finds the same class, but imports the configs of all models that it knows first.
     own: Any = None if source.trust else getattr(transformers, _MAPPINGS[auto_class]).get(type(config), None)
     kind = own if getattr(own, "config_class", None) is type(config) else getattr(transformers, auto_class)
+    if config.model_type in _ENCODER_PARTS and not source.trust:
+        kind = _encoder_part(source, auto_class, config)
     try:
         with without_bars():
             model, report = kind.from_pretrained(**source.options, config=config, output_loading_info=True)
     except Exception as error:  # whatever config and weights lead to
-        raise _unfit(source, _in_one_line(error)) from error
+        raise _unfit(source, _in_one_line(error), config) from error
     config_file = source.folder / "config.json"
     for block, _ in _blocks(read_object(config_file), None):  # which asks for attention both ways
         is_asked = block.get(_CAUSAL) is False and Version("5.2") > INSTALLED
@@ -232,6 +306,8 @@ def load_weights(
     if not source.trust:
         _check_architecture(config_file, model, config)
     _check_names(source, model, report, keeps_head=keeps_head)
+    if getattr(config, "attention_type", None) == SPARSE:
+        model.base_model.register_forward_pre_hook(_reset_attention)
     return model, report["missing_keys"]
 
 
@@ -246,11 +322,35 @@ def build_network(config: PretrainedConfig, weights: Mapping[str, torch.Tensor])
     return network
 
 
-def _unfit(source: Source, reason: str) -> ValueError:
+def _encoder_part(source: Source, auto_class: str, config: PretrainedConfig) -> Any:  # noqa: ANN401 (of Hugging Face)
+    """Return the class of an encoder that has a decoder. RAISES (ValueError): for a classifier, which needs both."""
+    if auto_class != "AutoModel":
+        raise ValueError(
+            f"The model '{source.name}' ({config.model_type}) is an encoder with a decoder, which cannot score pairs. "
+            f"{_OTHERS}."
+        )
+    return getattr(transformers, _ENCODER_PARTS[config.model_type])
+
+
+def _reset_attention(model: Network, args: object) -> None:
+    """Undo that BigBird, once it has read a short row, attends to all of a long one, too."""
+    model.set_attention_type(model.config.attention_type)
+
+
+def _unfit(source: Source, reason: str, config: PretrainedConfig) -> ValueError:
     return ValueError(
         f"The weights in {source.folder} and {source.folder / 'config.json'} do not make an encoder ({reason}). "
-        f"{_REPAIR}"
+        f"{_likely_cause(source, config)}{_REPAIR}"
     )
+
+
+def _likely_cause(source: Source, config: PretrainedConfig) -> str:
+    """Return a sentence on a setting of an odd type, which may be why an encoder does not load; "" if none has."""
+    file = source.folder / "config.json"
+    for place, values in (("transformer_config", source.transformer_config), (file, read_object(file))):
+        for key, expected in odd_types(values, config):
+            return f"The cause may be {key} = {values[key]!r} in {place}: expected {expected}. "
+    return ""
 
 
 def _check_architecture(file: Path, model: Network, config: PretrainedConfig) -> None:
@@ -318,25 +418,45 @@ def check_encoder(
     RETURNS (int): the most wordpieces of a row: of the folder, the positions, or the tokenizer; None for no limit.
     RAISES (ValueError): if the vocabulary or the limit does not fit, or states are not finite.
     """
-    ids = tokenizer.get_vocab().values()
-    known, rows = max(ids, default=-1) + 1, model.get_input_embeddings().weight.shape[0]
+    vocabulary = tokenizer.get_vocab()
+    ids = vocabulary.values()
+    known, rows = max(ids, default=-1) + 1, embedding_rows(model)
+    if rows is None:
+        raise ValueError(
+            f"The encoder in {source.folder} ({model.config.model_type}) has no embeddings of wordpieces: it reads "
+            f"characters or other input. {_OTHERS}."
+        )
     if len(ids) < 0.9 * rows or known > 2 * rows + 1000:
         reason = f"it has {len(ids)} wordpieces with ids below {known}, the encoder has {rows}"
         raise ValueError(Errors.BAD_TOKENIZER.format(folder=source.folder, reason=reason))
     inputs = dict(tokenizer(*texts, return_tensors="pt"))
     if not inputs["input_ids"].numel():
         raise ValueError(Errors.BAD_TOKENIZER.format(folder=source.folder, reason=f"no wordpiece in {texts}"))
-    if "token_type_ids" in inputs and not inputs["token_type_ids"].any():
-        del inputs["token_type_ids"]  # some encoders have none
+    _check_rows(source, vocabulary, inputs["input_ids"], rows)
+    others = sorted(inputs.keys() & _forward_arguments(type(model)) - {"input_ids", "attention_mask", _TYPES})
+    if others:
+        raise ValueError(
+            f"The tokenizer {type(tokenizer).__name__} of '{source.name}' gives the encoder {', '.join(others)} beside "
+            "the wordpieces, which is not supported. Use an encoder that reads wordpieces only."
+        )
     try:
         with torch.no_grad():
-            is_finite = bool(torch.isfinite(encode(inputs)).all())
+            states = encode(inputs)
     except Exception as error:  # whatever config and weights lead to
-        raise _unfit(source, _in_one_line(error)) from error
-    if not is_finite:
-        raise _unfit(source, "its states are not finite")
+        raise _unable(source, model, _in_one_line(error)) from error
+    if states.dim() == _STATES and states.shape[:2] != inputs["input_ids"].shape:
+        reason = f"it has {states.shape[1]} states for {inputs['input_ids'].shape[1]} wordpieces"
+        raise _unable(source, model, reason)
+    if not torch.isfinite(states).all():
+        raise ValueError(
+            f"The states of the encoder in {source.folder} are not finite: training diverged, or the weights overflow. "
+            "Use an earlier checkpoint, or copy or download the weights again."
+        )
     of_tokenizer = int(tokenizer.model_max_length) if tokenizer.model_max_length < _NO_LIMIT else None
-    limit = min(filter(None, (max_length, position_limit(model), of_tokenizer)), default=None)
+    # As in sentence-transformers: the setting wins over max_seq_length, and that over the limits of the two files.
+    of_files = min(filter(None, (of_tokenizer, _configured_positions(model.config))), default=None)
+    asked = of_tokenizer if "model_max_length" in source.tokenizer_config else max_length or of_files
+    limit = min(filter(None, (asked, position_limit(model))), default=None)
     n_special = tokenizer.num_special_tokens_to_add()
     if limit is not None and limit <= n_special:
         raise ValueError(
@@ -347,15 +467,102 @@ def check_encoder(
     return limit
 
 
+_TYPES = "token_type_ids"
+_STATES = 3  # dimensions: rows, wordpieces and channels; the logits of a classifier have two
+
+
+@cache
+def _forward_arguments(kind: type) -> frozenset[str]:
+    """Return the arguments that the forward method of an encoder's class names."""
+    return frozenset(inspect.signature(kind.forward).parameters)
+
+
+def takes_token_types(model: Network) -> bool:
+    """Return whether an encoder reads token types. Some add an embedding of type 0, and none if they are left out."""
+    return _TYPES in _forward_arguments(type(model))
+
+
+def embedding_rows(model: Network) -> int | None:
+    """Return how many wordpieces an encoder has an embedding of; None if it has no table of them."""
+    try:
+        table = model.get_input_embeddings()
+    except NotImplementedError:
+        return None
+    weight = getattr(table, "weight", None)
+    return None if weight is None else weight.shape[0]
+
+
+def _check_rows(source: Source, vocabulary: Mapping[str, int], ids: torch.Tensor, rows: int) -> None:
+    """Check that an encoder has an embedding of special tokens; warn of other wordpieces that it has none of."""
+    names = {number: name for name, number in vocabulary.items()}
+    largest = int(ids.max())
+    if largest >= rows or int(ids.min()) < 0:
+        reason = f"its token {names.get(largest)!r} has the id {largest}, and the encoder has {rows} embeddings"
+        raise ValueError(Errors.BAD_TOKENIZER.format(folder=source.folder, reason=reason))
+    without = sorted(number for number in names if number >= rows)
+    if without:
+        shown = ", ".join(names[number] for number in without[:3]) + (", ..." if len(without) > 3 else "")
+        text = Warnings.TOKENS_WITHOUT_EMBEDDING.format(folder=source.folder, count=len(without), names=shown)
+        warnings.warn(f"{text} {REPAIR_TOKENS}", stacklevel=3)
+
+
+def _unable(source: Source, model: Network, reason: str) -> ValueError:
+    return ValueError(
+        f"The encoder in {source.folder} ({model.config.model_type}) cannot encode a text by itself ({reason}). "
+        f"{_likely_cause(source, model.config)}{_OTHERS}, or correct its config.json."
+    )
+
+
 def position_limit(transformer: Network) -> int | None:
-    """Return how many positions the encoder has; RoBERTa and its like count theirs from padding_idx + 1 on."""
+    """Return how many wordpieces the tables of positions have room for; None if none is limited by a table.
+
+    RoBERTa and its like count positions from padding_idx + 1 on. Rotary and relative positions go on behind
+    max_position_embeddings, as do those that are computed when they are needed.
+    """
     encoder = getattr(transformer, "base_model", transformer)  # without the head of a classifier
-    positions = getattr(getattr(encoder, "embeddings", None), "position_embeddings", None)
-    if positions is not None and hasattr(positions, "num_embeddings"):
-        skipped = 0 if positions.padding_idx is None else positions.padding_idx + 1
-        return positions.num_embeddings - skipped
-    limit = getattr(transformer.config, "max_position_embeddings", None)
-    return limit if limit and limit > 0 else None  # XLNet has no limit, and -1
+    found = []
+    for module in encoder.modules():
+        for name in _POSITION_TABLES:
+            table = getattr(module, name, None)
+            weight = table if isinstance(table, torch.Tensor) else getattr(table, "weight", None)
+            if isinstance(weight, torch.Tensor):
+                padding_idx, offset = getattr(table, "padding_idx", None), getattr(table, "offset", 0)
+                found.append(len(weight) - offset - (0 if padding_idx is None else padding_idx + 1))
+    return min([*found, _configured_positions(transformer.config) or found[0]]) if found else None
+
+
+def _configured_positions(config: PretrainedConfig) -> int | None:
+    """Return max_position_embeddings; None if there is none, which XLNet writes as -1."""
+    limit = getattr(config, "max_position_embeddings", None)
+    return limit if isinstance(limit, int) and limit > 0 else None
+
+
+def ignores_padding(model: Network, tokenizer: Tokenizer, limit: int | None) -> bool:
+    """Return whether padding behind a text leaves its states as they are.
+
+    It does not with convolutions over rows, without a mask (FNet), or with sparse attention by the length of the row.
+    Classifiers are not tried: pairs are padded. limit (int): the most wordpieces of a row, None for no limit.
+    """
+    if getattr(model.config, "attention_type", None) == SPARSE:
+        return False
+    if model.base_model is not model:
+        return True
+    ids = tokenizer("a b c d e f g", return_tensors="pt")["input_ids"]
+    ids = ids[:, : max(1, (limit or 2 * ids.shape[1]) // 2)]
+    length = ids.shape[1]
+    padded = torch.nn.functional.pad(ids, (0, length), value=max(0, getattr(model.config, "pad_token_id", None) or 0))
+    mask = (torch.arange(2 * length) < length).long()[None]
+    with torch.no_grad():
+        alone = model(input_ids=ids, **attention_mask(model, mask[:, :length])).last_hidden_state
+        beside = model(input_ids=padded, **attention_mask(model, mask)).last_hidden_state[:, :length]
+    return torch.allclose(alone, beside, rtol=0, atol=1e-3 * float(alone.abs().max()))
+
+
+def attention_mask(model: Network, mask: torch.Tensor) -> dict[str, torch.Tensor]:
+    """Return the mask as an argument of an encoder; none for FNet, which takes none."""
+    name = "attention_mask"
+    arguments = _forward_arguments(type(model))
+    return {name: mask} if name in arguments or "kwargs" in arguments else {}
 
 
 def prepare_training(network: Network, options: TransformerConfig) -> None:

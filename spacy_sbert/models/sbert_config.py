@@ -112,6 +112,8 @@ POOLING_FLAGS = {
 POOLING_MODES = {**{name: name for name in POOLING_FLAGS.values()}, "mean_sqrt_len_tokens": "mean_sqrt_len"}
 _WHOLE, _FLAG, TEXT = "a whole number above 0", "true or false", "a string"  # what errors say is expected
 _FileT = TypeVar("_FileT")
+# Of peft and of AdapterHub
+_ADAPTER_FILES = ("adapter_config.json", "adapter_model.safetensors", "adapter_model.bin", "pytorch_adapter.bin")
 
 
 @dataclass(frozen=True)
@@ -252,6 +254,16 @@ def read_pooling(folder: Path) -> tuple[str | None, bool]:
         named = [config.pooling_mode] if isinstance(config.pooling_mode, str) else config.pooling_mode
         modes = [POOLING_MODES[mode] for mode in named] if set(named) <= set(POOLING_MODES) else []
     return "+".join(modes) or None, config.include_prompt is not False
+
+
+def check_merged(folder: Path) -> None:
+    """Check that no adapter lies beside the weights. RAISES (ValueError): if there is one."""
+    files = [name for name in _ADAPTER_FILES if (folder / name).is_file()]
+    if files:
+        raise ValueError(
+            f"The folder {folder} holds an adapter ({', '.join(files)}), which is not followed. Merge it into its "
+            "encoder: in sentence-transformers model[0].model.merge_and_unload() of peft, and save that."
+        )
 
 
 def read_object(file: Path) -> dict[str, Any]:

@@ -23,6 +23,7 @@ from . import span_batch
 from .engine.bert_families import is_packable
 from .engine.packing import ragged_arange
 from .listener import SentenceListener
+from .loading import takes_token_types
 from .sbert_config import TransformerConfig
 from .spans import SpanGetter
 from .tokenization import BatchTokenizer, TokenizedBatch
@@ -75,7 +76,7 @@ def _forward(model: Model, docs: list[Doc], is_train: bool) -> tuple[FullTransfo
     elif not is_train:
         batch, _ = shared.padded
         inputs: dict[str, Any] = {"input_ids": batch.input_ids, "attention_mask": batch.attention_mask}
-        if shared.wordpieces.type_ids is not None:  # some models take none, and zeros mean the same
+        if shared.wordpieces.has_type_ids and takes_token_types(shim.network):
             inputs["token_type_ids"] = batch.token_type_ids
         on_device = {key: xp2torch(value, device=shim.device) for key, value in inputs.items()}
         shared.model_output = shim.whole_output(on_device)

@@ -26,10 +26,11 @@ from .engine.backends import Backend, BackendCache, HFBackend, resolve_precision
 from .engine.bert_families import BertParameters, is_packable, load_parameters
 from .engine.concurrency import LOADING, EncoderUse
 from .engine.packed_bert import PackedBert
-from .loading import Network, Tokenizer
+from .loading import Network, Tokenizer, takes_token_types
 from .resolve import resolve
 from .sbert_config import (
     INT8,
+    MODULES_FILE,
     REFERENCE,
     SentenceTransformersConfig,
     TransformerConfig,
@@ -93,10 +94,31 @@ def _states(
 ) -> torch.Tensor:
     """Return the states of a row (1, wordpieces); the logits of a classifier."""
     if not isinstance(weights, BertParameters):
-        return weights(**inputs)[0]
+        taken = {key: value for key, value in inputs.items() if key != "token_type_ids" or takes_token_types(weights)}
+        mask = loading.attention_mask(weights, taken.pop("attention_mask", torch.ones_like(taken["input_ids"])))
+        output = weights(**taken, **mask)
+        return output["logits"] if "logits" in output else output.last_hidden_state
     engine = cast(PackedBert, inference.engine_of(weights, "float32"))  # kept for use
     ids, types = inputs["input_ids"], inputs.get("token_type_ids")
     return engine(ids, torch.arange(ids.shape[1])[None], types, torch.zeros_like(ids))
+
+
+@torch.no_grad()
+def _counts_padding(weights: Network | BertParameters, tokenizer: Tokenizer, texts: tuple[str, ...]) -> bool:
+    """Return whether the states of a text are others where padding comes before it, as of absolute positions."""
+    if isinstance(weights, BertParameters):
+        return getattr(weights.embeddings, "padding_idx", None) is None
+    if tokenizer.pad_token_id is None:
+        return False
+    alone = tokenizer(*texts, return_tensors="pt")
+    length = alone["input_ids"].shape[1]
+    padded = tokenizer(*texts, return_tensors="pt", padding="max_length", max_length=length + 2)
+    states, behind = (
+        weights(input_ids=each["input_ids"], attention_mask=each["attention_mask"])[0] for each in (alone, padded)
+    )
+    if states.dim() == 3:  # else logits
+        behind = behind[:, -length:]
+    return not torch.allclose(states, behind, atol=1e-4)
 
 
 class TransformerShim(PyTorchShim):
@@ -180,7 +202,9 @@ class TransformerShim(PyTorchShim):
             with LOADING:
                 if self.settings is None:
                     folder = resolve(self.name)
-                    self._load_folder(transformer_folder(folder), read_settings(folder, self.name))
+                    is_plain = not (folder / MODULES_FILE).is_file()
+                    settings = read_settings(folder, self.name)
+                    self._load_folder(transformer_folder(folder), settings, is_plain=is_plain)
         return cast(SentenceTransformersConfig, self.settings)
 
     # In use
@@ -401,10 +425,20 @@ class TransformerShim(PyTorchShim):
                 raise ValueError(str(error).replace(folder, "<the saved encoder>")) from error
         return self
 
-    def _load_folder(self, folder: Path, settings: SentenceTransformersConfig, *, is_saved: bool = False) -> None:
+    def _load_folder(
+        self, folder: Path, settings: SentenceTransformersConfig, *, is_saved: bool = False, is_plain: bool = False
+    ) -> None:
+        """Load what a folder holds.
+
+        is_saved (bool): whether a pipeline was saved with it. is_plain (bool): whether no modules.json lists its parts.
+        """
         source = loading.Source.of(folder, settings.name, self.options, is_saved=is_saved)
         config = loading.load_config(source)  # which version 5 reads with the tokenizer, too
         tokenizer = loading.load_tokenizer(source)
+        if "attention_mask" not in tokenizer.model_input_names:
+            loading.warn_of_padding(tokenizer, settings.name, "model_input_names")
+        if is_plain and tokenizer.chat_template:
+            raise ValueError(Errors.CHAT_TEMPLATE.format(folder=folder))
         weights = self._load_transformer(source, config)
         calibration = None
         if is_saved and (folder / CALIBRATION_FILE).is_file():
@@ -414,15 +448,34 @@ class TransformerShim(PyTorchShim):
         inference = BackendCache(calibration)
         encode = partial(_states, weights, inference)
         limit = loading.check_encoder(source, tokenizer, weights, encode, self._trial, settings.max_length)
+        self._is_packable = is_packable(weights)
+        if not self._is_packable:
+            inference.pads = loading.ignores_padding(weights, tokenizer, limit)
+            self._check_padding(tokenizer, weights.config, inference.pads)
+        if tokenizer.padding_side == "left" and self.precision != REFERENCE:
+            if _counts_padding(weights, tokenizer, self._trial):
+                loading.warn_of_padding(tokenizer, settings.name, "padding_side")
         weights.config.name_or_path = tokenizer.name_or_path = settings.name
         file = getattr(tokenizer, "vocab_file", None)
         self._vocab_file = Path(file).read_bytes() if file and Path(file).is_file() else None
         self.tokenizer, self.weights, self._inference = tokenizer, weights.to(get_torch_default_device()), inference
-        self._is_packable, self._is_saved = is_packable(weights), is_saved
+        self._is_saved = is_saved
         self._deferred = []
         loading.prepare_training(self.weights, self.options)
         warn_of_slow(self.precision, self.device.type)
         self.settings = replace(settings, max_length=limit)  # last: now it is loaded
+
+    def _check_padding(self, tokenizer: Tokenizer, config: PretrainedConfig, pads: bool) -> None:
+        """Warn if sentence-transformers gives a text other vectors beside other texts, which are not given here.
+
+        RAISES (ValueError): if its batches are asked for, and it pools padding.
+        """
+        if self.precision == REFERENCE and "attention_mask" not in tokenizer.model_input_names:
+            raise ValueError(Errors.NO_MASK.format(name=self.name))
+        if getattr(config, "attention_type", None) == loading.SPARSE:
+            warnings.warn(Warnings.SPARSE_ATTENTION.format(name=self.name), stacklevel=2)
+        elif not pads and self.precision != REFERENCE:
+            warnings.warn(Warnings.PADDING.format(name=self.name, kind=config.model_type), stacklevel=2)
 
     def _load_transformer(self, source: loading.Source, config: PretrainedConfig) -> Network | BertParameters:
         """Return the weights: without the Hugging Face model, whose import takes seconds, if that is all it needs."""

@@ -240,14 +240,16 @@ def align_wordpieces(
     flat = [span for doc_spans in spans for span in doc_spans]
     firsts = borders_of(len(doc_spans[0].doc) if doc_spans else 0 for doc_spans in spans)
     first_of = [first for first, doc_spans in zip(firsts, spans, strict=False) for _ in doc_spans]
-    kept = numpy.flatnonzero(~wordpieces.special)
-    of_spans = numpy.split(kept, numpy.searchsorted(span_of[kept], numpy.arange(1, len(flat))))
+    own = numpy.flatnonzero(~wordpieces.special)
+    of_spans = numpy.split(own, numpy.searchsorted(span_of[own], numpy.arange(1, len(flat))))
     pieces_of: list[set[int]] = [set() for _ in range(firsts[-1])]
     for span, first, pieces, places in zip(flat, first_of, tokenizer.pieces_of(texts), of_spans, strict=True):
         of_tokens, _ = get_alignments([token.text for token in span], pieces)
+        n_before = len(pieces) - len(places) if tokenizer.cuts_left else 0
         for token, aligned in zip(span, of_tokens, strict=True):
             # Pieces that were cut off have no place.
-            pieces_of[first + token.i].update(int(places[piece]) for piece in aligned if piece < len(places))
+            kept_pieces = (piece - n_before for piece in aligned)
+            pieces_of[first + token.i].update(int(places[kept]) for kept in kept_pieces if 0 <= kept < len(places))
     counts = numpy.array([len(pieces) for pieces in pieces_of], dtype="int32")
     indices = numpy.array([piece for pieces in pieces_of for piece in sorted(pieces)], dtype="int32")
     return Ragged(cast(Any, indices), cast(Any, counts))

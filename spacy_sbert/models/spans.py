@@ -4,15 +4,11 @@ from collections.abc import Callable, Iterable
 from functools import partial
 from typing import Any, Literal
 
-import catalogue
 import numpy
 from spacy.tokens import Doc, Span
 from spacy.util import registry
 
 from ..validation import Name, validated
-
-if not hasattr(registry, "span_getters"):  # which spacy-transformers creates, too
-    registry.span_getters = catalogue.create("spacy", "span_getters", entry_points=True)  # type: ignore[attr-defined]
 
 SpanGetter = Callable[[list[Doc]], list[list[Span]]]
 SPANS_KEY = "sbert"

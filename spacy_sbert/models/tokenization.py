@@ -1,15 +1,17 @@
 """Tokenization of texts and spans, prompts, and what happens to long texts: truncate, windows or error."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from copy import deepcopy
+from dataclasses import dataclass, field, replace
 from functools import cached_property
-from itertools import chain
+from itertools import chain, pairwise
 from types import SimpleNamespace
 from typing import Any
 
 import numpy
-from tokenizers import Tokenizer
+from tokenizers import Tokenizer, normalizers
 
+from .loading import REPAIR_TOKENS
 from .loading import Tokenizer as HuggingFaceTokenizer
 from .sbert_config import SentenceTransformersConfig
 
@@ -20,13 +22,15 @@ class TokenizedBatch:
 
     text_of: int64 (n,), the text each window is of; a text's windows follow one another.
     lengths: int64 (n,), wordpieces in each window, special tokens included.
-    ids: int64 (N,); type_ids too, None if they are all 0 or the encoder has none.
+    ids: int64 (N,); type_ids too, None if they are all 0 or the tokenizer returns none.
     special: bool (N,), whether a wordpiece is a special token, or of the prompt.
     offsets: int64 (N, 2), the characters of each wordpiece in its text, as a row of NumPy arrays; None for a slow
         tokenizer, and where nobody asked.
-    n_cut: int64 (n,), wordpieces of the text that were cut off behind a window.
+    n_cut: int64 (n,), wordpieces of the text that were cut off behind a window, or before it.
     n_lead: how many wordpieces at the start of each window are not pooled.
     n_characters: int64 (n,), those of the text that a window is of, a prompt included; None for pairs of texts.
+    has_type_ids: whether the tokenizer returns token types, of which type_ids leaves out those that are all 0.
+    pads_left: whether sentence-transformers puts padding before a window.
     """
 
     text_of: numpy.ndarray
@@ -38,6 +42,8 @@ class TokenizedBatch:
     n_cut: numpy.ndarray
     n_lead: int = 0
     n_characters: numpy.ndarray | None = None
+    has_type_ids: bool = False
+    pads_left: bool = False
 
     @property
     def starts(self) -> numpy.ndarray:
@@ -51,13 +57,26 @@ class TokenizedBatch:
         return numpy.bincount(windows[~self.special], minlength=len(self.lengths))
 
 
+# Texts that show what a tokenizer does beyond its JSON: special tokens, case, accents, scripts without spaces, length.
+PROBES = (
+    "It CAN'T be: naïve café, İstanbul!",
+    "日本語のテキスト 한국어 \U0001f600",
+    "[CLS] <s> spelt [SEP] </s> out [MASK] <mask> <pad>",
+    "\ttabs\nand  spaces   ",
+    "one two three four five six seven eight nine ten eleven twelve",
+)
+PROBED_LENGTH = 6  # wordpieces of a probe beside the special tokens
+
+
 class BatchTokenizer:
     """The tokenizer of an encoder, for many texts at a time; a fast one is copied.
 
     settings (SentenceTransformersConfig): of the encoder; max_length limits a window.
     overflow (str): what happens to a text that is longer: "truncate" cuts its end, "windows" makes several windows of
-        it. Every window begins and ends with the special tokens.
+        it. Every window begins and ends with the special tokens. With truncation_side = "left" the beginning is cut,
+        and the first window is the short one.
     include_prompt (bool): whether the wordpieces of a prompt are pooled.
+    n_embeddings (int): how many wordpieces the encoder has an embedding of; None if there is no such limit.
     """
 
     def __init__(
@@ -67,19 +86,62 @@ class BatchTokenizer:
         overflow: str,
         *,
         include_prompt: bool = True,
+        n_embeddings: int | None = None,
     ):
         self.settings, self.overflow, self.include_prompt = settings, overflow, include_prompt
+        self.n_embeddings = n_embeddings
         self._special_ids = set(tokenizer.all_special_ids)
         self._given: Any = tokenizer
-        self._slow: Any = None if tokenizer.is_fast else tokenizer
+        self._slow: Any = None if tokenizer.is_fast else _slow_copy(tokenizer, lowercase=settings.lowercase)
+        self.cuts_left = tokenizer.truncation_side == "left"
+        self.pads_left = tokenizer.padding_side == "left"
         self.has_type_ids = "token_type_ids" in tokenizer.model_input_names
         self.pad_id, self.pad_type_id = tokenizer.pad_token_id or 0, tokenizer.pad_token_type_id
         if tokenizer.is_fast:
-            self._fast = Tokenizer.from_str(tokenizer.backend_tokenizer.to_str())
-            self._fast.no_padding()
+            self._fast = _fast_copy(tokenizer, lowercase=settings.lowercase)
+        self._limit(settings.max_length)
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        vars(self).update(state)
+        if self._slow is None:  # which is not in the JSON that the tokenizers library pickles
+            self._fast.encode_special_tokens = self._given.split_special_tokens
+
+    def _limit(self, max_length: int | None) -> None:
+        """Set the most wordpieces of a window; None for no limit."""
+        self._max_length = max_length
+        if self._slow is None:
             self._fast.no_truncation()
-            if settings.max_length is not None:
-                self._fast.enable_truncation(settings.max_length)
+        if self._slow is None and max_length is not None:
+            self._fast.enable_truncation(max_length, direction=self._given.truncation_side)
+
+    def check(self) -> None:
+        """Check that wordpieces are those of the tokenizer's own call, which its class may define otherwise.
+
+        RAISES (ValueError): if they are not.
+        """
+        called = self._given if self._slow is None else self._slow
+        texts = [text.lower() for text in PROBES] if self.settings.lowercase else list(PROBES)
+        for limit in (None, called.num_special_tokens_to_add() + PROBED_LENGTH):
+            self._limit(limit)
+            given = self._windows(texts, offsets=False, n_prompt=0, overflow="truncate")
+            expected = called(texts, truncation=limit is not None, max_length=limit, verbose=False)
+            self._compare(texts, given, expected)
+        self._limit(self.settings.max_length)
+
+    def _compare(self, texts: Sequence[object], given: TokenizedBatch, expected: Mapping[str, Any]) -> None:
+        """Compare wordpieces, and their types, with what the tokenizer's own call returned."""
+        borders = given.starts[1:]
+        types = numpy.zeros_like(given.ids) if given.type_ids is None else given.type_ids
+        fields = {"input_ids": given.ids, "token_type_ids": types}
+        for key, values in fields.items():
+            rows = numpy.split(values, borders)
+            for text, row, wanted in zip(texts, rows, expected.get(key, rows), strict=True):
+                if list(row) != list(wanted):
+                    raise ValueError(
+                        f"The tokenizer {type(self._given).__name__} of '{self.settings.name}' is not supported: called "
+                        f"with {text!r}, it returns other {key} than its vocabulary and rules make ({list(wanted)}, not "
+                        f"{row.tolist()}). Use an encoder with another tokenizer."
+                    )
 
     @cached_property
     def strings(self) -> numpy.ndarray:
@@ -91,67 +153,119 @@ class BatchTokenizer:
         """Tokenize texts, one at least; offsets (bool): whether to return the characters that wordpieces cover.
 
         prompt (str): what is put before each text; its wordpieces count as special tokens do.
+        RAISES (ValueError): if the encoder has no embedding of a wordpiece.
         """
-        if self.settings.lowercase:
-            prompt, texts = self.lower_case(prompt), [self.lower_case(text) for text in texts]
         prompted = [prompt + text for text in texts] if prompt else texts
-        if self._slow is not None:
-            wordpieces = self._tokenize_slowly(prompted, prompt)
-        else:
-            wordpieces = self._tokenize(prompted, offsets or bool(prompt))
+        n_prompt = len(self._slow_pieces(prompt)) if prompt and self._slow is not None else 0
+        wordpieces = self._windows(prompted, offsets=offsets or bool(prompt), n_prompt=n_prompt, overflow=self.overflow)
         if prompt and wordpieces.offsets is not None:  # a wordpiece that reaches over its end is of the text
             wordpieces.special = wordpieces.special | (wordpieces.offsets[:, 1] <= len(prompt))
             wordpieces.offsets = numpy.maximum(wordpieces.offsets - len(prompt), 0)
         if prompt and not self.include_prompt:
             ids = self._fast.encode(prompt).ids if self._slow is None else self._slow.encode(prompt, verbose=False)
             wordpieces.n_lead = len(ids) - (ids[-1] in self._special_ids)
+        self._check_ids(wordpieces.ids)
         return wordpieces
 
-    @staticmethod
-    def lower_case(text: str) -> str:
-        """Return a text in lower case, character by character: each stays where it is (some would get longer: İ)."""
-        return "".join(lower if len(lower := character.lower()) == 1 else character for character in text)
+    def _check_ids(self, ids: numpy.ndarray) -> None:
+        """Check that the encoder has an embedding of each wordpiece. RAISES (ValueError): if it has none of one."""
+        if self.n_embeddings is not None and ids.max(initial=0) >= self.n_embeddings:
+            number = int(ids.max())
+            raise ValueError(
+                f"The encoder '{self.settings.name}' has no embedding of the wordpiece "
+                f"{self._given.convert_ids_to_tokens(number)!r} (id {number}): it has {self.n_embeddings}. "
+                f"{REPAIR_TOKENS}"
+            )
 
-    def _tokenize(self, texts: Sequence[str], offsets: bool) -> TokenizedBatch:
+    def _windows(self, texts: Sequence[str], *, offsets: bool, n_prompt: int, overflow: str) -> TokenizedBatch:
+        """Return the windows of texts; n_prompt (int): wordpieces of their prompt, of a slow tokenizer."""
+        if self._slow is not None:
+            return self._tokenize_slowly(texts, n_prompt, overflow)
+        return self._tokenize(texts, offsets, overflow)
+
+    def _tokenize(self, texts: Sequence[str], offsets: bool, overflow: str) -> TokenizedBatch:
         encode = self._fast.encode_batch if offsets else self._fast.encode_batch_fast
         firsts = encode(texts)
         windows, text_of = firsts, numpy.arange(len(firsts))
         n_cut = numpy.zeros(len(firsts), dtype="int64")
         longer = [i for i, first in enumerate(firsts) if first.overflowing]
-        if longer and self.overflow == "windows":
-            windows = [window for first in firsts for window in (first, *first.overflowing)]
+        if longer and overflow == "windows":
+            windows = [window for first in firsts for window in self._in_order(first)]
             text_of = numpy.repeat(text_of, [1 + len(first.overflowing) for first in firsts])
             n_cut = numpy.zeros(len(windows), dtype="int64")
         elif longer:
             n_cut[longer] = [sum(w.special_tokens_mask.count(0) for w in firsts[i].overflowing) for i in longer]
-        batch = _batch_of(windows, list(map(len, windows)), texts, text_of, n_cut)
+        batch = self._batch_of(windows, texts, text_of, n_cut)
         if offsets:
             batch.offsets = flat(chain.from_iterable(window.offsets) for window in windows).reshape(-1, 2)
         return batch
 
-    def _tokenize_slowly(self, texts: Sequence[str], prompt: str) -> TokenizedBatch:
-        tokenizer, limit = self._slow, self.settings.max_length
-        pieces = [tokenizer.encode(text, add_special_tokens=False, verbose=False) for text in texts]
-        n_prompt = len(tokenizer.encode(prompt, add_special_tokens=False, verbose=False)) if prompt else 0
-        body = max(map(len, pieces)) if limit is None else limit - tokenizer.num_special_tokens_to_add()
-        places = [(i, at) for i, ids in enumerate(pieces) for at in range(0, max(len(ids), 1), max(body, 1))]
-        n_cut = numpy.zeros(len(places), dtype="int64")
-        if self.overflow == "truncate":
-            places = [(i, 0) for i in range(len(pieces))]
-            n_cut = numpy.array([max(len(ids) - body, 0) for ids in pieces])
-        windows = []
-        for i, at in places:
-            made = tokenizer.prepare_for_model(pieces[i][at : at + body], return_special_tokens_mask=True)
-            ids, mask = made["input_ids"], made["special_tokens_mask"]
-            for place in [place for place, special in enumerate(mask) if not special][: n_prompt if at == 0 else 0]:
-                mask[place] = 1
-            windows.append(SimpleNamespace(ids=ids, type_ids=made.get("token_type_ids", [0]), special_tokens_mask=mask))
-        lengths = [len(window.ids) for window in windows]
-        return _batch_of(windows, lengths, texts, numpy.array([i for i, _ in places]), n_cut)
+    def _in_order(self, first: Any) -> list[Any]:  # noqa: ANN401 (of tokenizers)
+        """Return the windows of a text as they follow one another in it: cut from the left, the first is its end."""
+        windows = [first, *first.overflowing]
+        return windows[::-1] if self.cuts_left else windows
+
+    def _tokenize_slowly(self, texts: Sequence[str], n_prompt: int, overflow: str) -> TokenizedBatch:
+        pieces = [self._slow_pieces(text) for text in texts]
+        limit = self._max_length
+        body = max(map(len, pieces)) if limit is None else limit - self._slow.num_special_tokens_to_add()
+        text_of, windows, n_cut = [], [], []
+        for i, ids in enumerate(pieces):
+            parts = self._parts(len(ids), max(body, 1))
+            if overflow == "truncate":
+                parts = parts[-1:] if self.cuts_left else parts[:1]
+            for part in parts:
+                text_of.append(i)
+                n_cut.append(len(ids) - len(part) if overflow == "truncate" else 0)
+                windows.append(self._slow_window(ids[part.start : part.stop], n_prompt - part.start))
+        return self._batch_of(windows, texts, numpy.array(text_of), numpy.array(n_cut))
+
+    def _parts(self, n_pieces: int, body: int) -> list[range]:
+        """Return the places of a text's wordpieces in each of its windows, one at least, from left to right."""
+        before = n_pieces % body if self.cuts_left else 0  # in the first window, if that is the short one
+        starts = [0, *range(before, n_pieces, body)] if before else range(0, max(n_pieces, 1), body)
+        borders = [*starts, n_pieces]
+        return [range(start, stop) for start, stop in pairwise(borders)]
+
+    def _slow_pieces(self, text: str) -> list[int]:
+        """Return the wordpieces of a slow tokenizer, without special tokens."""
+        return self._slow.encode(text, add_special_tokens=False, verbose=False)
+
+    def _slow_window(self, pieces: list[int], n_prompt: int) -> SimpleNamespace:
+        """Return a window of a slow tokenizer; n_prompt (int): wordpieces of the prompt that it begins with."""
+        made = self._slow.prepare_for_model(pieces)
+        ids, size = made["input_ids"], len(pieces)
+        # Some classes add nothing where a text ends with that token already, and return a mask as if they had.
+        places = range(len(ids) - size + 1)
+        start = next((place for place in places if ids[place : place + size] == pieces), 0)
+        of_text = range(start + max(n_prompt, 0), start + size)
+        mask = [int(place not in of_text) for place in range(len(ids))]
+        return SimpleNamespace(ids=ids, type_ids=made.get("token_type_ids", [0]), special_tokens_mask=mask)
+
+    def _batch_of(
+        self, windows: Sequence[Any], texts: Sequence[str], text_of: numpy.ndarray, n_cut: numpy.ndarray
+    ) -> TokenizedBatch:
+        """Return windows, Encodings of the tokenizers library or the like, as a batch without offsets."""
+        return TokenizedBatch(
+            text_of=text_of,
+            lengths=numpy.array([len(window.ids) for window in windows]),
+            ids=flat(window.ids for window in windows),
+            type_ids=self._types(window.type_ids for window in windows),
+            special=flat(window.special_tokens_mask for window in windows).astype(bool),
+            offsets=None,
+            n_cut=n_cut,
+            n_characters=numpy.fromiter(map(len, texts), dtype="int64")[text_of],
+            has_type_ids=self.has_type_ids,
+            pads_left=self.pads_left,
+        )
+
+    def _types(self, of_windows: Iterable[Iterable[int]]) -> numpy.ndarray | None:
+        """Return the token types of windows, int64 (N,); None if they are all 0 or the tokenizer returns none."""
+        types = flat(of_windows) if self.has_type_ids else None
+        return types if types is not None and types.any() else None
 
     def pieces_of(self, texts: Sequence[str]) -> list[list[str]]:
         """Return the wordpieces of a slow tokenizer, special tokens left out, before anything is cut."""
-        texts = [self.lower_case(text) for text in texts] if self.settings.lowercase else texts
         return [self._slow.tokenize(text) for text in texts]
 
 
@@ -160,21 +274,30 @@ def flat(parts: Iterable[Iterable[int]]) -> numpy.ndarray:
     return numpy.fromiter(chain.from_iterable(parts), dtype="int64")
 
 
-def _batch_of(
-    windows: Sequence[Any], lengths: list[int], texts: Sequence[str], text_of: numpy.ndarray, n_cut: numpy.ndarray
-) -> TokenizedBatch:
-    """Return windows, Encodings of the tokenizers library or the like, as a batch without offsets."""
-    type_ids = flat(window.type_ids for window in windows)
-    return TokenizedBatch(
-        text_of=text_of,
-        lengths=numpy.array(lengths),
-        ids=flat(window.ids for window in windows),
-        type_ids=type_ids if type_ids.any() else None,
-        special=flat(window.special_tokens_mask for window in windows).astype(bool),
-        offsets=None,
-        n_cut=n_cut,
-        n_characters=numpy.fromiter(map(len, texts), dtype="int64")[text_of],
-    )
+def _fast_copy(tokenizer: HuggingFaceTokenizer, *, lowercase: bool) -> Tokenizer:
+    """Return a copy of the tokenizer of the tokenizers library, which neither cuts nor pads.
+
+    lowercase (bool): whether texts are lower-cased first, but for special tokens in them, as in sentence-transformers.
+    """
+    fast = Tokenizer.from_str(tokenizer.backend_tokenizer.to_str())
+    fast.no_padding()
+    fast.encode_special_tokens = tokenizer.split_special_tokens
+    if lowercase:
+        steps = [normalizers.Lowercase(), *([fast.normalizer] if fast.normalizer else [])]
+        fast.normalizer = normalizers.Sequence(steps)
+    return fast
+
+
+def _slow_copy(tokenizer: HuggingFaceTokenizer, *, lowercase: bool) -> HuggingFaceTokenizer:
+    """Return a slow tokenizer, or a copy that lower-cases texts in the way of its class, as in sentence-transformers."""
+    if not lowercase:
+        return tokenizer
+    copied = deepcopy(tokenizer)
+    try:
+        copied.do_lower_case = True
+    except AttributeError:  # a property of what splits words
+        copied.basic_tokenizer.do_lower_case = True
+    return copied
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from ..validation import ConfiguredModel
 from .engine.backends import run
 from .engine.bert_families import is_packable
 from .engine.concurrency import prepare_forks
-from .loading import Tokenizer
+from .loading import Tokenizer, embedding_rows
 from .private_attributes import is_a
 from .sbert_config import REFERENCE, TransformerConfig
 from .shim import TransformerShim
@@ -67,10 +67,17 @@ class SpanTransformer(ConfiguredModel, ChecksummedModel, Model):
 
     @property
     def wordpiece_tokenizer(self) -> BatchTokenizer:
-        """The encoder's tokenizer, for whole batches."""
+        """The encoder's tokenizer, for whole batches. RAISES (ValueError): if its class is not supported."""
         settings, tokenizer = self.shim.load(), self.shim.tokenizer
         if self._tokenizer is None or self._tokenizer[0] is not tokenizer:
-            batched = BatchTokenizer(tokenizer, settings, self.options.overflow, include_prompt=self.prompts.include)
+            batched = BatchTokenizer(
+                tokenizer,
+                settings,
+                self.options.overflow,
+                include_prompt=self.prompts.include,
+                n_embeddings=embedding_rows(self.shim.weights),
+            )
+            batched.check()
             self._tokenizer = tokenizer, batched
         return self._tokenizer[1]
 

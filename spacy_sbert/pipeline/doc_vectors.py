@@ -2,8 +2,8 @@
 
 A pipe stores a record of vectors in doc.user_data (`store`, see records.py), and sets hooks (`_install_hooks`). The
 hooks are plain functions of this module that read the record at each call (`vector`, `has_vector`, `similarity`): a
-pickled Doc carries their names alone. Where spaCy drops hooks, `restore` sets them again, and `doc._.sbert_vector`
-works without them (`_common.py`).
+pickled Doc carries their names alone. Where spaCy drops hooks, a warning tells it (`lost_hooks.py`), `restore` sets
+them again, and `doc._.sbert_vector` works without them (`_common.py`).
 """
 
 import warnings
@@ -23,13 +23,14 @@ from ..errors import Errors, Warnings, warn
 from ..models.pooling import Pooling, stretch_pooling
 from ..models.spans import trimmed
 from ..similarity import cosine, lengths, unit_length
-from .records import PREFIX, Encoders, PlacedRecord, Record, Records, find, names
+from .lost_hooks import Start, next_to_restore, warn_of_lost_hooks
+from .records import PREFIX, Encoders, PlacedRecord, Record, Records, find, names, notice_joining
 
 _SPACY = "spaCy's own vectors"
 Piece = Doc | Span | Token
 _Dense = Callable[[numpy.ndarray], numpy.ndarray]  # the dense layer of a pipe, for one pooled vector
 ItemT = TypeVar("ItemT")
-_warned: set[object] = set()  # in this process: of lost hooks, and of each pair of encoders
+_warned: set[object] = set()  # in this process: of each pair of encoders
 
 
 def store(doc: Doc, name: str, data: Record, pipe: object) -> None:
@@ -42,7 +43,8 @@ def store(doc: Doc, name: str, data: Record, pipe: object) -> None:
         del user_data["._.", PREFIX + name, record.start, record.end]
     if "text" not in data:
         data["text"] = doc.text
-    user_data["._.", PREFIX + name, 0, len(data["text"])] = data
+    start = Start(0) if data["set_hooks"] else 0
+    user_data["._.", PREFIX + name, start, len(data["text"])] = data
     if data["set_hooks"]:
         _install_hooks(doc, name, pipe)
 
@@ -173,7 +175,8 @@ def _stretch_vector(piece: Piece, records: Records, dense: _Dense | None) -> num
         return row
     _check_states(record, records.text[start:end], dense)
     states = data["states"][_covered(record, start, end)]
-    if data["truncated"] and not _covered(record, end - 1, end).any():
+    ends_covered = _covered(record, start, start + 1).any() and _covered(record, end - 1, end).any()
+    if data["truncated"] and not ends_covered:
         _notify(piece.doc, record.name, Warnings.BEHIND_LIMIT)
     elif isinstance(piece, Span) and len(states):
         _notify(piece.doc, record.name, Warnings.POOLED_IN_CONTEXT)
@@ -283,7 +286,7 @@ class _RestoredStream(Iterator[Any]):
 
     def __next__(self) -> Any:  # noqa: ANN401 (a Doc, or a Doc and its context)
         self._is_read = True
-        return _restored(next(self._docs), self._nlp)
+        return _restored(next_to_restore(self._docs), self._nlp)
 
     def __del__(self) -> None:
         if not self._is_read:
@@ -300,18 +303,17 @@ def _restored(item: Any, nlp: Language | None) -> Any:  # noqa: ANN401 (a Doc, o
     if not find(doc):
         raise no_vectors(doc)
     _install_hooks(doc)
+    notice_joining(doc)
     for name, pipe in [] if nlp is None else nlp.components:
         if name in names(doc):
             doc.user_hooks[PREFIX + name] = cast(Any, _PipeRef(pipe))
     return item
 
 
-def warn_of_lost_hooks(doc: Doc) -> None:
-    """Warn, once in a process, of a Doc that carries vectors for `doc.vector`, but whose hooks spaCy has dropped."""
-    is_lost = "vector" not in doc.user_hooks and any(record.data["set_hooks"] for record in find(doc))
-    if is_lost and Warnings.LOST_HOOKS not in _warned:
-        _warned.add(Warnings.LOST_HOOKS)
-        warn(Warnings.LOST_HOOKS)
+def check_hooks(doc: Doc) -> None:
+    """Warn, once in a process, if a Doc carries vectors for `doc.vector`, but its hooks are lost."""
+    if "vector" not in doc.user_hooks and any(record.data["set_hooks"] for record in find(doc)):
+        warn_of_lost_hooks()
 
 
 # Similarity
@@ -330,7 +332,7 @@ def similarity(first: Piece, second: object, name: str | None = None) -> float:
     """
     for obj in (first, second):
         if isinstance(obj, Piece):
-            warn_of_lost_hooks(doc_of(obj))
+            check_hooks(doc_of(obj))
     u, encoders = vector(first, name), encoders_of_vector(first, name)
     v, others = comparable_vector(second, name, encoders)
     if not u.any() or not v.any():

@@ -77,6 +77,18 @@ class SentenceModel(ChecksummedModel[list[Doc], list[EncodedDoc]]):
         """Whether the encoder listens to another component, which waits for the gradient of every Doc."""
         return any(upstream_name(node) is not None for node in self.walk())
 
+    @property
+    def own_encoders(self) -> list[str]:
+        """The names or folders of the encoders that are a part of the model: one at most."""
+        transformers = [node.shim.name for node in self.walk() if isinstance(node, SpanTransformer)]
+        return transformers + [node.source for node in self.walk() if is_static_embedding(node)]
+
+    @property
+    def shared_encoders(self) -> list[str]:
+        """The names or folders of the transformers that the model listens to, once it is linked to them."""
+        upstream = [listener.transformer for listener in find_listeners(self)]
+        return [str(model.attrs["name"]) for model in upstream if model is not None and "name" in model.attrs]
+
     def describe(self) -> str:
         """Return what is known of the encoder: "all-MiniLM-L6-v2, mean pooling, 384 numbers, float32 on cpu"."""
         transformer, table = _span_transformer(self), find_static_embedding(self)

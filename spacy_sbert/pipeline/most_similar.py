@@ -51,7 +51,7 @@ def most_similar(
         or it is a str and there is no pipe to encode it.
     """
     doc = doc_vectors.doc_of(text)
-    doc_vectors.warn_of_lost_hooks(doc)
+    doc_vectors.check_hooks(doc)
     if not find(doc, name):
         raise doc_vectors.no_vectors(text, name)
     candidates = sentences(text, name) if doc.has_annotation("SENT_START") else _rows(text, name)
@@ -72,13 +72,18 @@ def query_vector(
     prompt_name: str | None = None,
     name: str | None = None,
     nlp: Language | None = None,
+    *,
+    encoders: doc_vectors.Encoders | None = None,
 ) -> numpy.ndarray:
-    """Return the vector of a query, float32 (width,), to compare with those of a Doc or Span; see most_similar."""
+    """Return the vector of a query, float32 (width,), to compare with those of a Doc or Span; see most_similar.
+
+    encoders (dict): what made these; by default what made those that the Doc has now.
+    """
     if not isinstance(query, str | Doc | Span):
         raise TypeError(
             f"Cannot search for {repr(query)[:50]}: expected a str, a Doc, a Span, or where it says so a vector."
         )
-    encoders = doc_vectors.encoders_of_vector(text, name)
+    encoders = doc_vectors.encoders_of_vector(text, name) if encoders is None else encoders
     if isinstance(query, str):
         doc_vectors.check_one_encoder(encoders)
         vector = _encoded(query, doc_vectors.doc_of(text), encoders, prompt_name, name, nlp)

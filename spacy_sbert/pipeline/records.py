@@ -17,6 +17,7 @@ from thinc.util import get_array_module, is_cupy_array, to_numpy
 from ..models.encoded_docs import EncodedDoc, n_rows_cut
 from ..models.span_batch import borders_of, row_characters
 from ..models.spans import trimmed
+from .lost_hooks import Start
 
 PREFIX = "spacy-sbert:"  # of the keys in doc.user_data and doc.user_hooks
 Encoders = Mapping[str, str]  # from the fingerprint of an encoder to the name of the pipe that used it
@@ -191,11 +192,19 @@ def names(doc: Doc) -> list[str]:
     return list(dict.fromkeys(record.name for record in _all_records(doc)))
 
 
+def notice_joining(doc: Doc) -> None:
+    """Let a Doc that has hooks warn when `Doc.from_docs` drops them, see Start."""
+    user_data = cast(dict[Any, Any], doc.user_data)
+    for record in list(_all_records(doc)):
+        data = user_data.pop(("._.", PREFIX + record.name, record.start, record.end))
+        user_data["._.", PREFIX + record.name, Start(record.start), record.end] = data
+
+
 def _all_records(doc: Doc) -> Iterator[PlacedRecord]:
     for key, data in cast(dict[Any, Any], doc.user_data).items():
         is_of_span = isinstance(key, tuple) and len(key) == 4 and key[0] == "._." and key[2] is not None
         if is_of_span and key[1].startswith(PREFIX):
-            yield PlacedRecord(key[1][len(PREFIX) :], key[2], key[3], data)
+            yield PlacedRecord(key[1][len(PREFIX) :], int(key[2]), key[3], data)
 
 
 def _joined_doc(text: str, name: str) -> ValueError:

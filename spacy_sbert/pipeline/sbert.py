@@ -30,14 +30,26 @@ from ..models.encoded_docs import (
     check_form,
     unit_vectors,
 )
+from ..models.encoder_language import warn_of_language
 from ..models.fingerprint import Fingerprint
 from ..models.resolve import warn_if_missing
-from ..models.sentence_encoder import SentenceEncoder, is_static_embedding
+from ..models.sentence_encoder import SentenceEncoder
 from ..models.shim import TransformerShim
 from ..models.spans import SPANS_KEY, members
-from ..models.transformer import SpanTransformer
 from ..similarity import cos_sim, pairwise_cos_sim
-from ..validation import Name, NonNegative, NonNegativeFloat, Positive, Processes, SpansKey, Text, Width, validated
+from ..validation import (
+    Name,
+    NonNegative,
+    NonNegativeFloat,
+    Positive,
+    Processes,
+    SpansKey,
+    Text,
+    TextOrTexts,
+    Width,
+    several_texts,
+    validated,
+)
 from . import doc_vectors, listeners
 from ._common import InPipeline, PredictOptions, find_in, install_extensions
 from .records import make_records
@@ -99,10 +111,11 @@ class SentenceBert(ChecksummedPipe):
         self.vocab = vocab
         self.model = listeners.SentenceModel(name, model, loss)
         if nlp is not None:
-            for node in model.walk():
-                if isinstance(node, SpanTransformer) or is_static_embedding(node):
-                    warn_if_missing(nlp, name, node.shim.name if isinstance(node, SpanTransformer) else node.source)
             self.model.link_upstream(nlp, name)
+            for encoder in self.model.own_encoders:
+                warn_if_missing(nlp, name, encoder)
+            for encoder in (*self.model.own_encoders, *self.model.shared_encoders):
+                warn_of_language(nlp, name, encoder)
         self.model.check_spans_key(name, spans_key)
         self.name = name
         self.scorer = scorer
@@ -246,18 +259,22 @@ class SentenceBert(ChecksummedPipe):
 
     @overload
     def encode(
-        self, texts: Iterable[Text], *, convert_to_tensor: Literal[True], **options: Unpack[_EncodeOptions]
+        self, texts: TextOrTexts, *, convert_to_tensor: Literal[True], **options: Unpack[_EncodeOptions]
     ) -> torch.Tensor: ...
 
     @overload
     def encode(
-        self, texts: Iterable[Text], *, convert_to_tensor: Literal[False] = ..., **options: Unpack[_EncodeOptions]
+        self,
+        texts: TextOrTexts,
+        *,
+        convert_to_tensor: Literal[False] = ...,
+        **options: Unpack[_EncodeOptions],
     ) -> numpy.ndarray: ...
 
     @validated
     def encode(
         self,
-        texts: Iterable[Text],
+        texts: TextOrTexts,
         *,
         window: Positive = 4096,
         progress: bool = False,
@@ -280,7 +297,7 @@ class SentenceBert(ChecksummedPipe):
         The vector of a text is `nlp(text).vector` if the row is the whole Doc.
 
         texts (Iterable): n texts, Docs or Spans; a column of pandas, polars, pyarrow or NumPy, or a table of one. Of a
-            Doc or Span its text is encoded, without context. Iterators are read window by window.
+            Doc or Span its text is encoded, without context. Iterators are read window by window. Or a single text.
         window (int): texts that are sorted, packed and encoded together.
         progress (bool): whether to show a progress bar.
         n_process (int): processes to work in; each loads the encoder. As with all that spawns, the main module must be
@@ -290,13 +307,15 @@ class SentenceBert(ChecksummedPipe):
         batch_size, show_progress_bar, normalize_embeddings, convert_to_tensor, convert_to_numpy, output_value,
             precision, device: as in sentence-transformers. batch_size is the most texts that are encoded together, the
             fewer the more slowly; a tensor is on the CPU; device must be the device of the pipeline.
-        RETURNS (float32 (n, width)): on the CPU, in the order of the texts; zeros for a text without wordpieces.
+        RETURNS (float32 (n, width)): on the CPU, in the order of the texts; zeros for a text without wordpieces. Of a
+            single text its vector, (width,).
         RAISES (TypeError, ValueError): if a text is not text, or the transformer is not of this package.
         """
         from ..models.text_encoders import encode_all  # noqa: PLC0415 (not needed for Docs)
 
         check_device(device, self.model.ops)
         check_form(convert_to_numpy=convert_to_numpy, convert_to_tensor=convert_to_tensor)
+        texts, is_single = several_texts(texts)
         cuts = TruncationCounter()
         vectors = encode_all(
             self.text_encoder(prompt_name=prompt_name, prompt=prompt, truncate_dim=truncate_dim),
@@ -311,6 +330,8 @@ class SentenceBert(ChecksummedPipe):
             warnings.warn(cuts.message, stacklevel=3)  # at the caller, past the frame of @validated
         if normalize_embeddings:
             vectors = unit_vectors(vectors)
+        if is_single:
+            vectors = vectors[0]
         return torch.from_numpy(vectors) if convert_to_tensor else vectors
 
     def calibrate(self, texts: Iterable[Text]) -> None:

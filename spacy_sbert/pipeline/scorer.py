@@ -145,7 +145,7 @@ def threshold_scores(scores: numpy.ndarray, relevant: numpy.ndarray) -> Scores:
         there is at least one of each.
     RETURNS (dict): pair_acc and pair_f1, the highest accuracy and F1, each with its threshold, pair_acc_threshold and
         pair_f1_threshold; pair_precision, pair_recall and pair_mcc at the threshold of F1. A threshold is the middle
-        between two scores, in their dtype, the lowest score, or just above the highest; the highest of equally good ones.
+        between two scores, in their dtype, the lowest score, or just above the highest; the highest of equals.
     SOURCE: BinaryClassificationEvaluator of sentence-transformers 6.2.
     """
     ranked, accepted, found = _accepted_by_threshold(scores, relevant)
@@ -192,8 +192,10 @@ def _average_precision(scores: Sequence[float] | numpy.ndarray, relevant: numpy.
 
 
 def _accepted_by_threshold(scores: numpy.ndarray, relevant: numpy.ndarray) -> tuple[numpy.ndarray, ...]:
-    """Return each different score, float (k,), the highest first, how many items have at least it, and how many of
-    these are relevant, (k,) each.
+    """Count the items that have at least a score.
+
+    RETURNS (float (k,), int (k,), float (k,)): each different score, the highest first; how many items have at least
+        this score; how many of them are relevant.
     """
     order = numpy.argsort(-scores, kind="stable")
     ranked = scores[order]

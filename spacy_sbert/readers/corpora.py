@@ -16,6 +16,7 @@ from spacy.training import Example
 from spacy.util import registry
 from thinc.util import to_numpy
 
+from ..errors import missing_packages
 from ..files.atomic import atomic_write
 from ..models.spans import SPANS_KEY
 from ..progress import progress_of, ticking
@@ -301,7 +302,8 @@ class TeacherCorpus:
 
     def _read(self, examples: Iterator[Example]) -> Iterator[Example]:
         if self._nlp is None:
-            self._nlp = spacy.load(self.teacher)
+            with missing_packages():
+                self._nlp = spacy.load(self.teacher)
         while batch := list(islice(examples, self.batch_size)):
             groups = [example.reference.spans.get(self.spans_key) for example in batch]
             taught = [group for group in groups if group is not None and len(group)]

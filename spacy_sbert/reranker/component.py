@@ -18,10 +18,11 @@ from thinc.api import Model, Optimizer, set_dropout_rate, torch2xp, xp2torch
 from thinc.types import Floats1d, Floats2d, Ints1d
 from thinc.util import get_array_module, to_numpy
 
-from ..errors import Warnings, WarnOnce
+from ..errors import Warnings, WarnOnce, missing_packages
 from ..files.serialization import ChecksummedPipe
 from ..losses._common import cross_entropy, label_indices, mean_square, softmax
 from ..models.encoded_docs import ScoreOptions, TruncationCounter, check_device, check_form
+from ..models.encoder_language import warn_of_language
 from ..models.heads import sigmoid
 from ..models.resolve import warn_if_missing
 from ..models.spans import SPANS_KEY, members
@@ -111,6 +112,7 @@ class SentenceReranker(ChecksummedPipe):
             )
         if nlp is not None:
             warn_if_missing(nlp, name, model.shim.name)
+            warn_of_language(nlp, name, model.shim.name)
         self.vocab = vocab
         self.model: CrossEncoder = model
         self.name = name
@@ -187,7 +189,11 @@ class SentenceReranker(ChecksummedPipe):
 
     @overload
     def score_pairs(
-        self, pairs: TextPairs, *, convert_to_tensor: Literal[False] = ..., **options: Unpack[_PairOptions]
+        self,
+        pairs: TextPairs,
+        *,
+        convert_to_tensor: Literal[False] = ...,
+        **options: Unpack[_PairOptions],
     ) -> numpy.ndarray: ...
 
     @validated
@@ -362,7 +368,8 @@ class SentenceReranker(ChecksummedPipe):
 
     def _start_from(self, checkpoint: str | Path) -> None:
         """Take the network, its head and its tokenizer from the reranker of this name in another pipeline."""
-        nlp = load_model(checkpoint)
+        with missing_packages():
+            nlp = load_model(checkpoint)
         model = getattr(nlp.get_pipe(self.name), "model", None) if nlp.has_pipe(self.name) else None
         if not isinstance(model, CrossEncoder):
             raise ValueError(

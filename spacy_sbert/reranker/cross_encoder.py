@@ -20,10 +20,10 @@ from ..models.engine.concurrency import prepare_forks
 from ..models.engine.packing import CPU_BUDGET, padded_batches, padded_inputs
 from ..models.engine.training import autocast
 from ..models.heads import sigmoid
-from ..models.loading import Network, Source, load_weights, position_limit, prepare_training
+from ..models.loading import Network, Source, embedding_rows, load_weights, position_limit, prepare_training
 from ..models.sbert_config import TEXT, SentenceTransformersConfig, TransformerConfig, read_file
 from ..models.shim import SETTINGS_FILE, TransformerShim
-from ..models.tokenization import BatchTokenizer, TokenizedBatch, flat
+from ..models.tokenization import PROBED_LENGTH, PROBES, BatchTokenizer, TokenizedBatch, flat
 from ..validation import MAX_OUTPUTS, ConfiguredModel, Name, NonNegative, NonNegativeFloat, validated
 
 SOFTMAX_OF_ONE = "Softmax of a single output is always 1. Leave apply_softmax or activation out, or raise n_outputs."
@@ -46,57 +46,93 @@ _OLD_KEY = "sbert_ce_default_activation_function"  # in config.json, of sentence
 class _PairTokenizer(BatchTokenizer):
     """The tokenizer of a cross-encoder; limit: the most wordpieces of a pair, special tokens included."""
 
-    def __init__(self, tokenizer: PreTrainedTokenizerBase, settings: SentenceTransformersConfig, limit: int | None):
-        super().__init__(tokenizer, replace(settings, max_length=None), "truncate")
+    def __init__(
+        self,
+        tokenizer: PreTrainedTokenizerBase,
+        settings: SentenceTransformersConfig,
+        limit: int | None,
+        *,
+        n_embeddings: int | None = None,
+    ):
+        super().__init__(tokenizer, replace(settings, max_length=None), "truncate", n_embeddings=n_embeddings)
         self.limit = limit
+
+    def check(self) -> None:
+        super().check()
+        called = self._given if self._slow is None else self._slow
+        texts = [text.lower() for text in PROBES] if self.settings.lowercase else list(PROBES)
+        pairs = list(zip(texts, texts[::-1], strict=True))
+        limit = called.num_special_tokens_to_add(pair=True) + PROBED_LENGTH
+        given = self._pairs(pairs, limit)
+        expected = called(texts, texts[::-1], truncation="longest_first", max_length=limit, verbose=False)
+        self._compare(pairs, given, expected)
 
     def tokenize_pairs(self, pairs: Sequence[Pair]) -> TokenizedBatch:
         """Tokenise one pair or more; a window a pair."""
-        if self.settings.lowercase:
-            pairs = [(self.lower_case(first), self.lower_case(second)) for first, second in pairs]
+        wordpieces = self._pairs(pairs, self.limit)
+        self._check_ids(wordpieces.ids)
+        return wordpieces
+
+    def _pairs(self, pairs: Sequence[Pair], limit: int | None) -> TokenizedBatch:
         if self._slow is not None:
-            rows = map(self._slow_row, pairs)
+            rows = [self._slow_row(pair, limit) for pair in pairs]
         else:
-            rows = map(self._fast_row, self._fast.encode_batch_fast(list(pairs)))
+            rows = [self._fast_row(encoding, limit) for encoding in self._fast.encode_batch_fast(list(pairs))]
         ids, types, n_cut = zip(*rows, strict=True)
-        lengths, type_ids = numpy.array([len(row) for row in ids]), flat(types)
+        lengths = numpy.array([len(row) for row in ids])
         return TokenizedBatch(
             text_of=numpy.arange(len(ids)),
             lengths=lengths,
             ids=flat(ids),
-            type_ids=type_ids if self.has_type_ids and type_ids.any() else None,
+            type_ids=self._types(types),
             special=numpy.zeros(int(lengths.sum()), dtype=bool),  # not used
             offsets=None,
             n_cut=numpy.array(n_cut),
+            has_type_ids=self.has_type_ids,
         )
 
-    def _fast_row(self, encoding: Any) -> tuple[list[int], list[int], int]:  # noqa: ANN401 (of tokenizers)
+    def _fast_row(self, encoding: Any, limit: int | None) -> tuple[list[int], list[int], int]:  # noqa: ANN401 (of tokenizers)
         """Return the ids and type ids of a pair, and how many wordpieces were cut."""
-        if self.limit is None or len(encoding) <= self.limit:
+        if limit is None or len(encoding) <= limit:
             return encoding.ids, encoding.type_ids, 0
         owners = numpy.array([-1 if owner is None else owner for owner in encoding.sequence_ids])
-        first, second, special = (int((owners == owner).sum()) for owner in (0, 1, -1))
+        members = [numpy.flatnonzero(owners == member) for member in (0, 1)]
+        first, second = map(len, members)
         kept = owners < 0
-        for member, most in enumerate(_truncated_lengths(first, second, self.limit - special)):
-            kept[numpy.flatnonzero(owners == member)[:most]] = True
+        lengths = _truncated_lengths(first, second, limit - int(kept.sum()))
+        for places, length in zip(members, lengths, strict=True):
+            kept[places[self._part(len(places), length)]] = True
         ids, types = (numpy.array(values)[kept].tolist() for values in (encoding.ids, encoding.type_ids))
         return ids, types, len(encoding) - len(ids)
 
-    def _slow_row(self, pair: Pair) -> tuple[list[int], list[int], int]:
-        first, second = (self._slow.encode(text, add_special_tokens=False, verbose=False) for text in pair)
+    def _slow_row(self, pair: Pair, limit: int | None) -> tuple[list[int], list[int], int]:
+        first, second = map(self._slow_pieces, pair)
         lengths = len(first), len(second)
-        if self.limit is not None:
-            lengths = _truncated_lengths(*lengths, self.limit - self._slow.num_special_tokens_to_add(pair=True))
-        window = self._slow.prepare_for_model(first[: lengths[0]], second[: lengths[1]])
+        if limit is not None:
+            room = limit - self._slow.num_special_tokens_to_add(pair=True)
+            lengths = _truncated_lengths(*lengths, room, odd_to_first=True)
+        kept_first = first[self._part(len(first), lengths[0])]
+        kept_second = second[self._part(len(second), lengths[1])]
+        window = self._slow.prepare_for_model(kept_first, kept_second)
         ids = window["input_ids"]
         return ids, window.get("token_type_ids", [0] * len(ids)), len(first) + len(second) - sum(lengths)
 
+    def _part(self, n_pieces: int, n_kept: int) -> slice:
+        """Return which wordpieces of a text are kept: its beginning, or its end if the tokenizer cuts on the left."""
+        return slice(n_pieces - n_kept, n_pieces) if self.cuts_left else slice(n_kept)
 
-def _truncated_lengths(first: int, second: int, room: int) -> tuple[int, int]:
-    """Return how many wordpieces of each text fit: the longer is cut, or both to half, as by "longest_first"."""
+
+def _truncated_lengths(first: int, second: int, room: int, *, odd_to_first: bool = False) -> tuple[int, int]:
+    """Return how many wordpieces of each text fit: the longer is cut, or both to half, as by "longest_first".
+
+    odd_to_first (bool): whether the first of two halves is the larger one, as in slow tokenizers; else the longer text.
+    """
     if first + second <= room:
         return first, second
-    kept = min(first, second, room // 2)
+    half = room // 2
+    if odd_to_first and half < min(first, second):
+        return room - half, half
+    kept = min(first, second, half)
     return (room - kept, kept) if first > second else (kept, room - kept)
 
 
@@ -280,7 +316,10 @@ class CrossEncoder(ConfiguredModel[list[Pair], PairLogits], ChecksummedModel[lis
             if limit is not None and (limit < _MIN_LENGTH or (most is not None and limit > most)):
                 expected = f"{_MIN_LENGTH} to {most}" if most else f"{_MIN_LENGTH} or more"
                 raise ValueError(f"Cannot read pairs of max_length = {limit} wordpieces: expected {expected}.")
-            self._tokenizer = tokenizer, _PairTokenizer(tokenizer, settings, limit)
+            rows = embedding_rows(self.shim.weights)
+            pair_tokenizer = _PairTokenizer(tokenizer, settings, limit, n_embeddings=rows)
+            pair_tokenizer.check()
+            self._tokenizer = tokenizer, pair_tokenizer
         return self._tokenizer[1]
 
     def to_dict(self) -> dict:

@@ -31,11 +31,12 @@ def hierarchical_clusters(
     The distances of all pairs take 4 n (n - 1) bytes, 400 MB for 10,000 vectors, and SciPy makes a copy of them.
 
     vectors (float array of shape (n, width), NumPy or CuPy): the collection, a vector a row.
-    n_clusters (int): merge until so many are left, from 1 to n. threshold (float): merge while the distance is at most
-        this, from 0 to 2. Exactly one of them is given.
+    n_clusters (int): merge until so many are left, from 1 to the number of different vectors. threshold (float): merge
+        while the distance is at most this, from 0 to 2. Exactly one of them is given.
     linkage (str): "average", "complete" or "single".
     RETURNS (int64 array of shape (n,)): the cluster of each vector, numbered from 0 in the order of appearance.
-    RAISES (ValueError): if the array is of another shape, a number is not finite, or an argument is out of range.
+    RAISES (ValueError): if the array is of another shape, a number is not finite, an argument is out of range, or equal
+        vectors would have to be in different clusters.
     SOURCE: Müllner 2011, Modern hierarchical, agglomerative clustering algorithms, section 2.
     """
     rows = unit_length(checked(vectors, "vectors", "float64"))
@@ -51,6 +52,12 @@ def hierarchical_clusters(
         return numpy.zeros(1, dtype="int64")
     merges = merge(_distances(rows), method=linkage)  # (n - 1, 4), by distance, which is in the third column
     if n_clusters is not None:
+        if n_clusters > 1 and merges[n - n_clusters, 2] == 0:  # the first merge that is not made
+            distinct = n - int(numpy.count_nonzero(merges[:, 2] == 0))
+            raise ValueError(
+                f"Cannot find n_clusters = {n_clusters} among {distinct} different vectors, of which equal "
+                f"ones belong together. Give at most {distinct}."
+            )
         merges[:, 2] = numpy.arange(1, n)  # merges are counted, for equal distances would give fewer clusters
         threshold = n - n_clusters
     return _by_appearance(fcluster(merges, threshold, criterion="distance"))
@@ -72,7 +79,8 @@ def _distances(rows: numpy.ndarray) -> numpy.ndarray:
             above = distances[filled : filled + len(row) - i]
             numpy.subtract(1, row[i:], out=above)
             filled += len(above)
-    return numpy.maximum(distances, 0, out=distances)  # rounding of equal vectors
+    distances[distances < rows.shape[1] * numpy.finfo("float64").eps] = 0  # rounding of equal vectors
+    return distances
 
 
 def import_kmeans() -> type:

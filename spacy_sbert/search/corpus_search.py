@@ -18,7 +18,7 @@ from ..progress import progress_bar, progress_of, ticking
 from ..similarity import checked
 from ..validation import Cosine, Positive, check, validated
 from .clustering import hierarchical_clusters, import_kmeans, kmeans_clusters
-from .exact import communities, most_similar_pairs, nearest, nearest_stored, pairs_above, similar_groups, slices
+from .exact import communities, least, most_similar_pairs, nearest, nearest_stored, pairs_above, similar_groups, slices
 from .index import MANIFEST, BuiltKind, EncoderIdentity, IndexRow, VectorIndex, check_encoder, identify, import_faiss
 
 TEXT = "text"  # the default column
@@ -235,7 +235,7 @@ def mine_texts(
         n_pairs = len(texts) * (len(texts) - 1) // 2
         scores, pairs = most_similar_pairs(rows, k=min(k, n_pairs), progress=progress)
     found = zip(scores.tolist(), pairs.tolist(), strict=True)
-    return [(score, numbers[i], numbers[j], texts[i], texts[j]) for score, (i, j) in found if score >= min_score]
+    return [(score, numbers[i], numbers[j], texts[i], texts[j]) for score, (i, j) in found if score >= least(min_score)]
 
 
 @validated

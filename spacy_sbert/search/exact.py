@@ -13,7 +13,7 @@ from scipy.sparse.csgraph import connected_components
 from ..bulk import PartVectors
 from ..errors import Errors
 from ..progress import progress_bar, progress_of
-from ..similarity import as_rows, check_count, checked, unit_length
+from ..similarity import as_array, as_rows, check_count, checked, unit_length
 from ..validation import Cosine, Positive, validated
 
 BlockBytes = Annotated[int, Field(ge=4)]  # room for a product
@@ -21,6 +21,7 @@ BLOCK_BYTES = 2**23  # of products: 1448 by 1448 in float32, which wastes little
 MAX_PAIRS = 4_000_000  # above a score: with their texts a list of them takes about 1 GB
 Best = tuple[numpy.ndarray, numpy.ndarray]  # scores float32 (n, k), indices int64 (n, k)
 _PART_BYTES = 2**20  # of vectors that are read at once, which the cache of a core holds
+_EQUAL = 1 - 2**-21  # the cosine of equal vectors, but for rounding: they are found by min_score = 1
 _FLOAT32 = numpy.finfo("float32")
 
 
@@ -43,7 +44,7 @@ def checked_queries(queries: ArrayLike, shape: tuple[int, int], k: int) -> numpy
     return rows
 
 
-def recall(found: numpy.ndarray, exact: numpy.ndarray) -> float:
+def recall(found: ArrayLike, exact: ArrayLike) -> float:
     """Recall@k: the share of the k nearest vectors that are among the k found, the mean over queries.
 
     mean_i |found_i & exact_i| / k
@@ -52,11 +53,17 @@ def recall(found: numpy.ndarray, exact: numpy.ndarray) -> float:
     RETURNS (float): from 0 to 1. RAISES (ValueError): if the shapes differ, or there is nothing in them.
     SOURCE: Aumüller et al. 2018, ANN-Benchmarks, section 3.
     """
-    if found.shape != exact.shape or found.ndim != 2 or found.size == 0:
-        given = f"found of shape {found.shape} with exact of shape {exact.shape}"
+    expected = "row numbers, an int array of shape (queries, k)"
+    ours, theirs = as_array(found, "found", expected), as_array(exact, "exact", expected)
+    if ours.shape != theirs.shape or ours.ndim != 2 or ours.size == 0:
+        given = f"found of shape {ours.shape} with exact of shape {theirs.shape}"
         raise ValueError(f"Cannot compare {given}: expected both of one shape (queries, k).")
-    common = [len(numpy.intersect1d(ours, theirs)) for ours, theirs in zip(found, exact, strict=True)]
-    return float(numpy.mean(common)) / exact.shape[1]
+    if ours.dtype.kind not in "iu" or theirs.dtype.kind not in "iu":
+        raise TypeError(
+            f"Cannot compare found of dtype {ours.dtype} with exact of {theirs.dtype}: expected {expected}."
+        )
+    common = [len(numpy.intersect1d(*both)) for both in zip(ours, theirs, strict=True)]
+    return float(numpy.mean(common)) / ours.shape[1]
 
 
 @validated
@@ -189,6 +196,11 @@ def _by_query(n: int, i: numpy.ndarray, j: numpy.ndarray, scores: numpy.ndarray)
     return found
 
 
+def least(min_score: float) -> float:
+    """Return the least score that counts: equal vectors reach any, though rounding may take a bit from their 1."""
+    return min(min_score, _EQUAL)
+
+
 def _rounding(width: int) -> float:
     """Return how much lower than another score a product may be, and yet be the better pair once both are scored.
 
@@ -281,7 +293,7 @@ def _blocks_above(
             apart = groups[i] != groups[j]
             i, j = i[apart], j[apart]
         own = _unit_scores(rows, rows, i, j, block_bytes)
-        kept = own.astype("float64") >= min_score  # as Python compares the scores that are written
+        kept = own.astype("float64") >= least(min_score)  # as Python compares the scores that are written
         yield own[kept], i[kept], j[kept]
 
 
@@ -355,6 +367,7 @@ def communities(
     rows = unit_length(checked(vectors, "vectors"))
     if not -1 <= threshold <= 1:
         raise ValueError(f"Cannot use the threshold {threshold}: expected a cosine similarity from -1 to 1.")
+    threshold = least(threshold)
     counts = numpy.zeros(len(rows), dtype="int64")  # |N(i)|, with i itself
     for first, second in _upper_blocks(len(rows), block_bytes):
         close = _close(rows[first], rows[second], threshold, block_bytes)

@@ -4,38 +4,41 @@ The folder of an index holds index.json, and the files that it names with their 
 index.json is replaced last, so that the folder always holds one whole index.
 """
 
+import hashlib
 import json
 import re
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Sequence, Sized
 from dataclasses import dataclass
+from functools import cached_property
 from html import escape
 from itertools import chain, islice, zip_longest
 from pathlib import Path
-from types import ModuleType
-from typing import Annotated, Any, Literal, NamedTuple, cast
+from types import ModuleType, UnionType
+from typing import Annotated, Any, Literal, NamedTuple
 
 import numpy
 from numpy.typing import ArrayLike
 from pydantic import BaseModel, Field
 
-from ..bulk import FileVectors, PartVectors
+from ..bulk import PartVectors, StoredVectors
 from ..errors import Errors, import_extra
 from ..files.atomic import Lock, atomic_write, write_text
-from ..files.serialization import file_digest
+from ..files.serialization import file_digest, read_arrays
 from ..pipeline.sbert import SentenceBert
-from ..similarity import checked, unit_length
+from ..similarity import as_rows, checked, cosine, unit_length
 from ..validation import Positive, check, one_column, short_repr, validated
 from .exact import Best, check_widths, checked_queries, nearest, slices
 
 MANIFEST = "index.json"
+Rows = numpy.ndarray | StoredVectors
 ROW_COUNT = "Given {given} texts or ids for {expected} vectors: expected one for each."
 Kind = Literal["flat", "hnsw", "ivf", "ivfpq"]
 BuiltKind = Literal["flat", "hnsw", "ivf"]  # by VectorIndex.build; "ivfpq" by build_ivfpq
 _CLASSES = {"flat": "IndexFlat", "hnsw": "IndexHNSWFlat", "ivf": "IndexIVFFlat", "ivfpq": "IndexIVFPQ"}  # of FAISS
-_NAME = r"(index-[0-9a-f]{32}\.(faiss|lists)|rows-[0-9a-f]{32}\.jsonl)"
+_NAME = r"(index-[0-9a-f]{32}\.(faiss|lists)|rows-[0-9a-f]{32}\.jsonl|places-[0-9a-f]{32}\.npz)"
 # The files of an index, and those that a killed process left.
-_OWN = re.compile(rf"{_NAME}|building-[0-9a-f]{{32}}-\w+\.faiss|\.(index|rows|building)[-.][^/]*\.\d+")
+_OWN = re.compile(rf"{_NAME}|building-[0-9a-f]{{32}}-\w+\.faiss|\.(index|rows|places|building)[-.][^/]*\.\d+")
 _BLOCK_ROWS = 2**14
 _HNSW_LINKS = 32  # of a vector to others, in each layer
 _HNSW_BUILD = 80  # candidates for them
@@ -43,6 +46,7 @@ _HNSW_SEARCH = 128  # candidates for the nearest: recall@10 of 0.99 among 100,00
 _IVF_TRAINING = 64  # vectors a list is trained on; FAISS asks for 39 at least
 _IVF_STREAMED = 2**16  # vectors of a stream that its lists are trained on
 _IVF_PROBED = 12  # one list of so many is searched: recall@10 of 0.97 among 100,000 sentences
+_SAME = 0.999  # the least cosine of a vector and the same one, made in another run or precision
 _RESCORED = 10  # candidates of "ivfpq" for each vector wanted
 
 
@@ -63,7 +67,7 @@ class EncoderIdentity:
     digest: str
 
     @classmethod
-    def of(cls, vectors: FileVectors | PartVectors) -> "EncoderIdentity":
+    def of(cls, vectors: StoredVectors) -> "EncoderIdentity":
         """Return the encoder that made stored vectors."""
         name, digest = vectors.encoder
         return cls(name, vectors.shape[1], digest)
@@ -151,6 +155,7 @@ class VectorIndex:
     index (faiss.Index): the index. kind (str): "flat", "hnsw", "ivf", or "ivfpq" by build_ivfpq.
     encoder (EncoderIdentity): what made the vectors; None if not known.
     rows (Sequence[IndexRow]): text and id of each vector; None if there are none.
+    places (int64 (n,)): of each vector its place in `index`, where equal ones are once; None if it has all of them.
     vectors (str), folder (str): of "ivfpq", the digest and the place of the stored vectors.
     """
 
@@ -163,16 +168,17 @@ class VectorIndex:
         rows: Sequence[IndexRow] | None = None,
         vectors: str | None = None,
         folder: str | None = None,
+        places: numpy.ndarray | None = None,
     ):
         if encoder is not None:
             check_widths(index.d, encoder.width)
-        if rows is not None and len(rows) != index.ntotal:
-            raise ValueError(ROW_COUNT.format(given=len(rows), expected=index.ntotal))
-        self.index, self.kind, self.encoder, self.rows = index, kind, encoder, rows
+        self.index, self.kind, self.encoder, self.rows, self.places = index, kind, encoder, rows, places
         self.vectors, self.folder = vectors, folder
+        if rows is not None and len(rows) != len(self):
+            raise ValueError(ROW_COUNT.format(given=len(rows), expected=len(self)))
 
     def __len__(self) -> int:
-        return int(self.index.ntotal)
+        return int(self.index.ntotal) if self.places is None else len(self.places)
 
     def __repr__(self) -> str:
         of = "" if self.encoder is None else f" by {self.encoder.name}"
@@ -211,21 +217,30 @@ class VectorIndex:
         """
         check("kind", kind, BuiltKind)
         faiss = import_faiss()  # before blocks are made
+        rows = _rows(texts, ids)
+        if not isinstance(vectors, Iterator | StoredVectors):
+            vectors = as_rows(vectors, "vectors")
+        if isinstance(vectors, StoredVectors):
+            encoder = _same_encoder(encoder, EncoderIdentity.of(vectors), vectors.name)
+        if rows is not None and not isinstance(vectors, Iterator) and len(rows) != len(vectors):
+            raise ValueError(ROW_COUNT.format(given=len(rows), expected=len(vectors)))
         blocks = _unit_blocks(vectors)
         first = next(blocks, None)
         if first is None:
             raise ValueError(Errors.NOT_ROWS.format(name="vectors", given=(0,)))
-        blocks, width = chain([first], blocks), first.shape[1]
+        blocks, width, places = chain([first], blocks), first.shape[1], list[int]()
         if kind == "flat":
             index = faiss.IndexFlatIP(width)
         elif kind == "hnsw":
             index = faiss.IndexHNSWFlat(width, _HNSW_LINKS, faiss.METRIC_INNER_PRODUCT)
             index.hnsw.efConstruction, index.hnsw.efSearch = _HNSW_BUILD, _HNSW_SEARCH
+            blocks = _distinct(blocks, places)
         else:
             index, blocks = _trained_ivf(vectors, blocks, width)
         for block in blocks:
             index.add(block)
-        return cls(index, kind, encoder=encoder, rows=_rows(texts, ids))
+        has_copies = len(places) > index.ntotal
+        return cls(index, kind, encoder=encoder, rows=rows, places=numpy.array(places) if has_copies else None)
 
     @validated
     def search(
@@ -240,6 +255,7 @@ class VectorIndex:
         RAISES (ValueError): if the array is of another shape or width, a number is not finite, there are fewer than k
             vectors, or the stored vectors are others.
         """
+        self._check_unchanged()
         rows = checked_queries(queries, (len(self), self.width), k)
         if vectors is None:
             return self._search(unit_length(rows), k)
@@ -256,6 +272,24 @@ class VectorIndex:
         return numpy.stack(scores), numpy.stack(found)
 
     def _search(self, rows: numpy.ndarray, k: int) -> Best:
+        if self.places is None:
+            return self._search_places(rows, k)
+        scores, found = self._search_places(rows, min(k, self.index.ntotal))
+        by_place, ends = self._of_places
+        best = numpy.empty((len(rows), k), dtype="float32"), numpy.empty((len(rows), k), dtype="int64")
+        for i, own in enumerate(found):
+            copies = [by_place[ends[place] : ends[place + 1]] for place in own]
+            best[0][i] = numpy.repeat(scores[i], list(map(len, copies)))[:k]
+            best[1][i] = numpy.concatenate(copies)[:k]
+        return best
+
+    @cached_property
+    def _of_places(self) -> tuple[numpy.ndarray, numpy.ndarray]:
+        """The rows by their place in `index`, and where those of each place begin among them."""
+        places = numpy.arange(len(self)) if self.places is None else self.places
+        return numpy.argsort(places, kind="stable"), numpy.cumsum([0, *numpy.bincount(places)])
+
+    def _search_places(self, rows: numpy.ndarray, k: int) -> Best:
         scores, indices = self.index.search(rows, k)
         short = (indices < 0).any(axis=1)  # fewer than k were seen: all are compared
         if short.any():
@@ -267,17 +301,58 @@ class VectorIndex:
             scores[short], indices[short] = found
         return scores, indices
 
+    def _check_unchanged(self) -> None:
+        """Raise ValueError if vectors were added to `index`, or removed, so that others belong to the rows."""
+        expected = len(self) if self.rows is None else len(self.rows)
+        if self.places is not None:
+            expected = int(self.places.max()) + 1
+        if not self.index.ntotal or self.index.ntotal != expected:
+            raise ValueError(
+                f"The FAISS index holds {self.index.ntotal} vectors, expected {expected or 'some'}: add, remove_ids "
+                "and reset of FAISS leave texts, ids and equal vectors as they were. Build an index of the new vectors."
+            )
+
+    def check_made_of(self, vectors: numpy.ndarray, texts: Sequence[str]) -> None:
+        """Raise ValueError if the index is not of these vectors, float (n, width), and of these texts, in this order.
+
+        The vectors may be those of another run or precision, but not of other texts or another encoder.
+        """
+        self._check_unchanged()
+        if self.kind == "ivfpq":
+            raise ValueError("An index of the kind ivfpq is of stored vectors: search it with theirs (vectors=).")
+        check_widths(self.width, vectors.shape[1])
+        reason = f"it holds {len(self)} vectors, not {len(vectors)}" if len(self) != len(vectors) else ""
+        for place, (row, text) in enumerate(zip(self.rows or (), texts, strict=False)):
+            if not reason and row.text not in (None, text):
+                reason = f"its text {place} is {row.text[:50]!r}, not {text[:50]!r}"
+        if not reason:
+            stored = self.index.reconstruct_n(0, self.index.ntotal)
+            scores = cosine(stored if self.places is None else stored[self.places], vectors)
+            first = int((scores < _SAME).argmax())
+            reason = f"its vector {first} has the cosine {scores[first]:.3f} to it" if scores.min() < _SAME else ""
+        if reason:
+            raise ValueError(
+                f"The index is of others than these, or in another order: {reason}. Build it again of these."
+            )
+
     def save(self, folder: str | Path) -> None:
         """Write the index, its manifest and its rows to a folder.
 
         An index that is there is replaced when all is written, and stays if that fails.
 
-        RAISES (OSError): if it cannot be written; (RuntimeError): if another process writes to the folder.
+        RAISES (ValueError): if `index` was changed so that it could not be loaded, or does not fit the rows; (OSError):
+            if it cannot be written; (RuntimeError): if another process writes to the folder.
         """
         if self.kind == "ivfpq":
             raise ValueError("An index of the kind ivfpq is in a folder already. Copy the folder.")
+        self._check_unchanged()
+        if not _is_of_kind(self.index, self.kind):
+            raise ValueError(
+                f"Cannot save a {type(self.index).__name__} as an index of the kind {self.kind}, which load would "
+                "refuse. Write it with faiss.write_index."
+            )
         manifest = Manifest(kind=self.kind, width=self.width, count=len(self), encoder=self.encoder)
-        write_folder(Path(folder), manifest, lambda _: self.index, self.rows)
+        write_folder(Path(folder), manifest, lambda _: self.index, self.rows, self.places)
 
     @classmethod
     def load(cls, folder: str | Path, *, encoder: EncoderIdentity | None = None) -> "VectorIndex":
@@ -291,27 +366,49 @@ class VectorIndex:
         saved = Manifest.read(folder)
         if encoder is not None:
             check_encoder(saved.encoder, encoder, folder)
-        index, rows = _read_index(folder, saved), _read_rows(folder, saved)
-        return cls(index, saved.kind, encoder=saved.encoder, rows=rows, vectors=saved.vectors, folder=saved.folder)
+        rows, places = _read_rows(folder, saved), _read_places(folder, saved)
+        index = _read_index(folder, saved, saved.count if places is None else int(places.max()) + 1)
+        stored = {"vectors": saved.vectors, "folder": saved.folder}
+        return cls(index, saved.kind, encoder=saved.encoder, rows=rows, places=places, **stored)
 
 
-def _unit_blocks(vectors: ArrayLike | Iterator[ArrayLike]) -> Iterator[numpy.ndarray]:
+def _same_encoder(given: EncoderIdentity | None, of_vectors: EncoderIdentity, where: str) -> EncoderIdentity:
+    """Return the encoder of stored vectors. RAISES (ValueError): if another one was given."""
+    if given is not None:
+        check_encoder(of_vectors, given, where)
+    return of_vectors
+
+
+def _unit_blocks(vectors: Rows | Iterator[ArrayLike]) -> Iterator[numpy.ndarray]:
     """Yield blocks of vectors of length 1, float32 (b, width)."""
-    if not isinstance(vectors, Iterator):
-        if numpy.ndim(vectors) != 2:
-            raise ValueError(Errors.NOT_ROWS.format(name="vectors", given=numpy.shape(vectors)))
-        rows = cast(numpy.ndarray, vectors)  # maybe memory-mapped, or on a GPU
-        vectors = (rows[part] for part in slices(len(rows), _BLOCK_ROWS))
+    blocks = vectors if isinstance(vectors, Iterator) else (vectors[part] for part in slices(len(vectors), _BLOCK_ROWS))
     start = width = 0
-    for block in vectors:
+    for block in blocks:
         rows = unit_length(checked(block, f"vectors from row {start} on"))
         start, width = start + len(rows), width or rows.shape[1]
         check_widths(width, rows.shape[1])
         yield rows
 
 
+def _distinct(blocks: Iterator[numpy.ndarray], places: list[int]) -> Iterator[numpy.ndarray]:
+    """Yield the vectors that are equal to none before, and append to `places` the number among these of each vector.
+
+    In a graph of neighbours equal vectors would have links to one another only, and lead nowhere else.
+    """
+    known: dict[bytes, int] = {}
+    for block in blocks:
+        before = len(known)
+        rows = block + numpy.float32(0)  # -0 is 0
+        digests = [hashlib.blake2b(row.data, digest_size=16).digest() for row in rows]
+        places += [known.setdefault(digest, len(known)) for digest in digests]
+        _, first = numpy.unique(places[len(places) - len(rows) :], return_index=True)
+        new = first[len(first) - (len(known) - before) :]
+        if len(new):
+            yield block[new]
+
+
 def _trained_ivf(
-    vectors: ArrayLike | Iterator[ArrayLike], blocks: Iterator[numpy.ndarray], width: int
+    vectors: Rows | Iterator[ArrayLike], blocks: Iterator[numpy.ndarray], width: int
 ) -> tuple[Any, Iterator[numpy.ndarray]]:
     """Return an empty index whose lists are trained on some of the vectors, and all blocks."""
     faiss, training = import_faiss(), numpy.empty((0, width), dtype="float32")
@@ -320,11 +417,11 @@ def _trained_ivf(
         while sum(map(len, held)) < _IVF_STREAMED and (block := next(blocks, None)) is not None:
             held.append(block)
         training, blocks = numpy.concatenate(held), chain(held, blocks)
-    n = len(training) or len(cast(numpy.ndarray, vectors))
+    n = len(training) if isinstance(vectors, Iterator) else len(vectors)
     n_lists = max(1, min(int(4 * n**0.5), n // _IVF_TRAINING))  # 4 sqrt(n), as FAISS advises, if they can be trained
     if not isinstance(vectors, Iterator):
         drawn = numpy.random.default_rng(0).choice(n, min(n, _IVF_TRAINING * n_lists), replace=False)
-        training = unit_length(checked(cast(numpy.ndarray, vectors)[numpy.sort(drawn)], "vectors"))
+        training = unit_length(checked(vectors[numpy.sort(drawn)], "vectors"))
     index = faiss.IndexIVFFlat(faiss.IndexFlatIP(width), width, n_lists, faiss.METRIC_INNER_PRODUCT)
     index.train(training)
     index.nprobe = min(n_lists, max(8, n_lists // _IVF_PROBED))
@@ -334,15 +431,31 @@ def _trained_ivf(
 def _rows(texts: Sequence[str] | None, ids: Sequence[str | int] | None) -> list[IndexRow] | None:
     if texts is None and ids is None:
         return None
-    columns = [[] if column is None else list(one_column(column)) for column in (texts, ids)]
-    if texts is not None and ids is not None and len(columns[0]) != len(columns[1]):
-        raise ValueError(ROW_COUNT.format(given=len(columns[1]), expected=len(columns[0])))
-    items = ((item.item() if isinstance(item, numpy.generic) else item for item in column) for column in columns)
-    return [IndexRow(*pair) for pair in zip_longest(*items)]
+    columns = {"texts": _column("texts", texts, str), "ids": _column("ids", ids, str | int)}
+    if texts is not None and ids is not None and len(columns["texts"]) != len(columns["ids"]):
+        raise ValueError(ROW_COUNT.format(given=len(columns["ids"]), expected=len(columns["texts"])))
+    return [IndexRow(*pair) for pair in zip_longest(*columns.values())]
+
+
+def _column(name: str, values: Iterable[Any] | None, kinds: type | UnionType) -> list[Any]:
+    """Return texts or ids as they are saved. RAISES (TypeError): if one is missing, or of another type."""
+    column = [
+        item.item() if isinstance(item, numpy.generic) else item
+        for item in one_column(() if values is None else values)
+    ]
+    for place, item in enumerate(column):
+        if not isinstance(item, kinds) or isinstance(item, bool):
+            expected = "a str" if kinds is str else "a str or a whole number"
+            raise TypeError(f"Cannot index {name}[{place}] = {short_repr(item)}: expected {expected} for each vector.")
+    return column
 
 
 def write_folder(
-    folder: Path, manifest: Manifest, make: Callable[[Path], Any], rows: Sequence[IndexRow] | None
+    folder: Path,
+    manifest: Manifest,
+    make: Callable[[Path], Any],
+    rows: Sequence[IndexRow] | None = None,
+    places: numpy.ndarray | None = None,
 ) -> None:
     """Write an index, and remove the one that it replaces. RAISES (RuntimeError): if another process writes there.
 
@@ -351,12 +464,16 @@ def write_folder(
     folder.mkdir(parents=True, exist_ok=True)
     build = uuid.uuid4().hex
     made = [folder / f"index-{build}.faiss", folder / f"index-{build}.lists", folder / f"rows-{build}.jsonl"]
+    made += [folder / f"places-{build}.npz"]
     lock = Lock(folder / "lock")
     try:
         write_index(made[0], make(made[1]))
         if rows is not None:
             with atomic_write(made[2]) as file:
                 file.writelines((json.dumps(row._asdict()) + "\n").encode("utf8") for row in rows)
+        if places is not None:
+            with atomic_write(made[3]) as file:
+                numpy.savez(file, places=places)
         files = {path.name: file_digest(path) for path in made if path.exists()}
         write_text(folder / MANIFEST, manifest.model_copy(update={"files": files}).model_dump_json(indent=2) + "\n")
     except BaseException:
@@ -390,15 +507,19 @@ def write_index(path: Path, index: Any) -> None:  # noqa: ANN401 (FAISS has no t
             raise failures[0] if failures else RuntimeError(f"FAISS cannot write {path}.") from None
 
 
-def _read_index(folder: Path, manifest: Manifest) -> Any:  # noqa: ANN401 (FAISS has no types)
+def _is_of_kind(index: Any, kind: Kind) -> bool:  # noqa: ANN401 (FAISS has no types)
+    """Return whether an index is what the kind says, by inner product."""
+    return isinstance(index, getattr(import_faiss(), _CLASSES[kind])) and index.metric_type == 0
+
+
+def _read_index(folder: Path, manifest: Manifest, count: int) -> Any:  # noqa: ANN401 (FAISS has no types)
     faiss = import_faiss()
     path, on_disk = _checked_file(folder, manifest, ".faiss"), manifest.kind == "ivfpq"
     try:
         index = faiss.read_index(str(path), faiss.IO_FLAG_SKIP_IVF_DATA if on_disk else 0)
     except RuntimeError as error:
         raise _damaged(path, str(error)[:200]) from error
-    is_expected = isinstance(index, getattr(faiss, _CLASSES[manifest.kind])) and index.metric_type == 0  # inner product
-    if not is_expected or (index.d, index.ntotal) != (manifest.width, manifest.count):
+    if not _is_of_kind(index, manifest.kind) or (index.d, index.ntotal) != (manifest.width, count):
         raise _damaged(path, f"a {type(index).__name__} of {index.ntotal} vectors of width {index.d}")
     if on_disk:
         lists_path, lists = _checked_file(folder, manifest, ".lists"), faiss.downcast_InvertedLists(index.invlists)
@@ -414,6 +535,16 @@ def _read_rows(folder: Path, manifest: Manifest) -> list[IndexRow] | None:
         return None
     with _checked_file(folder, manifest, ".jsonl").open(encoding="utf8", newline="\n") as file:
         return [IndexRow(**json.loads(line)) for line in file]
+
+
+def _read_places(folder: Path, manifest: Manifest) -> numpy.ndarray | None:
+    if not any(name.endswith(".npz") for name in manifest.files):
+        return None
+    path = _checked_file(folder, manifest, ".npz")
+    places = read_arrays(path, {"places": ("int64", 1)})["places"]
+    if len(places) != manifest.count or not len(places) or places.min() < 0:
+        raise _damaged(path, f"it has {len(places)} places of {manifest.count} vectors")
+    return places
 
 
 def _checked_file(folder: Path, manifest: Manifest, suffix: str) -> Path:

@@ -73,7 +73,7 @@ def build_ivfpq(
 
     encoder, stored, name = EncoderIdentity.of(vectors), vectors.digest, vectors.name
     manifest = Manifest(kind="ivfpq", width=width, count=n, encoder=encoder, vectors=stored, folder=name)
-    write_folder(folder, manifest, make, None)
+    write_folder(folder, manifest, make)
     return VectorIndex.load(folder)
 
 

@@ -6,10 +6,11 @@ from pathlib import Path
 import numpy
 from numpy.typing import ArrayLike
 
+from ..bulk import StoredVectors
 from ..errors import Errors
 from ..files.atomic import atomic_write
 from ..files.serialization import read_arrays
-from ..similarity import checked, unit_length
+from ..similarity import as_rows, checked, unit_length
 from ..validation import NonNegative, validated
 from .exact import BLOCK_BYTES, Best, BlockBytes, check_widths, checked_queries, nearest, nearest_in_blocks, slices
 
@@ -122,11 +123,13 @@ class BinaryVectors:
         """
         n = len(self.bits)
         rows = checked_queries(queries, (n, self.width), k)
+        if vectors is not None and not isinstance(vectors, StoredVectors):
+            vectors = as_rows(vectors, "vectors")
         if vectors is not None and (given := numpy.shape(vectors)) != (n, self.width):
             raise ValueError(
                 f"Cannot rescore by vectors of shape {given}: expected {(n, self.width)}, those quantised."
             )
-        at = self.decode if vectors is None else numpy.asanyarray(vectors).__getitem__  # reads only candidates
+        at = self.decode if vectors is None else vectors.__getitem__  # reads only candidates
         words = numpy.ascontiguousarray(_words(self.bits).T)  # (words, n): a pass over each word of all vectors
         scores, indices = numpy.empty((len(rows), k), dtype="float32"), numpy.empty((len(rows), k), dtype="int64")
         for i, query in enumerate(_words(numpy.packbits(rows > 0, axis=1))):

@@ -7,12 +7,12 @@ import numpy
 from spacy.language import Language
 from spacy.tokens import Doc, Span
 
+from ..pipeline import doc_vectors
 from ..pipeline.most_similar import Query, SimilarSpan, query_vector, sentences, with_vectors
 from ..validation import Positive, short_repr, validated
 from .exact import check_widths, nearest
 from .index import BuiltKind, VectorIndex, import_faiss, index_html
 
-_SAMPLE, _SAME = 8, 0.9  # Spans that are looked for, and the least cosine of one with itself in an index
 _UNITS: dict[str, Callable[[Doc], Iterable[Span]]] = {
     "doc": lambda doc: [doc[:]],
     "sent": sentences,
@@ -63,18 +63,14 @@ class SpanSearch:
             raise ValueError('There is no Span with a vector. Give other Docs, or another unit, such as unit = "doc".')
         widths = set(map(len, vectors))
         check_widths(min(widths), max(widths))
-        if index is not None and len(index) != len(self.spans):
-            raise ValueError(
-                f"The index holds {len(index)} vectors, but there are {len(self.spans)} Spans with a vector. "
-                "Give the Spans that it was built of, in their order."
-            )
         self.vectors = numpy.stack(vectors)  # (spans, width)
-        self.index = VectorIndex.build(self.vectors, kind=kind) if index is None and kind != "exact" else index
-        if index is not None and (score := float(index.search(self.vectors[:_SAMPLE], k=1)[0].max())) < _SAME:
-            raise ValueError(
-                "The index holds other vectors than the Spans: none of the first ones is in it (best similarity "
-                f"{score:.2f}). Build it again of these Spans."
-            )
+        self._encoders = doc_vectors.encoders_of_vector(self.spans[0])
+        texts = [span.text for span in self.spans]
+        if index is None and kind != "exact":
+            index = VectorIndex.build(self.vectors, kind=kind, texts=texts)
+        elif index is not None:
+            index.check_made_of(self.vectors, texts)
+        self.index = index
 
     def __len__(self) -> int:
         return len(self.spans)
@@ -105,7 +101,10 @@ class SpanSearch:
         RETURNS (list[SimilarSpan]): each has `span`, which knows its `doc`, `start_char` and `end_char`, and `score`.
         RAISES (TypeError, ValueError): if the query is something else, or has no vector or another width.
         """
-        vector = query if isinstance(query, numpy.ndarray) else query_vector(query, self.spans[0], prompt_name, nlp=nlp)
+        if isinstance(query, numpy.ndarray):
+            vector = query
+        else:
+            vector = query_vector(query, self.spans[0], prompt_name, nlp=nlp, encoders=self._encoders)
         queries, k = numpy.asarray(vector)[None], min(k, len(self.spans))
         best = nearest(queries, self.vectors, k=k) if self.index is None else self.index.search(queries, k=k)
         return [SimilarSpan(self.spans[i], float(score)) for score, i in zip(*(part[0] for part in best), strict=True)]

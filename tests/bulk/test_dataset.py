@@ -219,3 +219,19 @@ def test_worker(source, pipeline, tmp_path):
     assert found.failed and found.manifest is None
     with pytest.raises(ValueError, match="device was NVIDIA H100, now "):
         _Worker(config, Job(made_of={**made_of, "device": "NVIDIA H100"}).model_dump_json())
+
+
+@pytest.mark.parametrize("place", ["texts/vectors", "texts", "texts/sub/../vectors", "link/vectors", "texts/away"])
+def test_a_target_in_the_source_is_refused(tmp_path, place):
+    """Before anything is loaded, through a link, too; its vectors would be read as texts by the next call."""
+    (tmp_path / "texts" / "sub").mkdir(parents=True)
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "texts" / "a.txt").write_text("A man.\n")
+    (tmp_path / "link").symlink_to(tmp_path / "texts")
+    (tmp_path / "texts" / "away").symlink_to(tmp_path / "elsewhere")
+    for source in ("texts", "link"):
+        if place == "texts/away" and source == "link":
+            continue
+        with pytest.raises(ValueError, match=r"The target .* is in the source"):
+            encode_dataset(tmp_path / source, tmp_path / place, pipeline="no pipeline")
+    assert sorted(path.name for path in (tmp_path / "texts").iterdir()) == ["a.txt", "away", "sub"]

@@ -60,7 +60,7 @@ def test_changed_files(folder, tmp_path):
     with pytest.raises(ValueError, match=f"{path.name} in .* is not the file that was written"):
         list(PartVectors(folder).blocks())
     path.write_bytes((folder / parts[0].vectors).read_bytes())
-    with pytest.raises(ValueError, match=r"its shape is \(3, 16\), expected \(7, 16\)"):
+    with pytest.raises(ValueError, match=f"{path.name} in .* is not the file .*its SHA-256 is"):
         PartVectors(folder)[numpy.array([4])]
     path.unlink()
     with pytest.raises(ValueError, match=f"{path.name} in .* is not the file that was written"):

@@ -87,7 +87,6 @@ OTHERS = {
     "another_activation": with_config(hidden_act="silu"),
     "relative_positions": with_config(position_embedding_type="relative"),
     "quantized": with_config(quantization_config={"quant_method": "fp8"}),
-    "adapter": lambda folder: (folder / "adapter_config.json").write_text("{}"),
 }
 
 

@@ -128,7 +128,7 @@ def test_copy_has_weights_and_optimizer_keys_of_its_own(make_nlp):
 
 
 def test_encoder_decoders_are_refused(tmp_path, tiny_bert):
-    folder = shutil.copytree(tiny_bert, tmp_path / "t5")
-    (folder / "config.json").write_text(json.dumps({"model_type": "t5", "d_model": 8}))
+    folder = shutil.copytree(tiny_bert, tmp_path / "bart")
+    (folder / "config.json").write_text(json.dumps({"model_type": "bart", "d_model": 8}))
     with pytest.raises(ValueError, match="is an encoder with a decoder"):
         one_pipe(folder)("text")

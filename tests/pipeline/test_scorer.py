@@ -2,6 +2,7 @@ from importlib.metadata import version
 
 import numpy
 import pytest
+from made_views import WORDS
 from packaging.version import Version
 from pipelines import PAIRS, scored_pairs
 from scipy.stats import pearsonr, spearmanr
@@ -67,8 +68,7 @@ def test_each_pipe_scores_its_own_vectors(make_nlp, tiny_bert):
 def test_similarities_that_differ_by_rounding_are_alike(make_nlp, tmp_path):
     """Of 80 identical pairs there is no correlation, and among others they are equal ones."""
     nlp, rng = make_nlp(), numpy.random.default_rng(1)
-    words = "a man is eating food the cat sat on mat he cannot go dog ran fast".split()
-    texts = [" ".join(rng.choice(words, 6)) for _ in range(80)]
+    texts = [" ".join(rng.choice(WORDS, 6)) for _ in range(80)]
     gold = rng.permutation(80) / 80
     path = tmp_path / "pairs.jsonl"
 
@@ -102,7 +102,9 @@ def test_threshold_scores_of_every_threshold(dtype):
             found = threshold_scores(scores, relevant)
             cuts = [numpy.inf, *numpy.unique(scores)]
             f1 = [metrics.f1_score(relevant, scores >= cut, zero_division=0) for cut in cuts]
-            assert found["pair_acc"] == pytest.approx(max(numpy.mean((scores >= c) == relevant) for c in cuts), abs=1e-12)
+            assert found["pair_acc"] == pytest.approx(
+                max(numpy.mean((scores >= c) == relevant) for c in cuts), abs=1e-12
+            )
             assert found["pair_f1"] == pytest.approx(max(f1), abs=1e-12)
             at = numpy.mean((scores >= numpy.array(found["pair_acc_threshold"], dtype)) == relevant)
             assert at == pytest.approx(found["pair_acc"], abs=1e-12)
@@ -124,7 +126,7 @@ def test_threshold_scores_equal_sentence_transformers():
         accuracy = evaluator.find_best_acc_and_threshold(scores, relevant, True)
         f1 = evaluator.find_best_f1_and_threshold(scores, relevant, True)
         found = threshold_scores(scores, relevant)
-        ours = [found[f"pair_{name}"] for name in "acc acc_threshold f1 precision recall f1_threshold".split()]
+        ours = [found[f"pair_{name}"] for name in ("acc", "acc_threshold", "f1", "precision", "recall", "f1_threshold")]
         assert ours == pytest.approx([float(value) for value in (*accuracy, *f1)], abs=1e-9)
 
 

@@ -8,7 +8,7 @@ from sentence_transformers.util import community_detection
 from sklearn.cluster import AgglomerativeClustering, KMeans
 from sklearn.metrics import adjusted_rand_score
 
-from spacy_sbert.search import communities, hierarchical_clusters, kmeans_clusters, similar_groups
+from spacy_sbert.search import communities, hierarchical_clusters, kmeans_clusters, pairs_above, similar_groups
 
 RNG = numpy.random.default_rng(0)
 VECTORS = RNG.standard_normal((30, 8))
@@ -43,10 +43,36 @@ def test_known_groups_are_found():
     assert labels.dtype == "int64" and labels.tolist() == expected
 
 
-@pytest.mark.parametrize("n_clusters", [1, 2, 5])
-def test_as_many_clusters_of_equal_vectors_as_asked_for(n_clusters):
-    labels = hierarchical_clusters(numpy.ones((5, 3)), n_clusters=n_clusters)
-    assert len(set(labels.tolist())) == n_clusters and labels[0] == 0
+def test_equal_vectors_are_in_one_cluster():
+    """By every method, at any threshold, whatever their lengths are and the cosine with itself is rounded to."""
+    rng = numpy.random.default_rng(0)
+    vectors = rng.normal(size=(40, 48)).astype("float32")
+    numbers = rng.permutation(numpy.repeat(numpy.arange(40), 5))
+    copies = (vectors * rng.uniform(0.1, 9, size=(40, 1)).astype("float32"))[numbers]
+    by_method = {
+        "average": hierarchical_clusters(copies, threshold=0.0),
+        "complete": hierarchical_clusters(copies, threshold=0.0, linkage="complete"),
+        "single": hierarchical_clusters(copies, n_clusters=40, linkage="single"),
+        "kmeans": kmeans_clusters(copies, n_clusters=40, n_init=50),
+    }
+    for name, groups in {
+        "communities": communities(copies, threshold=1.0, min_size=2),
+        "groups": similar_groups(copies, 1.0),
+    }.items():
+        by_method[name] = numpy.full(200, -1)
+        for number, group in enumerate(groups):
+            by_method[name][group] = number
+    for name, labels in by_method.items():
+        of_vectors = [set(labels[numbers == number].tolist()) for number in range(40)]
+        assert all(len(own) == 1 for own in of_vectors), name
+        assert name == "kmeans" or len(set.union(*of_vectors)) == 40, name
+    assert len(pairs_above(copies, 1.0)[0]) == 40 * 10
+    assert hierarchical_clusters(numpy.ones((5, 3)), n_clusters=1).tolist() == [0] * 5
+    with pytest.raises(ValueError, match="n_clusters = 2 among 1 different vectors"):
+        hierarchical_clusters(numpy.ones((5, 3)), n_clusters=2)
+
+
+def test_a_zero_vector_is_at_the_distance_of_one():
     vectors = [[1.0, 0.0], [0.0, 0.0], [2.0, 0.0]]  # a zero vector is at the distance 1
     assert hierarchical_clusters(vectors, threshold=0.99).tolist() == [0, 1, 0]
     assert hierarchical_clusters(vectors, threshold=1.0).tolist() == [0, 0, 0]

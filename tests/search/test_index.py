@@ -6,7 +6,7 @@ import faiss
 import numpy
 import pytest
 
-from spacy_sbert.search import EncoderIdentity, VectorIndex, nearest, recall
+from spacy_sbert.search import BinaryVectors, EncoderIdentity, Int8Vectors, VectorIndex, nearest, recall
 
 RNG = numpy.random.default_rng(0)
 CENTRES = RNG.standard_normal((50, 24))
@@ -129,3 +129,108 @@ def test_another_encoder(indexes, tmp_path, monkeypatch):
     for width, message in ((384, "width 24 and 384"), (24, "weights or settings")):
         with pytest.raises(ValueError, match=f"another encoder, 'model-a', than 'model-b' .*{message}"):
             VectorIndex.load(tmp_path, encoder=EncoderIdentity("model-b", width, "b" * 64))
+
+
+@KINDS
+@pytest.mark.parametrize("share", [0.01, 0.5, 0.99])
+def test_equal_vectors_are_found(kind, share, tmp_path):
+    """In a graph of neighbours copies would lead to one another only. Streamed, saved and loaded."""
+    rng = numpy.random.default_rng(1)
+    vectors = rng.standard_normal((3000, 24), dtype="float32")
+    copies = rng.permutation(3000)[: int(3000 * share)]
+    vectors[copies] = vectors[copies[0]]
+    queries = numpy.unique(vectors, axis=0)[:100]
+    exact_scores, exact = nearest(queries, vectors, k=5)
+    VectorIndex.build(iter(numpy.array_split(vectors, 7)), kind=kind, texts=list(map(str, range(3000)))).save(tmp_path)
+    for index in (VectorIndex.build(vectors, kind=kind), VectorIndex.load(tmp_path)):
+        assert len(index) == 3000
+        scores, found = index.search(queries, k=5)
+        assert (scores[:, 0] > 0.9999).all() and numpy.array_equal(vectors[found[:, 0]], queries)
+        assert all(len(set(own)) == 5 for own in found.tolist())
+        assert recall(found, exact) >= (1.0 if kind == "flat" else 0.7) or share > 0.01
+        (score,), (every,) = index.search(queries[:1], k=3000)
+        assert sorted(every) == list(range(3000)) and (numpy.diff(score) <= 0).all()
+        (score,), (own,) = index.search(vectors[copies[:1]], k=len(copies))
+        assert numpy.allclose(score, 1) and set(own) == set(copies)
+    assert index.rows[7].text == "7"
+    for scores in (
+        Int8Vectors.fit(vectors).apply(vectors).search(queries, k=1)[0],
+        BinaryVectors.of(vectors).search(queries, k=1, vectors=vectors)[0],
+    ):
+        assert (scores > 0.999).all()
+
+
+CHANGED = {  # what FAISS's own object was told to do
+    "add": lambda index: index.add(VECTORS[:1]),
+    "remove_ids": lambda index: index.remove_ids(numpy.array([0])),
+    "reset": lambda index: index.reset(),
+}
+
+
+@KINDS
+@pytest.mark.parametrize("change", CHANGED)
+@pytest.mark.parametrize("made", ["texts", "copies", "plain"])
+def test_an_index_changed_by_faiss_is_saved_rightly_or_refused(kind, change, made, tmp_path):
+    if (kind, change) == ("hnsw", "remove_ids"):
+        pytest.skip("FAISS removes nothing from a graph")
+    vectors = numpy.concatenate([VECTORS[:300], VECTORS[:30]]) if made == "copies" else VECTORS[:300]
+    texts = [str(place) for place in range(300)] if made == "texts" else None
+    index = VectorIndex.build(vectors, kind=kind, texts=texts)
+    index.save(tmp_path)
+    before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
+    CHANGED[change](index.index)
+    n = int(index.index.ntotal)
+    if made == "texts" or change == "reset" or (made == "copies" and kind == "hnsw"):
+        for act in (lambda: index.save(tmp_path), lambda: index.search(QUERIES, k=1)):
+            with pytest.raises(ValueError, match=f"The FAISS index holds {n} vectors, expected"):
+                act()
+        assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before
+    else:
+        index.save(tmp_path)
+        loaded = VectorIndex.load(tmp_path)
+        assert len(loaded) == n != len(vectors)
+        assert numpy.array_equal(loaded.search(QUERIES, k=3)[1], index.search(QUERIES, k=3)[1])
+
+
+def test_another_faiss_index_is_not_saved_over_a_good_one(tmp_path):
+    index = VectorIndex.build(VECTORS[:300])
+    index.save(tmp_path)
+    for other in (faiss.IndexFlatL2(24), faiss.IndexHNSWFlat(24, 8), faiss.IndexIDMap(faiss.IndexFlatIP(24))):
+        index.index = other
+        (other.add if not isinstance(other, faiss.IndexIDMap) else lambda rows: None)(VECTORS[:300])
+        with pytest.raises(ValueError, match=r"Cannot save a Index\w+ as an index of the kind flat|holds 0 vectors"):
+            index.save(tmp_path)
+    assert len(VectorIndex.load(tmp_path)) == 300
+
+
+@pytest.mark.parametrize(
+    ("columns", "message"),
+    [
+        ({"ids": [1, None, 3]}, r"Cannot index ids\[1\] = None: expected a str or a whole number"),
+        ({"ids": [1.0, 2.0, 3.0]}, r"ids\[0\] = 1\.0"),
+        ({"ids": ["a", float("nan"), "c"]}, r"ids\[1\] = nan"),
+        ({"ids": [True, False, True]}, r"ids\[0\] = True"),
+        ({"ids": [b"a", b"b", b"c"]}, r"ids\[0\] = b'a'"),
+        ({"ids": [(1, 2), (3, 4), (5, 6)]}, r"ids\[0\] = \(1, 2\)"),
+        ({"ids": numpy.array(["2020-01-01"] * 3, dtype="datetime64[D]")}, r"ids\[0\] = "),
+        ({"ids": [1, 2]}, "Given 2 texts or ids for 3 vectors"),
+        ({"texts": ["a", None, "c"]}, r"Cannot index texts\[1\] = None: expected a str"),
+        ({"texts": ["a", 2, "c"]}, r"texts\[1\] = 2"),
+        ({"texts": ["a", "b", "c"], "ids": [1, 2]}, "Given 2 texts or ids for 3"),
+    ],
+)
+def test_ids_and_texts_are_checked_where_they_are_given(columns, message):
+    def never():
+        raise AssertionError("vectors were read")
+        yield
+
+    streamed = "vectors" not in message
+    with pytest.raises((TypeError, ValueError), match=message):
+        VectorIndex.build(never() if streamed else VECTORS[:3], **columns)
+
+
+def test_ids_of_any_whole_type(tmp_path):
+    for kind in ("int8", "uint16", "int64", "uint64", "str", "object"):
+        VectorIndex.build(VECTORS[:3], ids=numpy.array([5, 6, 5]).astype(kind)).save(tmp_path)
+        expected = ["5", "6", "5"] if kind == "str" else [5, 6, 5]
+        assert [row.id for row in VectorIndex.load(tmp_path).rows] == expected

@@ -76,9 +76,9 @@ def test_a_saved_index_of_the_same_spans(docs, tmp_path):
     found = SpanSearch(spans, index=VectorIndex.load(tmp_path)).search("the cat", k=2)
     expected = SpanSearch(spans).search("the cat", k=2)
     assert [one.span for one in found] == [one.span for one in expected]
-    with pytest.raises(ValueError, match="The index holds 5 vectors, but there are 4 Spans"):
+    with pytest.raises(ValueError, match="The index is of others .* it holds 5 vectors, not 4"):
         SpanSearch(spans[1:], index=VectorIndex.load(tmp_path))
-    with pytest.raises(ValueError, match=r"best similarity 0\.0"):
+    with pytest.raises(ValueError, match=r"its vector 0 has the cosine -?0\.0"):
         other = numpy.zeros_like(spans[0].vector)
         other[numpy.abs(spans[0].vector).argmin()] = 1.0
         SpanSearch(spans[:1], index=VectorIndex.build(other[None]))

@@ -2,7 +2,7 @@
 
 import math
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from copy import deepcopy
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeAlias, cast
@@ -58,8 +58,9 @@ class HFBackend:
     merges_equal = True  # equal windows are encoded once
     in_parallel = False  # some models keep things of a pass that another thread would change
 
-    def __init__(self, model: Network):
-        self.model = model
+    def __init__(self, model: Network, *, pads: bool = True):
+        """Make a backend; pads (bool): whether rows of a pass may be padded, see loading.ignores_padding."""
+        self.model, self.pads = model, pads
 
     @property
     def device(self) -> torch.device:
@@ -67,13 +68,22 @@ class HFBackend:
 
     def passes(self, wordpieces: TokenizedBatch, windows: numpy.ndarray, budget: int) -> list[Batch]:
         """Return the passes that encode some windows, int64 (k,), each of at most so many wordpieces."""
-        return padded_batches(wordpieces.lengths, windows, budget)
+        return padded_batches(wordpieces.lengths, windows, budget, of_equal_length=not self.pads)
 
     @torch.no_grad()  # in inference mode training could not use what some models keep of a pass
     def encode(self, wordpieces: TokenizedBatch, rows: Batch) -> torch.Tensor:
         """Return the states of a pass, float (rows * width, hidden)."""
         inputs = padded_inputs(self.model, wordpieces, self.device, rows)
-        return self.model(**inputs).last_hidden_state.flatten(0, 1)
+        try:
+            return self.model(**inputs).last_hidden_state.flatten(0, 1)
+        except (IndexError, RuntimeError) as error:
+            expected = getattr(self.model.config, "max_position_embeddings", None)
+            if isinstance(expected, int) and rows.shape[1] > expected > 0:
+                raise ValueError(
+                    f"The encoder ({self.model.config.model_type}) cannot encode {rows.shape[1]} wordpieces at once: "
+                    f"it was made for {expected}. Set tokenizer_config = {{'model_max_length': {expected}}}."
+                ) from error
+            raise
 
 
 class _ReferenceBackend(HFBackend):
@@ -85,7 +95,8 @@ class _ReferenceBackend(HFBackend):
         """Return the batches of sentence-transformers: texts by their number of characters, 32 together."""
         n_characters: Any = wordpieces.n_characters
         order = numpy.argsort(-n_characters)  # not stable, as there: texts of one length must come in the same order
-        return [single_batch(wordpieces.lengths, order[first : first + 32]) for first in range(0, len(order), 32)]
+        batches = [order[first : first + 32] for first in range(0, len(order), 32)]
+        return [single_batch(wordpieces.lengths, batch, pads_left=wordpieces.pads_left) for batch in batches]
 
 
 Backend: TypeAlias = HFBackend | PackedBert
@@ -128,16 +139,19 @@ class BackendCache:
     """What was made of a model's weights for encoding, for as long as they stay the same; a copy has the calibration.
 
     Updates and loading drop it; changes of the weights in place are noticed where PyTorch counts them.
+
+    pads (bool): whether rows of a pass may be padded, see loading.ignores_padding.
     """
 
-    def __init__(self, calibration: "Calibration | None" = None) -> None:
+    def __init__(self, calibration: "Calibration | None" = None, *, pads: bool = True) -> None:
+        self.pads = pads
         self._made: tuple[Any, Backend] | None = None
         self._generation = object()
         self._seen: list[int] | None = None
         self._calibrated: tuple[list[int] | None, Calibration | None] = None, calibration
 
-    def __reduce__(self) -> "tuple[type, tuple[Calibration | None]]":
-        return BackendCache, (self._calibrated[1],)
+    def __reduce__(self) -> "tuple[Callable, tuple[Calibration | None]]":
+        return partial(BackendCache, pads=self.pads), (self._calibrated[1],)
 
     def engine_of(self, model: Network, precision: str, wordpieces: TokenizedBatch | None = None) -> Backend:
         """Return what encodes in a precision.
@@ -159,7 +173,7 @@ class BackendCache:
             with LOADING:
                 made = self._made
                 if made is None or made[0] != key:
-                    made = self._made = key, _make(model, precision, calibration)
+                    made = self._made = key, _make(model, precision, calibration, pads=self.pads)
                     self._generation = object()
         return made[1]
 
@@ -204,7 +218,7 @@ def _versions(model: Network) -> list[int]:
 
 
 @torch.no_grad()
-def _make(model: Network, precision: str, calibration: "Calibration | None") -> Backend:
+def _make(model: Network, precision: str, calibration: "Calibration | None", *, pads: bool) -> Backend:
     if precision == REFERENCE:
         return _ReferenceBackend(model)
     if calibration is not None:
@@ -214,4 +228,4 @@ def _make(model: Network, precision: str, calibration: "Calibration | None") -> 
     dtype = getattr(torch, precision)
     if is_packable(model):
         return PackedBert(model, dtype)
-    return HFBackend(model if dtype == torch.float32 else deepcopy(model).to(dtype))
+    return HFBackend(model if dtype == torch.float32 else deepcopy(model).to(dtype), pads=pads)

@@ -11,8 +11,9 @@ from safetensors.torch import load_file
 from torch.nn import Identity
 from transformers import PretrainedConfig
 
-from ..loading import BUFFERS, Network, Source
+from ..loading import BUFFERS, Network, Source, odd_types
 from ..private_attributes import ACTIVATIONS
+from ..sbert_config import read_object
 
 Module: TypeAlias = Any  # a part of a model
 LINEARS = ("heads", "mix", "widen", "narrow")  # the products of a layer; the heads' queries, keys and values are one
@@ -190,10 +191,10 @@ def load_parameters(source: Source, config: PretrainedConfig) -> BertParameters 
     kind, file = type(config).__name__.replace("Config", "Model"), source.folder / "model.safetensors"
     family = next((family for family in FAMILIES if family.endswith(f".{kind}")), None)
     is_plain = not (source.trust or source.transformer_config or hasattr(config, "quantization_config"))
-    is_plain &= not (source.folder / "adapter_config.json").is_file()
     names = config.architectures or []
     is_plain &= isinstance(names, list) and all(str(name).startswith(kind.removesuffix("Model")) for name in names)
     is_plain &= getattr(config, "dtype", None) in (None, torch.float32)  # in which version 5 reads weights
+    is_plain &= not any(odd_types(read_object(source.folder / "config.json"), config))  # the class says what is wrong
     if family is None or not is_plain or not file.is_file():
         return None
     padding, n_heads = _padding_idx(FAMILIES[family].parts, config), config.num_attention_heads

@@ -8,7 +8,7 @@ import numpy
 import torch
 from torch.nn import functional
 
-from ..loading import Network
+from ..loading import Network, attention_mask, embedding_rows, takes_token_types
 from ..tokenization import TokenizedBatch
 
 CPU_BUDGET = 2048  # wordpieces in a pass, whose states stay in the cache
@@ -118,30 +118,45 @@ def width_for(longest: numpy.integer) -> int:
     return WIDTHS_APART * math.ceil(longest / WIDTHS_APART)
 
 
-def padded_batches(lengths: numpy.ndarray, windows: numpy.ndarray, budget: int) -> list[Batch]:
-    """Return passes with a row a window, of similar length, of at most so many wordpieces a pass."""
+def padded_batches(
+    lengths: numpy.ndarray, windows: numpy.ndarray, budget: int, *, of_equal_length: bool = False
+) -> list[Batch]:
+    """Return passes with a row a window, of similar or equal length, of at most so many wordpieces a pass."""
     windows = windows[numpy.argsort(-lengths[windows], kind="stable")]
     passes, first = [], 0
     while first < len(windows):
         width = int(lengths[windows[first]])
-        passes.append(single_batch(lengths, windows[first : first + max(1, budget // max(1, width))]))
-        first += len(passes[-1].windows)
+        end = first + max(1, budget // max(1, width))
+        if of_equal_length:
+            end = min(end, int(numpy.searchsorted(-lengths[windows], -width, side="right")))
+        passes.append(single_batch(lengths, windows[first:end]))
+        first = end
     return passes
 
 
-def single_batch(lengths: numpy.ndarray, windows: numpy.ndarray) -> Batch:
-    """Return one pass with a row a window."""
+def single_batch(lengths: numpy.ndarray, windows: numpy.ndarray, *, pads_left: bool = False) -> Batch:
+    """Return one pass with a row a window; pads_left (bool): whether padding comes before it."""
     width = max(1, int(lengths[windows].max()))
-    return Batch(windows, numpy.arange(len(windows)) * width, (len(windows), width))
+    before = width - lengths[windows] if pads_left else 0
+    return Batch(windows, numpy.arange(len(windows)) * width + before, (len(windows), width))
 
 
 def padded_inputs(
     encoder: Network, wordpieces: TokenizedBatch, device: torch.device, rows: Batch
 ) -> dict[str, torch.Tensor]:
     """Return what a Hugging Face model takes of a pass, int64 (rows, width)."""
-    ids, _, types, owners = lay_out(wordpieces, rows, device, encoder.config.pad_token_id or 0)
-    inputs = {"input_ids": ids, "attention_mask": (owners >= 0).long()}
-    return inputs if wordpieces.type_ids is None else {**inputs, "token_type_ids": types}
+    ids, _, types, owners = lay_out(wordpieces, rows, device, padding_id(encoder))
+    inputs = {"input_ids": ids, **attention_mask(encoder, (owners >= 0).long())}
+    if wordpieces.has_type_ids and takes_token_types(encoder):
+        inputs["token_type_ids"] = types  # zeros, too: XLM, FlauBERT and GPT-2 add an embedding of them
+    return inputs
+
+
+def padding_id(encoder: Network) -> int:
+    """Return the wordpiece that fills rows, which are masked there: 0 if that of the config has no embedding."""
+    padding = getattr(encoder.config, "pad_token_id", None) or 0
+    rows = embedding_rows(encoder)
+    return padding if padding > 0 and (rows is None or padding < rows) else 0
 
 
 def lay_out(

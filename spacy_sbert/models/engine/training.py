@@ -26,6 +26,7 @@ from .packing import (
     lay_out,
     pack,
     padded_inputs,
+    padding_id,
     ragged_arange,
     single_batch,
     width_for,
@@ -214,7 +215,7 @@ def _packed_states(model: Network, wordpieces: TokenizedBatch, windows: numpy.nd
     few_shapes = torch.is_autocast_enabled("cpu")
     width = width_for(longest) if few_shapes else int(longest)
     rows = Batch(windows, packing.row_of * width + packing.column_of, (len(packing.widths), width))
-    ids, columns, types, owners = lay_out(wordpieces, rows, model.device, model.config.pad_token_id or 0)
+    ids, columns, types, owners = lay_out(wordpieces, rows, model.device, padding_id(model))
     embeddings = model.embeddings
     positions = position_ids(getattr(embeddings, "padding_idx", None), ids, columns, owners)
     added = _embedding(embeddings.word_embeddings, ids)
