@@ -6,12 +6,15 @@ import torch
 from scipy import stats
 from sklearn.decomposition import PCA
 
+from spacy_sbert.search import communities, most_similar_pairs, nearest
 from spacy_sbert.similarity import (
     components_of_covariance,
+    cos_sim,
     cosine,
     euclidean,
     flip_signs,
     manhattan,
+    pairwise_cos_sim,
     pearson,
     principal_components,
     spearman,
@@ -97,3 +100,37 @@ def test_components_as_scikit_learn_and_as_of_the_covariance(shape):
 def test_signs():
     axes = numpy.array([[0.0, -2.0, 1.0], [3.0, -3.0, 0.0], [0.0, 0.0, 0.0]])
     assert flip_signs(axes).tolist() == [[0.0, 2.0, -1.0], [3.0, -3.0, 0.0], [0.0, 0.0, 0.0]]
+
+
+FORMS = {
+    "array": lambda rows: rows,
+    "list": lambda rows: rows.tolist(),
+    "list of arrays": list,
+    "float64": lambda rows: rows.astype("float64"),
+    "tensor": torch.from_numpy,
+    "bfloat16": lambda rows: torch.from_numpy(rows).bfloat16(),
+    "with gradient": lambda rows: torch.from_numpy(rows.copy()).requires_grad_(),
+    "list of tensors": lambda rows: list(torch.from_numpy(rows)),
+}
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_functions_of_vectors_give_what_sentence_transformers_gives(form):
+    util = pytest.importorskip("sentence_transformers.util")
+    rows = RNG.integers(-8, 9, size=(40, 12)).astype("float32") / 8  # exact in bfloat16, too
+    rows[10:20] = rows[0] + RNG.integers(-1, 2, size=(10, 12)) / 8
+    plain, given = torch.from_numpy(rows), FORMS[form](rows)
+    assert numpy.allclose(cos_sim(given, given), util.cos_sim(plain, plain), atol=1e-6)
+    assert numpy.allclose(cos_sim(given[3], given), util.cos_sim(plain[3], plain), atol=1e-6)
+    paired = util.pairwise_cos_sim(plain[:20], plain[20:])
+    assert numpy.allclose(pairwise_cos_sim(given[:20], given[20:]), paired, atol=1e-6)
+    scores, found = nearest(given, given, k=3)
+    hits = util.semantic_search(plain, plain, top_k=3)
+    assert numpy.allclose(scores, [[hit["score"] for hit in one] for one in hits], atol=1e-6)
+    assert (found[:, 0] == [one[0]["corpus_id"] for one in hits]).mean() > 0.8  # of equal ones the order is free
+    scores, pairs = most_similar_pairs(given, k=20)
+    mined = util.paraphrase_mining_embeddings(plain, top_k=40, max_pairs=1000)
+    assert numpy.allclose(scores, [score for score, *_ in mined[:20]], atol=1e-6)
+    ours = communities(given, threshold=0.9, min_size=5)
+    theirs = util.community_detection(plain, threshold=0.9, min_community_size=5)
+    assert [sorted(group.tolist()) for group in ours] == [sorted(group) for group in theirs] and len(ours) > 0

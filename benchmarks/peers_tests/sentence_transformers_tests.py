@@ -12,6 +12,7 @@ from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from fnmatch import fnmatch
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +24,7 @@ from sentence_transformers import util
 from thinc.api import Ragged
 from transformers import AutoModelForSequenceClassification, AutoTokenizer
 
-from spacy_sbert import find_reranker, find_sbert
+from spacy_sbert import SentenceBert, find_reranker, find_sbert
 from spacy_sbert.models.pooling import POOLING, SentencePooling
 from spacy_sbert.models.resolve import resolve
 from spacy_sbert.pipeline.scorer import threshold_scores
@@ -74,16 +75,21 @@ def tensor(rows: Any) -> torch.Tensor:
     return torch.as_tensor(numpy.asarray(rows))
 
 
+@cache
+def loaded_pipe(name: str) -> SentenceBert:
+    """Return the pipe of an encoder, loaded once for all tests: none of them changes its weights."""
+    nlp = spacy.blank("en")
+    nlp.add_pipe("sbert", config={"model": {"name": name}})
+    return find_sbert(nlp)
+
+
 class SentenceTransformer:
     """Their class over our `sbert` pipe."""
 
     similarity_fn_name = "cosine"
 
-    def __init__(self, name: str = MODEL, *, truncate_dim: int | None = None, **settings: Any):
-        nlp = spacy.blank("en")
-        model = {"name": name if Path(name).is_dir() else MODEL, **settings}
-        nlp.add_pipe("sbert", config={"model": model})
-        self.sbert = find_sbert(nlp)
+    def __init__(self, name: str = MODEL, *, truncate_dim: int | None = None):
+        self.sbert = loaded_pipe(name if Path(name).is_dir() else MODEL)
         self.prompts: dict[str, str] = {"query": "", "document": ""}
         self.default_prompt_name = None
         self.truncate_dim = truncate_dim

@@ -88,7 +88,10 @@ def run_tests(parts: list[str], output: Path, *, with_sbert: bool) -> None:
         add_sbert_everywhere()
     outcomes = Outcomes()
     root = Path(spacy.tests.__file__).parent
-    pytest.main([*(str(root / part) for part in parts), "-q", "-p", "no:cacheprovider", "--tb=no"], plugins=[outcomes])
+    settings = output.with_suffix(".ini")
+    settings.write_text("[pytest]\nmarkers =\n    issue: of a number\n    slow: slow\n", encoding="utf8")
+    options = ["-q", "-p", "no:cacheprovider", "--tb=no", "-c", str(settings)]
+    pytest.main([*(str(root / part) for part in parts), *options], plugins=[outcomes])
     output.write_text(json.dumps(outcomes.found), encoding="utf8")
 
 
