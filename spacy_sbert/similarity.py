@@ -272,7 +272,7 @@ def spearman(predicted: Numbers, gold: Numbers) -> float | None:
 
     predicted, gold (n numbers each): what is compared.
     RETURNS (float): from -1 to 1; None where it is not defined: fewer than two numbers, or all of one side alike,
-        up to rounding.
+        up to rounding, see varies.
     RAISES (ValueError): if a number is not finite, or the sides differ in length.
     SOURCE: Reimers et al. 2016, Task-Oriented Intrinsic Evaluation of Semantic Textual Similarity, argue for it.
     """
@@ -307,15 +307,22 @@ def _correlation(name: str, predicted: Numbers, gold: Numbers) -> float | None:
                 f"Cannot correlate: {side} value {place} is {array[place]}. Expected finite numbers: look for "
                 "texts whose vectors are not finite."
             )
-    is_defined = len(gold) > 1 and varies(predicted) and varies(gold)
+    is_defined = len(gold) > 1 and all(varies(array) for array in arrays.values())
     return float(getattr(stats, name)(*arrays.values())[0]) if is_defined else None
 
 
 def varies(values: Numbers) -> bool:
-    """Return whether numbers differ by more than rounding: 1e-6 of the largest in float32, and 1e-12 in float64."""
-    array = as_array(values, "values", "numbers of shape (n,)")
-    rounding = 1e-6 if array.dtype == numpy.float32 else 1e-12  # cosines of 384 products
-    return bool(numpy.ptp(array) > rounding * numpy.abs(array).max())
+    """Return whether numbers differ by more than rounding: 1e-6 of the largest in float32, and 1e-12 in float64.
+
+    values (at least one number): numbers that float32 holds exactly were computed in float32, whatever holds them now:
+        a list or a float64 array of float32 cosines is rounded as they are. Whole numbers are exact.
+    """
+    numbers = as_array(values, "values", "numbers of shape (n,)").astype("float64")
+    with numpy.errstate(over="ignore"):  # numbers beyond float32 become infinite, and so are none of it
+        is_single = numpy.array_equal(numbers, numbers.astype("float32"))
+    is_whole = numpy.array_equal(numbers, numpy.rint(numbers))
+    rounding = 1e-6 if is_single and not is_whole else 1e-12  # cosines of 384 products
+    return bool(numpy.ptp(numbers) > rounding * numpy.abs(numbers).max())
 
 
 @_to_zero()

@@ -1,8 +1,10 @@
 """The recipes of docs/ on a tiny encoder: their blocks give the right values, and pin what the project pins."""
 
+import ast
 import asyncio
 import pickle
 import re
+import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -157,11 +159,25 @@ def test_rows_of_data_frames_keep_their_vectors(frames):
     assert frames["found"]["score"].is_monotonic_decreasing and set(frames["found"]["id"]) <= set(frame["id"])
 
 
-def test_few_shot_classes_learn_and_reach_the_docs(run):
-    found = run("few-shot", blocks(text("few-shot")))
-    trained, classes = found["trained"], found["classes"]
+@pytest.fixture(scope="module")
+def few_shot(run: Run) -> Namespace:
+    return run("few-shot", blocks(text("few-shot")))
+
+
+def test_few_shot_classes_learn_and_reach_the_docs(few_shot):
+    trained, classes = few_shot["trained"], few_shot["classes"]
     doc = trained("the cat sat on the mat")
     assert sorted(doc.cats) == ["cards", "parcels"] and sum(doc.cats.values()) == pytest.approx(1.0)
     vector = find_sbert(trained).encode([doc.text])
     assert [*doc.cats.values()] == pytest.approx(classes.predict_proba(vector)[0].tolist(), abs=1e-6)
-    assert not numpy.allclose(find_sbert(found["nlp"]).encode(TEXTS[:1]), find_sbert(trained).encode(TEXTS[:1]))
+    assert not numpy.allclose(find_sbert(few_shot["nlp"]).encode(TEXTS[:1]), find_sbert(trained).encode(TEXTS[:1]))
+
+
+def test_few_shot_classes_load_in_another_process(few_shot, tmp_path):
+    """With the file that the page names, and the folder that it saves."""
+    (component,) = (block for block in blocks(text("few-shot")) if "class FewShotClasses" in block)
+    name = "tiny_few_shot_classes"
+    (tmp_path / f"{name}.py").write_text(component.replace("few_shot_classes", name), encoding="utf8")
+    code = f"import {name}, spacy; print(spacy.load({str(Path('few-shot').resolve())!r})({TEXTS[0]!r}).cats)"
+    loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=tmp_path, check=True)
+    assert ast.literal_eval(loaded.stdout) == pytest.approx(few_shot["trained"](TEXTS[0]).cats, abs=1e-6)

@@ -2,15 +2,19 @@
 
 import numpy
 import pytest
+import torch
 from scipy import stats
 from sklearn.decomposition import PCA
 
+from spacy_sbert.search import communities, most_similar_pairs, nearest
 from spacy_sbert.similarity import (
     components_of_covariance,
+    cos_sim,
     cosine,
     euclidean,
     flip_signs,
     manhattan,
+    pairwise_cos_sim,
     pearson,
     principal_components,
     spearman,
@@ -52,8 +56,11 @@ def test_undefined_correlations(correlation):
     assert correlation([0.0, 0.0, 0.0], [1, 2, 3]) is None
     assert correlation([1.0, 1.0 + 1e-9, 1.0 + 2e-9], [1, 2, 3]) == pytest.approx(1.0, abs=1e-6)
     single = numpy.array([1.0, 1.0 + 1.2e-7, 1.0 - 6e-8], dtype="float32")
-    assert correlation(single, [1, 2, 3]) is None
-    assert correlation(single.astype("float64"), [1, 2, 3]) == pytest.approx(correlation(1e6 * (single - 1), [1, 2, 3]))
+    for noise in (single, single.tolist(), tuple(single), single.astype("float64"), torch.from_numpy(single)):
+        assert correlation(noise, [1, 2, 3]) is None and correlation([1, 2, 3], noise) is None
+    whole = [2.0**24, 2.0**24 + 2, 2.0**24 + 4]  # which float32 holds, but did not round
+    assert correlation(whole, [1, 2, 3]) == pytest.approx(1.0)
+    assert correlation([1e300, 2.0, 1.0], [3, 2, 1]) is not None
     for predicted, gold, message in (
         ([0.0, numpy.nan, 1.0], [1, 2, 3], "predicted value 1 is nan"),
         ([0.0, 1.0, 2.0], [1, 2, numpy.inf], "gold value 2 is inf"),
@@ -93,3 +100,37 @@ def test_components_as_scikit_learn_and_as_of_the_covariance(shape):
 def test_signs():
     axes = numpy.array([[0.0, -2.0, 1.0], [3.0, -3.0, 0.0], [0.0, 0.0, 0.0]])
     assert flip_signs(axes).tolist() == [[0.0, 2.0, -1.0], [3.0, -3.0, 0.0], [0.0, 0.0, 0.0]]
+
+
+FORMS = {
+    "array": lambda rows: rows,
+    "list": lambda rows: rows.tolist(),
+    "list of arrays": list,
+    "float64": lambda rows: rows.astype("float64"),
+    "tensor": torch.from_numpy,
+    "bfloat16": lambda rows: torch.from_numpy(rows).bfloat16(),
+    "with gradient": lambda rows: torch.from_numpy(rows.copy()).requires_grad_(),
+    "list of tensors": lambda rows: list(torch.from_numpy(rows)),
+}
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_functions_of_vectors_give_what_sentence_transformers_gives(form):
+    util = pytest.importorskip("sentence_transformers.util")
+    rows = RNG.integers(-8, 9, size=(40, 12)).astype("float32") / 8  # exact in bfloat16, too
+    rows[10:20] = rows[0] + RNG.integers(-1, 2, size=(10, 12)) / 8
+    plain, given = torch.from_numpy(rows), FORMS[form](rows)
+    assert numpy.allclose(cos_sim(given, given), util.cos_sim(plain, plain), atol=1e-6)
+    assert numpy.allclose(cos_sim(given[3], given), util.cos_sim(plain[3], plain), atol=1e-6)
+    paired = util.pairwise_cos_sim(plain[:20], plain[20:])
+    assert numpy.allclose(pairwise_cos_sim(given[:20], given[20:]), paired, atol=1e-6)
+    scores, found = nearest(given, given, k=3)
+    hits = util.semantic_search(plain, plain, top_k=3)
+    assert numpy.allclose(scores, [[hit["score"] for hit in one] for one in hits], atol=1e-6)
+    assert (found[:, 0] == [one[0]["corpus_id"] for one in hits]).mean() > 0.8  # of equal ones the order is free
+    scores, pairs = most_similar_pairs(given, k=20)
+    mined = util.paraphrase_mining_embeddings(plain, top_k=40, max_pairs=1000)
+    assert numpy.allclose(scores, [score for score, *_ in mined[:20]], atol=1e-6)
+    ours = communities(given, threshold=0.9, min_size=5)
+    theirs = util.community_detection(plain, threshold=0.9, min_community_size=5)
+    assert [sorted(group.tolist()) for group in ours] == [sorted(group) for group in theirs] and len(ours) > 0

@@ -22,6 +22,13 @@ _LABELS = {
     "sts_spearman": "Spearman",
     "sts_pearson": "Pearson",
     "pair_ap": "Average precision",
+    "pair_acc": "Accuracy of the best threshold",
+    "pair_acc_threshold": "Threshold of that accuracy, not x 100",
+    "pair_f1": "F1 of the best threshold",
+    "pair_f1_threshold": "Threshold of that F1, not x 100",
+    "pair_precision": "Precision at that F1",
+    "pair_recall": "Recall at that F1",
+    "pair_mcc": "Matthews correlation at that F1",
     "nli_acc": "Accuracy of labels",
     "triplet_acc": "Accuracy of triplets",
     "knn_acc": "Accuracy of the nearest text's label",
@@ -88,6 +95,7 @@ def _evaluate_cli(
     nlp = loading.load(pipeline, answering=True, also_scores=True)
 
     from ..evaluation.scoring import evaluate_with_reasons
+    from ..training.gold import shown_score
 
     with exit_on_error(f"Cannot evaluate on {data_path}"):
         reading = reading_of(data_path, given, nlp.config.get("corpora", {}).get("dev"), shown=shown)
@@ -99,7 +107,7 @@ def _evaluate_cli(
         if not measured:
             raise ValueError(f"Nothing can be measured on {data_path}: {'; '.join(reasons)}. Give another file.")
     rows = [("Examples", str(scores["pairs"]))]
-    rows += [(_LABELS.get(key, key), f"{100 * score:.2f}") for key, score in measured.items()]
+    rows += [(_LABELS.get(key, key), shown_score(key, score)) for key, score in measured.items()]
     msg.table(rows, title="Scores x 100, vectors compared by cosine, triplets by Euclidean distance")
     if reasons and measured.keys() <= _LABELS.keys():
         msg.warn(f"Other scores are not defined: {'; '.join(reasons)}")

@@ -28,9 +28,10 @@ def evaluate(nlp: Language, path: str | Path, *, progress: bool = False, **reade
     nlp (Language): the pipeline.
     path (str or Path): the examples, see PairCorpus. progress (bool): whether to show progress bars.
     reader: settings of PairCorpus, such as format.
-    RETURNS (dict): pairs, the number of examples, and what the pipeline's scorers report of them: sts_spearman and
-        sts_pearson, from -1 to 1, pair_ap, nli_acc, triplet_acc and knn_acc, from 0 to 1; None if not defined. Of a
-        scorer of the user's own, also the numbers that it gives.
+    RETURNS (dict): pairs, the number of examples, and what the pipeline's scorers report of them, see
+        pipeline.scorer.score_pairs: sts_spearman and sts_pearson, from -1 to 1; pair_ap, pair_acc, pair_f1 and more of
+        pairs with scores of 0 and 1; nli_acc, triplet_acc and knn_acc, from 0 to 1; None if not defined. Of a scorer of
+        the user's own, also the numbers that it gives.
     RAISES (ValueError): if the file is not what PairCorpus reads, or no pipe scores pairs.
     """
     return evaluate_with_reasons(nlp, path, progress=progress, **reader)[0]

@@ -21,6 +21,7 @@ from ..pipeline import doc_vectors, listeners
 from ..pipeline.sbert import SentenceBert
 from ..render.document import escape_markdown
 from ..render.plots import clean
+from ..training.gold import shown_score
 
 _README = "README.md"
 _HUB_NAME = re.compile(r"\w[\w.-]*/\w[\w.-]*", re.ASCII)  # cards do not show the paths of local folders
@@ -31,6 +32,17 @@ _MEASURES = {  # of sentence vectors: a label, and the task and metric of the hu
     "sts_spearman": ("Spearman correlation of cosine and gold score", "Semantic Similarity", "Spearman Cosine"),
     "sts_pearson": ("Pearson correlation of cosine and gold score", "Semantic Similarity", "Pearson Cosine"),
     "pair_ap": ("Average precision of cosine on labelled pairs", "Binary Classification", "Cosine Ap"),
+    "pair_acc": ("Accuracy of the best threshold on cosine", "Binary Classification", "Cosine Accuracy"),
+    "pair_acc_threshold": (
+        "Threshold of that accuracy, not x 100",
+        "Binary Classification",
+        "Cosine Accuracy Threshold",
+    ),
+    "pair_f1": ("F1 of the best threshold on cosine", "Binary Classification", "Cosine F1"),
+    "pair_f1_threshold": ("Threshold of that F1, not x 100", "Binary Classification", "Cosine F1 Threshold"),
+    "pair_precision": ("Precision at that F1", "Binary Classification", "Cosine Precision"),
+    "pair_recall": ("Recall at that F1", "Binary Classification", "Cosine Recall"),
+    "pair_mcc": ("Matthews correlation at that F1", "Binary Classification", "Cosine Mcc"),
     "nli_acc": ("Accuracy of the label of a pair", "Natural Language Inference", "Accuracy"),
     "triplet_acc": ("Accuracy of triplets, Euclidean", "Triplet", "Euclidean Accuracy"),
     "knn_acc": ("Accuracy of the nearest text's label, cosine", "Text Classification", "Cosine Knn Accuracy"),
@@ -372,8 +384,11 @@ def _render(library: str, facts: PipelineFacts, **values: str) -> str:
 
 
 def _score_rows(facts: PipelineFacts) -> Iterator[tuple[str, str, str]]:
-    """Yield the label, key in meta.json and value x 100 of every score, including scores of other components."""
+    """Yield the label, key in meta.json and value of every score x 100, including scores of other components.
+
+    A threshold is not a score: it is what a cosine is compared with.
+    """
     for key, value in facts.scores.items():
         measure = _measure(key)
         label = ", ".join(filter(None, (_MEASURES[measure[0]][0], measure[1]))) if measure else key
-        yield label, key, f"{100 * value:.2f}"
+        yield label, key, shown_score(measure[0] if measure else key, value)

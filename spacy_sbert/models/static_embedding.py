@@ -1,7 +1,6 @@
 """Static embeddings: a table of token vectors, without a transformer."""
 
 import json
-import warnings
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from itertools import pairwise

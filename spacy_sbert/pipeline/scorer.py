@@ -18,6 +18,7 @@ from ..models.spans import SPANS_KEY, members, row_order, trimmed
 from ..similarity import cosine, euclidean, pearson, spearman
 from ..training.batch_loss import Scores
 from ..training.examples import attribute, gold_value, kind_of, labels_of
+from ..training.gold import MEASURES
 from . import doc_vectors
 
 _BLOCK = 1024  # texts that are compared with all others at once
@@ -79,10 +80,11 @@ def score_pairs(
     examples (Iterable[Example]): those with two members and a gold score, two members and a label, three members, or
         one member and a label.
     name, spans_key: see score_sts.
-    RETURNS (dict): sts_spearman and sts_pearson of graded pairs, see score_sts; pair_ap, the average precision of
-        cosine where all gold scores are 0 or 1; nli_acc, the fraction of right labels among the pairs that the pipe's
-        classification heads labelled; triplet_acc, the fraction of triplets whose anchor is nearer to the positive,
-        Euclidean, than to the negative; knn_acc of labelled texts, see _neighbour_accuracy.
+    RETURNS (dict): sts_spearman and sts_pearson of graded pairs, see score_sts; where all gold scores are 0 or 1,
+        pair_ap, the average precision of cosine, and what thresholds on it give, see threshold_scores; nli_acc, the
+        fraction of right labels among the pairs that the pipe's classification heads labelled; triplet_acc, the
+        fraction of triplets whose anchor is nearer to the positive, Euclidean, than to the negative; knn_acc of
+        labelled texts, see _neighbour_accuracy.
         From 0 to 1 (correlations from -1); None where there is nothing to measure.
         Where examples are of several objectives, each measure also of each alone, such as sts_spearman_sick.
     RAISES (ValueError): see score_sts.
@@ -106,11 +108,13 @@ def _measures(examples: Sequence[Example], name: str | None, spans_key: str) -> 
     )
     graded = [eg for eg in pairs if attribute(eg.reference, "score", spans_key) is not None]
     graded = [eg for eg in graded if not isinstance(_noted(eg, name, spans_key), list)]  # those are of labels
-    scores = score_sts(graded, name=name, spans_key=spans_key)
-    scores.update(pair_ap=None, nli_acc=None, triplet_acc=None, knn_acc=None)
+    similarities = _similarities(graded, name, spans_key)
     gold = numpy.array([gold_value(eg, "score", spans_key) for eg in graded])
+    scores: Scores = dict.fromkeys(MEASURES)
+    scores.update(sts_spearman=spearman(similarities, gold), sts_pearson=pearson(similarities, gold))
     if set(gold.tolist()) == {0.0, 1.0}:
-        scores["pair_ap"] = _average_precision([_similarity(eg, name, spans_key) for eg in graded], gold)
+        scores["pair_ap"] = _average_precision(similarities, gold)
+        scores.update(threshold_scores(similarities, gold))
     right = []
     for eg in labelled:
         pipe = name or next((record.name for record in doc_vectors.find(eg.predicted)), "")
@@ -130,19 +134,73 @@ def _measures(examples: Sequence[Example], name: str | None, spans_key: str) -> 
     return scores
 
 
-def _average_precision(scores: Sequence[float], relevant: numpy.ndarray) -> float:
+def threshold_scores(scores: numpy.ndarray, relevant: numpy.ndarray) -> Scores:
+    """Return what the best thresholds on scores give: pairs of at least that score are said to belong together.
+
+    accuracy = (TP + TN) / n, precision = TP / (TP + FP), recall = TP / (TP + FN)
+    F1 = 2 precision recall / (precision + recall)
+    MCC = (TP TN - FP FN) / sqrt((TP + FP) (TP + FN) (TN + FP) (TN + FN)), 0 where that is 0 / 0
+
+    scores (float (n,)): of pairs, such as cosines. relevant (float (n,)): 1 for those that belong together, else 0;
+        there is at least one of each.
+    RETURNS (dict): pair_acc and pair_f1, the highest accuracy and F1, each with its threshold, pair_acc_threshold and
+        pair_f1_threshold; pair_precision, pair_recall and pair_mcc at the threshold of F1. A threshold is the middle
+        between two scores, in their dtype, the lowest score, or just above the highest; the highest of equals.
+    SOURCE: BinaryClassificationEvaluator of sentence-transformers 6.2.
+    """
+    ranked, accepted, found = _accepted_by_threshold(scores, relevant)
+    # A middle that is rounded to the next score would accept its pairs, too.
+    middles = (ranked[:-1] + ranked[1:]) / 2
+    thresholds = numpy.append(numpy.where(middles == ranked[1:], ranked[:-1], middles), ranked[-1])
+
+    n_relevant = relevant.sum()
+    n_right = found + (len(scores) - n_relevant) - (accepted - found)
+    accuracy = numpy.append(len(scores) - n_relevant, n_right) / len(scores)
+    most_right = int(accuracy.argmax())
+    acceptances = numpy.append(numpy.nextafter(ranked[0], numpy.inf, dtype=ranked.dtype), thresholds)
+
+    precision, recall = found / accepted, found / n_relevant
+    both = precision + recall
+    f1 = numpy.divide(2 * precision * recall, both, out=numpy.zeros_like(both), where=both > 0)
+    best = int(f1.argmax())
+    return {
+        "pair_acc": float(accuracy[most_right]),
+        "pair_acc_threshold": float(acceptances[most_right]),
+        "pair_f1": float(f1[best]),
+        "pair_f1_threshold": float(thresholds[best]),
+        "pair_precision": float(precision[best]),
+        "pair_recall": float(recall[best]),
+        "pair_mcc": _matthews_correlation(found[best], accepted[best], n_relevant, len(scores)),
+    }
+
+
+def _matthews_correlation(found: float, accepted: float, n_relevant: float, n: int) -> float:
+    """Return Matthews' correlation, see threshold_scores, from TP, TP + FP, TP + FN and n."""
+    variances = float(accepted) * (n - accepted) * n_relevant * (n - n_relevant)
+    return float((found * n - accepted * n_relevant) / variances**0.5) if variances else 0.0
+
+
+def _average_precision(scores: Sequence[float] | numpy.ndarray, relevant: numpy.ndarray) -> float:
     """Return the mean precision over the relevant items, by falling score; equal scores are one step.
 
     AP = sum_k (R_k - R_(k-1)) P_k, over the thresholds k
 
     relevant (float (n,)): 1 for relevant items, of which there is one at least, else 0.
     """
-    order = numpy.argsort(-numpy.asarray(scores), kind="stable")
-    ranked, found = numpy.asarray(scores)[order], numpy.cumsum(relevant[order])
+    _, accepted, found = _accepted_by_threshold(numpy.asarray(scores), relevant)
+    return float(numpy.sum(numpy.diff(found / found[-1], prepend=0.0) * found / accepted))
+
+
+def _accepted_by_threshold(scores: numpy.ndarray, relevant: numpy.ndarray) -> tuple[numpy.ndarray, ...]:
+    """Count the items that have at least a score.
+
+    RETURNS (float (k,), int (k,), float (k,)): each different score, the highest first; how many items have at least
+        this score; how many of them are relevant.
+    """
+    order = numpy.argsort(-scores, kind="stable")
+    ranked = scores[order]
     last = numpy.append(numpy.flatnonzero(numpy.diff(ranked)), len(ranked) - 1)  # of each run of equal scores
-    precision = found[last] / (last + 1)
-    recall = found[last] / found[-1]
-    return float(numpy.sum(numpy.diff(recall, prepend=0.0) * precision))
+    return ranked[last], last + 1, numpy.cumsum(relevant[order])[last]
 
 
 def _neighbour_accuracy(vectors: numpy.ndarray, labels: Sequence[str]) -> float | None:
@@ -182,18 +240,25 @@ def score_sts(
     SOURCE: Reimers and Gurevych 2019, section 4 (Spearman; Reimers et al. 2016 argue against Pearson).
     """
     pairs = [eg for eg in examples if len(members(eg.predicted, spans_key)) == 2]
-    predicted = [_similarity(eg, name, spans_key) for eg in pairs]
+    predicted = _similarities(pairs, name, spans_key)
     gold = [gold_value(eg, "score", spans_key) for eg in pairs]
     return {"sts_spearman": spearman(predicted, gold), "sts_pearson": pearson(predicted, gold)}
 
 
-def _similarity(example: Example, name: str | None, spans_key: str) -> float:
-    """Return the score that a reranker gave to a pair, or the cosine of the vectors of its members."""
-    noted = _noted(example, name, spans_key)
-    if noted is not None:
-        return cast(float, noted)
-    first, second = _vectors(example, name, spans_key)
-    return float(cosine(first[None], second[None])[0])
+def _similarities(examples: Sequence[Example], name: str | None, spans_key: str) -> numpy.ndarray:
+    """Return the scores that a reranker gave to pairs, or the cosines of the vectors of their members, float32 (n,).
+
+    Cosines are computed in float64 and rounded once: equal vectors have exactly 1, and not noise that has a rank.
+    """
+    similarities = numpy.zeros(len(examples), dtype="float32")
+    for row, example in enumerate(examples):
+        noted = _noted(example, name, spans_key)
+        if noted is None:
+            first, second = _vectors(example, name, spans_key)
+            similarities[row] = cosine(first[None].astype("float64"), second[None].astype("float64"))[0]
+        else:
+            similarities[row] = noted
+    return similarities
 
 
 def _noted(example: Example, name: str | None, spans_key: str) -> object:

@@ -1,11 +1,11 @@
 """The `sbert_reranker` component: score pairs of texts and rank."""
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Sequence, Set, Sized
+from collections.abc import Callable, Iterable, Iterator, Sequence, Sized
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any, Generic, Literal, TypeVar, Unpack, cast, overload
+from typing import Any, Generic, Literal, TypeGuard, TypeVar, Unpack, cast, overload
 
 import numpy
 import torch
@@ -32,11 +32,24 @@ from ..pipeline._common import InPipeline, find_in
 from ..progress import progress_bar
 from ..training.batch_loss import LOSS_NOT_FINITE, SINGLE_CLASS, Scores, score_pairs
 from ..training.examples import attribute, labels_of, scores_of
-from ..validation import SCORE_RANGE, Name, Positive, SpansKey, Text, check_text, one_column, short_repr, validated
+from ..validation import (
+    NOT_SEVERAL,
+    SCORE_RANGE,
+    Name,
+    Positive,
+    SpansKey,
+    Text,
+    check_text,
+    column_names,
+    one_column,
+    short_repr,
+    validated,
+)
 from .cross_encoder import ACTIVATIONS, SOFTMAX_OF_ONE, CrossEncoder, Pair, PairLogits
 
 WINDOW = 4096  # pairs that are tokenised and sorted together
-TextPairs = tuple[Text, Text] | Iterable[tuple[Text, Text]]
+TextPair = tuple[Text, Text]
+TextPairs = Iterable[TextPair] | numpy.ndarray
 Activation = Callable[[torch.Tensor], torch.Tensor]
 Objective = Literal["regression", "squared_error", "classification"]
 TextT = TypeVar("TextT", bound=Text)
@@ -169,6 +182,11 @@ class SentenceReranker(ChecksummedPipe):
 
     @overload
     def score_pairs(
+        self, pairs: TextPair, *, convert_to_tensor: bool = ..., **options: Unpack[_PairOptions]
+    ) -> Any: ...  # noqa: ANN401 (a number, or an array of several)
+
+    @overload
+    def score_pairs(
         self, pairs: TextPairs, *, convert_to_tensor: Literal[True], **options: Unpack[_PairOptions]
     ) -> torch.Tensor: ...
 
@@ -184,7 +202,7 @@ class SentenceReranker(ChecksummedPipe):
     @validated
     def score_pairs(
         self,
-        pairs: TextPairs,
+        pairs: TextPairs | TextPair,
         *,
         progress: bool = False,
         show_progress_bar: bool | None = None,
@@ -199,8 +217,8 @@ class SentenceReranker(ChecksummedPipe):
     ) -> Any:
         """Return the scores of pairs of texts, such as query and passage.
 
-        pairs (Iterable[tuple]): n pairs of str, Doc or Span, from wherever; they are read window by window. Or a single
-            pair, a tuple or list of two texts.
+        pairs (Iterable[tuple]): n pairs of str, Doc or Span; an array of shape (n, 2), or a table of two columns; or a
+            single pair. Iterators are read window by window.
         progress (bool): whether to show a progress bar.
         show_progress_bar, activation_fn, apply_softmax, prompt_name, prompt, batch_size, convert_to_tensor,
             convert_to_numpy, device: as in `CrossEncoder.predict` of sentence-transformers. A prompt is put before the
@@ -218,16 +236,11 @@ class SentenceReranker(ChecksummedPipe):
             if prompt is not None:
                 raise ValueError(f"Got both prompt_name = {prompt_name!r} and prompt = {prompt!r}: give one of them.")
             prompt = self.model.prompt(prompt_name)
-        if not isinstance(pairs, Iterable) or isinstance(pairs, Set):
-            raise TypeError(
-                f"Cannot score {short_repr(pairs)}: expected pairs in an order, such as [(query, passage)]."
-            )
-        is_single = isinstance(pairs, tuple | list) and len(pairs) > 0 and isinstance(pairs[0], Text)
-        if is_single:
-            pairs = [cast(tuple[Text, Text], pairs)]
+        is_single = _is_pair(pairs)
+        given = [pairs] if is_single else _several_pairs(pairs)
         parts = []
-        total = len(pairs) if isinstance(pairs, Sized) else None
-        stream = (_texts_of(pair, number) for number, pair in enumerate(pairs))
+        total = len(given) if isinstance(given, Sized) else None
+        stream = (_texts_of(pair, number) for number, pair in enumerate(given))
         bar = progress_bar(total, shown=progress or bool(show_progress_bar), unit="pairs")
         with self._notices.one_for_cuts(), bar as shown:
             for window in minibatch(stream, min(WINDOW, batch_size or WINDOW)):
@@ -235,8 +248,8 @@ class SentenceReranker(ChecksummedPipe):
                 shown.update(len(window))
         scores = numpy.concatenate(parts or [self._score_window([], activation_fn, apply_softmax=apply_softmax)])
         scores = scores[:, 0] if scores.shape[1] == 1 else scores
-        shaped = torch.from_numpy(scores) if convert_to_tensor else scores
-        return shaped[0] if is_single else shaped
+        found = torch.from_numpy(scores) if convert_to_tensor else scores
+        return found[0] if is_single else found
 
     @validated
     def rank(
@@ -483,8 +496,32 @@ def _get_score(key: str, doc: Doc) -> float | list[float] | None:
     return next((group.attrs[key] for group in doc.spans.values() if key in group.attrs), None)
 
 
+def _is_pair(given: object) -> TypeGuard[Sequence[Text]]:
+    """Return whether this is a pair of texts, or an array of two."""
+    if isinstance(given, numpy.ndarray):
+        given = given.tolist()
+    return isinstance(given, tuple | list) and len(given) == 2 and all(isinstance(text, Text) for text in given)
+
+
+def _several_pairs(pairs: Any) -> Iterable[object]:  # noqa: ANN401 (a table of any package)
+    """Return the rows of a table of two columns or of an array as a list, and other iterables as they are."""
+    names = column_names(pairs)
+    if names is not None:
+        if len(names) != 2:
+            raise TypeError(
+                f"Cannot score a table of {len(names)} columns {short_repr(tuple(names))}: expected the two columns of "
+                'the texts. Choose them by their names, such as df[["query", "passage"]].'
+            )
+        return list(zip(*(one_column(pairs[name]) for name in names), strict=True))
+    if isinstance(pairs, numpy.ndarray) and pairs.ndim:
+        return pairs.tolist()
+    if not isinstance(pairs, Iterable) or isinstance(pairs, (numpy.ndarray, *NOT_SEVERAL)):
+        raise TypeError(f"Cannot score {short_repr(pairs)}: expected pairs in an order, such as [(query, passage)].")
+    return pairs
+
+
 def _texts_of(pair: object, number: int) -> Pair:
-    if not (isinstance(pair, tuple | list) and len(pair) == 2 and all(isinstance(text, Text) for text in pair)):
+    if not _is_pair(pair):
         raise TypeError(
             f"Cannot score pair number {number}, {repr(pair)[:100]}: expected two texts (str, Doc or Span), "
             "such as (query, passage)."

@@ -13,8 +13,25 @@ from spacy.util import dot_to_object, resolve_dot_names
 from ..errors import Warnings
 from .examples import OBJECTIVE
 
-MEASURES = ("sts_spearman", "sts_pearson", "pair_ap", "nli_acc", "triplet_acc", "knn_acc")
+_OF_GRADED_PAIRS = ("sts_spearman", "sts_pearson")
+_OF_BINARY_PAIRS = (
+    "pair_ap",
+    "pair_acc",
+    "pair_acc_threshold",
+    "pair_f1",
+    "pair_f1_threshold",
+    "pair_precision",
+    "pair_recall",
+    "pair_mcc",
+)
+MEASURES = (*_OF_GRADED_PAIRS, *_OF_BINARY_PAIRS, "nli_acc", "triplet_acc", "knn_acc")
+_THRESHOLDS = ("pair_acc_threshold", "pair_f1_threshold")  # compared with a score, and none themselves
 _MAX_LABELS = 10  # labels that a message lists
+
+
+def shown_score(measure: str, value: float) -> str:
+    """Return a score x 100 as tables show it, a threshold as it is."""
+    return f"{value:.4f}" if measure in _THRESHOLDS else f"{100 * value:.2f}"
 
 
 @dataclass
@@ -57,9 +74,9 @@ class GoldFacts:
             constant = "there are no pairs with scores, or only one"
             if self.scores.total() > 1:
                 constant = f"all gold scores are {next(iter(self.scores)):g} (of 0 to 1, as they are scaled)"
-            reasons = dict.fromkeys(("sts_spearman", "sts_pearson", "pair_ap"), constant)
+            reasons = dict.fromkeys((*_OF_GRADED_PAIRS, *_OF_BINARY_PAIRS), constant)
         elif self.scores.keys() != {0.0, 1.0}:
-            reasons["pair_ap"] = "the scores are not 0 and 1 alone"
+            reasons = dict.fromkeys(_OF_BINARY_PAIRS, "the scores are not 0 and 1 alone")
         if not self.pair_labels:
             reasons["nli_acc"] = "there are no pairs with labels"
         if not self.triplets:
@@ -75,7 +92,7 @@ class GoldFacts:
     def relevant(self, reasons: Mapping[str, str]) -> list[str]:
         """Return those of some reasons, by measure, that concern gold which is present, without repetition."""
         present = {"nli_acc": self.pair_labels, "knn_acc": self.text_labels, "triplet_acc": self.triplets}
-        present |= {name: self.scores for name in ("sts_spearman", "sts_pearson")}
+        present |= {name: self.scores for name in _OF_GRADED_PAIRS}
         return list(dict.fromkeys(reason for name, reason in reasons.items() if present.get(name)))
 
 

@@ -22,7 +22,8 @@ def test_embedders_give_the_vectors_of_the_pipe(make_nlp, monkeypatch, encoder):
     for name in ("SbertEmbedder", "SbertTopicEmbedder"):
         embedder = namespace[name](nlp.get_pipe("sbert"))
         for texts in (TEXTS, numpy.array(TEXTS, dtype=object), numpy.array(TEXTS)):  # words come as an array
-            assert numpy.allclose(embedder.embed(texts), expected, atol=1e-5)
+            for verbose in (False, None):  # which zero-shot topics of BERTopic give
+                assert numpy.allclose(embedder.embed(texts, verbose=verbose), expected, atol=1e-5)
     if encoder == "shared":
         pooler = numpy.stack([numpy.ravel(nlp(text)._.trf_data.tensors[-1])[: expected.shape[1]] for text in TEXTS])
         assert not numpy.allclose(pooler, expected, atol=1e-2)  # which KeyBERT(model=nlp) reads

@@ -1,12 +1,16 @@
+from importlib.metadata import version
+
 import numpy
 import pytest
+from made_views import WORDS
+from packaging.version import Version
 from pipelines import PAIRS, scored_pairs
 from scipy.stats import pearsonr, spearmanr
 from spacy.training import Example
 from spacy.training.loop import create_evaluation_callback
 
 from spacy_sbert.evaluation import evaluate
-from spacy_sbert.pipeline.scorer import _average_precision, score_pairs, score_sts
+from spacy_sbert.pipeline.scorer import _average_precision, score_pairs, score_sts, threshold_scores
 from spacy_sbert.readers import example_doc
 
 
@@ -61,7 +65,69 @@ def test_each_pipe_scores_its_own_vectors(make_nlp, tiny_bert):
     assert score_sts(examples)["sts_pearson"] == by_name["cls"]
 
 
+def test_similarities_that_differ_by_rounding_are_alike(make_nlp, tmp_path):
+    """Of 80 identical pairs there is no correlation, and among others they are equal ones."""
+    nlp, rng = make_nlp(), numpy.random.default_rng(1)
+    texts = [" ".join(rng.choice(WORDS, 6)) for _ in range(80)]
+    gold = rng.permutation(80) / 80
+    path = tmp_path / "pairs.jsonl"
+
+    def evaluated(pairs):
+        path.write_text("".join(f'{{"text": "{u}", "other": "{v}", "score": {g}}}\n' for u, v, g in pairs))
+        found = evaluate(nlp, path, format="table", members=["text", "other"], score="score")
+        return found["sts_spearman"], found["sts_pearson"]
+
+    assert evaluated([(text, text, score) for text, score in zip(texts, gold, strict=True)]) == (None, None)
+    others = [(texts[i], texts[i - 1], gold[i]) for i in range(0, 80, 2)]
+    assert len({nlp(first).similarity(nlp(second)) for first, second, _ in others}) == 40
+    same = [(texts[i], texts[i], gold[i]) for i in range(1, 80, 2)]
+    cosines = [nlp(u).similarity(nlp(v)) for u, v, _ in others] + [1.0] * 40
+    expected = spearmanr(cosines, [score for *_, score in [*others, *same]])[0]
+    assert evaluated([*others, *same])[0] == pytest.approx(expected, abs=1e-9)
+
+
 # Every kind of gold
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_threshold_scores_of_every_threshold(dtype):
+    """They are those of the threshold that scikit-learn's measures choose among all."""
+    metrics = pytest.importorskip("sklearn.metrics")
+    rng = numpy.random.default_rng(0)
+    for n in (2, 3, 5, 40, 200):
+        for steps in (1, 3, n):  # equal scores are one step
+            scores = (rng.integers(0, steps, n) / 7).astype(dtype)
+            relevant = (numpy.arange(n) % 2).astype(float)
+            rng.shuffle(relevant)
+            found = threshold_scores(scores, relevant)
+            cuts = [numpy.inf, *numpy.unique(scores)]
+            f1 = [metrics.f1_score(relevant, scores >= cut, zero_division=0) for cut in cuts]
+            assert found["pair_acc"] == pytest.approx(
+                max(numpy.mean((scores >= c) == relevant) for c in cuts), abs=1e-12
+            )
+            assert found["pair_f1"] == pytest.approx(max(f1), abs=1e-12)
+            at = numpy.mean((scores >= numpy.array(found["pair_acc_threshold"], dtype)) == relevant)
+            assert at == pytest.approx(found["pair_acc"], abs=1e-12)
+            chosen = scores >= numpy.array(found["pair_f1_threshold"], dtype)
+            for name, measure in (("f1", "f1_score"), ("precision", "precision_score"), ("recall", "recall_score")):
+                assert found[f"pair_{name}"] == pytest.approx(getattr(metrics, measure)(relevant, chosen), abs=1e-12)
+            assert found["pair_mcc"] == pytest.approx(metrics.matthews_corrcoef(relevant, chosen), abs=1e-12)
+
+
+def test_threshold_scores_equal_sentence_transformers():
+    module = pytest.importorskip("sentence_transformers.sentence_transformer.evaluation")
+    evaluator, rng = module.BinaryClassificationEvaluator, numpy.random.default_rng(0)
+    has_steps = Version(version("sentence-transformers")) >= Version("6.2")  # before, equal scores count one by one
+    for n in (3, 7, 300):
+        scores = (rng.integers(0, n, n) if has_steps else rng.permutation(n)).astype("float32") / 7
+        relevant = (scores + rng.normal(size=n) > n / 14).astype(float)
+        best, worst = numpy.argsort(scores)[[-1, 0]]
+        relevant[best], relevant[worst] = 1.0, 0.0
+        accuracy = evaluator.find_best_acc_and_threshold(scores, relevant, True)
+        f1 = evaluator.find_best_f1_and_threshold(scores, relevant, True)
+        found = threshold_scores(scores, relevant)
+        ours = [found[f"pair_{name}"] for name in ("acc", "acc_threshold", "f1", "precision", "recall", "f1_threshold")]
+        assert ours == pytest.approx([float(value) for value in (*accuracy, *f1)], abs=1e-9)
 
 
 def test_average_precision_equals_scikit_learn():
@@ -88,6 +154,8 @@ def test_measure_of_each_kind_of_example(make_nlp):
     scores = score_pairs(duplicates)
     cosines = [eg.predicted.spans["sbert"][0].similarity(eg.predicted.spans["sbert"][1]) for eg in duplicates]
     assert scores["pair_ap"] == pytest.approx(_average_precision(cosines, numpy.array([1.0, 0.0, 1.0])))
+    found = threshold_scores(numpy.array(cosines, dtype="float32"), numpy.array([1.0, 0.0, 1.0]))
+    assert {key: scores[key] for key in found} == pytest.approx(found, abs=1e-6)
     assert scores["sts_spearman"] is not None and scores["triplet_acc"] is None
 
     labelled = [processed(nlp, texts[:2], label=label) for label in ("yes", "no", "yes")]

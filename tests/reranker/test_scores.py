@@ -1,6 +1,8 @@
 """Scores of pairs: parity with sentence-transformers, arguments, cut pairs, activations, and what is refused."""
 
 import numpy
+import pandas
+import pyarrow
 import pytest
 import spacy
 import torch
@@ -57,6 +59,26 @@ def test_scores_are_those_of_sentence_transformers(both, classifier, given):
     assert numpy.allclose(found, expected, atol=1e-5, rtol=0) and numpy.ptp(numpy.asarray(found)) > 0.1
 
 
+@pytest.mark.parametrize("classifier", ["one", "three"])
+@pytest.mark.parametrize("options", [{}, {"convert_to_tensor": True}, {"activation_fn": torch.nn.Identity()}])
+def test_pairs_are_given_as_to_predict(both, classifier, options):
+    """A single pair has one score; arrays and tables have that of each row."""
+    ours, theirs = both[classifier]
+    for given in (SHORT[0], [*SHORT[0]], numpy.array(SHORT[0]), SHORT, [*map(list, SHORT)], numpy.array(SHORT)):
+        found, expected = ours.score_pairs(given, **options), theirs.predict(given, **options)
+        assert numpy.shape(found) == numpy.shape(expected) and found.dtype == expected.dtype
+        assert numpy.allclose(found, expected, atol=1e-5, rtol=0)
+    found = ours.score_pairs(SHORT, **options)
+    frame = pandas.DataFrame(SHORT, columns=["query", "passage"], index=[3, 1, 4, 1, 5])
+    tables = [frame, pyarrow.Table.from_pandas(frame, preserve_index=False), frame.to_records(index=False)]
+    for given in (*tables, tuple(SHORT), iter(SHORT), frame.to_numpy(), numpy.array(SHORT, dtype=object)):
+        assert numpy.array_equal(ours.score_pairs(given, **options), found)
+    for empty in ([], (), numpy.empty((0, 2), dtype=object), frame.iloc[:0], iter([])):
+        assert ours.score_pairs(empty, **options).shape == found[:0].shape
+    doc = spacy.blank("xx")("a man is eating")
+    assert numpy.allclose(ours.score_pairs((doc, doc[:2]), **options), ours.score_pairs([(doc, doc[:2])], **options)[0])
+
+
 @pytest.mark.parametrize("given", [{"top_k": 99}, {"top_k": 2, "activation_fn": torch.nn.Identity()}, {}])
 def test_ranks_are_those_of_sentence_transformers(both, given):
     ours, theirs = (pipe.rank(QUERY, TEXTS, return_documents=True, **given) for pipe in both["one"])
@@ -106,7 +128,11 @@ def test_an_activation_is_only_that_of_its_call(reranker):
             (lambda one, pair=pair: one.score_pairs([("a", "b"), pair]), TypeError, "pair number 1, .* two texts")
             for pair in ("ab", ("a",), ("a", "b", "c"), ("a", None), None)
         ),
-        (lambda one: one.score_pairs(("a", "b", "c")), TypeError, "pair number 0, .*expected two texts"),
+        (lambda one: one.score_pairs(["a", "b", "c"]), TypeError, "pair number 0, 'a'"),
+        (lambda one: one.score_pairs(numpy.array("a")), TypeError, "Cannot score array"),
+        (lambda one: one.score_pairs(numpy.array([["a", "b", "c"]])), TypeError, "pair number 0, .* two texts"),
+        (lambda one: one.score_pairs(pandas.DataFrame({"a": ["b"]})), TypeError, "a table of 1 columns"),
+        (lambda one: one.score_pairs(pandas.DataFrame({"a": ["b"], "c": [None]})), TypeError, "pair number 0, "),
         (lambda one: one.predict(SHORT), TypeError, r"predict of 'sbert_reranker' scores Docs.*score_pairs\(pairs\)"),
         *((lambda one, k=k: one.rank("a", TEXTS, k), ValueError, "at least 1 and at most 5") for k in (0, 6)),
         (lambda one: one.rank("a", TEXTS, k=2, top_k=2), ValueError, "k = 2 and top_k = 2: expected one of them"),
