@@ -4,12 +4,12 @@ import difflib
 import inspect
 import os
 import warnings
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
-from typing import Any, TypeAlias, cast
+from typing import Any, TypeAlias
 
 import torch
 import transformers
@@ -470,7 +470,7 @@ def check_encoder(
     if not inputs["input_ids"].numel():
         raise ValueError(Errors.BAD_TOKENIZER.format(folder=source.folder, reason=f"no wordpiece in {texts}"))
     _check_rows(source, vocabulary, inputs["input_ids"], rows)
-    others = sorted(inputs.keys() & _forward_arguments(type(model)) - {"input_ids", "attention_mask", _TYPES})
+    others = sorted(inputs.keys() & _forward_arguments(model.__class__) - {"input_ids", "attention_mask", _TYPES})
     if others:
         raise ValueError(
             f"The tokenizer {type(tokenizer).__name__} of '{source.name}' gives the encoder {', '.join(others)} beside "
@@ -514,14 +514,14 @@ _STATES = 3  # dimensions: rows, wordpieces and channels; the logits of a classi
 
 
 @cache
-def _forward_arguments(kind: Hashable) -> frozenset[str]:
+def _forward_arguments(kind: Any) -> frozenset[str]:  # noqa: ANN401 (a class of Hugging Face)
     """Return the arguments that the forward method of an encoder's class names."""
-    return frozenset(inspect.signature(cast(Any, kind).forward).parameters)
+    return frozenset(inspect.signature(kind.forward).parameters)
 
 
 def takes_token_types(model: Network) -> bool:
     """Return whether an encoder reads token types. Some add an embedding of type 0, and none if they are left out."""
-    return _TYPES in _forward_arguments(type(model))
+    return _TYPES in _forward_arguments(model.__class__)
 
 
 def embedding_rows(model: Network) -> int | None:
@@ -607,7 +607,7 @@ def ignores_padding(model: Network, tokenizer: Tokenizer, limit: int | None) -> 
 def attention_mask(model: Network, mask: torch.Tensor) -> dict[str, torch.Tensor]:
     """Return the mask as an argument of an encoder; none for FNet, which takes none."""
     name = "attention_mask"
-    arguments = _forward_arguments(type(model))
+    arguments = _forward_arguments(model.__class__)
     return {name: mask} if name in arguments or "kwargs" in arguments else {}
 
 
