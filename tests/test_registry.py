@@ -72,14 +72,16 @@ def test_wrong_settings(config, message):
 
 # What filters of warnings may name: a code that is renamed breaks them.
 WARNINGS = [
-    "behind-limit", "bulk-cut", "encoder-language", "encoder-missing", "export-windows", "foreign-rows",
-    "import-static-prompts", "import-static-uncut", "late-sentences", "lost-hooks", "meta-fewer-directions",
-    "meta-left-out", "meta-not-positive", "meta-other-members", "no-sentences", "no-words", "nothing-to-learn",
+    "behind-limit", "bulk-cut", "dev-in-train", "encoder-language", "encoder-missing", "export-precision",
+    "export-windows", "foreign-rows", "gold-contradicts", "half-precision", "import-static-prompts",
+    "import-static-uncut", "late-sentences", "lost-hooks", "meta-fewer-directions", "meta-left-out",
+    "meta-not-positive", "meta-other-members", "no-sentences", "no-words", "nothing-learned", "nothing-to-learn",
     "other-encoder", "other-pooling", "padding", "padding-counts", "part-of-batch", "pooled-in-context",
     "reranker-new-head", "reranker-nothing-to-learn", "reranker-training-cut", "reranker-truncated", "restore-unused",
-    "scores-ignored", "shared-default-prompt", "slow-bfloat16", "sparse-attention", "tokens-without-embedding",
-    "torn-records", "training-cut", "truncated", "unknown-batch", "unknown-dev-labels", "unknown-evaluate-labels",
-    "unknown-init-labels", "unknown-settings", "unknown-tokenizer-keys",
+    "rows-repeated", "scores-ignored", "scores-inverted", "shared-default-prompt", "slow-bfloat16", "sparse-attention",
+    "tokens-without-embedding", "torn-records", "training-cut", "truncated", "unknown-batch", "unknown-dev-labels",
+    "unknown-evaluate-labels", "unknown-folder-keys", "unknown-init-labels", "unknown-settings",
+    "unknown-tokenizer-keys", "unread-texts",
 ]  # fmt: skip
 
 
