@@ -128,7 +128,7 @@ def test_functions_of_vectors_give_what_sentence_transformers_gives(form):
     hits = util.semantic_search(plain, plain, top_k=3)
     assert numpy.allclose(scores, [[hit["score"] for hit in one] for one in hits], atol=1e-6)
     assert (found[:, 0] == [one[0]["corpus_id"] for one in hits]).mean() > 0.8  # of equal ones the order is free
-    scores, pairs = most_similar_pairs(given, k=20)
+    scores, _ = most_similar_pairs(given, k=20)
     mined = util.paraphrase_mining_embeddings(plain, top_k=40, max_pairs=1000)
     assert numpy.allclose(scores, [score for score, *_ in mined[:20]], atol=1e-6)
     ours = communities(given, threshold=0.9, min_size=5)
