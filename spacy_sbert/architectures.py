@@ -22,7 +22,6 @@ from .models.tokenization import Prompts
 from .models.transformer import SpanTransformer
 from .validation import Name, NonNegative, NonNegativeFloat, Width, WidthOrOff, validated
 
-POOLED_AFTER_PROMPT = {"mean", "max", "mean_sqrt_len", "lasttoken"}
 DEFAULT_NAME = "sentence-transformers/all-MiniLM-L6-v2"
 SENTENCE_SPANS = SimpleFrozenDict({"@span_getters": "spacy-sbert.sentence_spans.v1"})
 SENTENCE_LISTENER = SimpleFrozenDict({"@architectures": "spacy-sbert.SentenceListener.v1"})
@@ -64,7 +63,7 @@ def sentence_encoder(
     truncate_dim: WidthOrOff = 0,
     prompts: dict[str, str] = NO_SETTINGS,
     default_prompt_name: str | None = None,
-    include_prompt: bool = True,
+    include_prompt: bool | None = None,
     options: TransformerConfig,
 ) -> SentenceEncoder:
     """Return a sentence encoder with a transformer of its own.
@@ -85,17 +84,13 @@ def sentence_encoder(
     prompts (dict): what is put before texts, by name: {"query": "query: "}, beside those that the folder names.
     default_prompt_name (str): the prompt of texts for which nobody asks for another; "" for none, None for that of the
         folder, if it names one.
-    include_prompt (bool): whether the wordpieces of a prompt are pooled with those of the text.
+    include_prompt (bool): whether the wordpieces of a prompt are pooled with those of the text; None as the folder
+        says. Without them "cls" is the first wordpiece of the text, and "weightedmean" keeps the text's weights.
     tokenizer_config to grad_scaler_config, the fields of TransformerConfig: see there.
     RETURNS (Model): from Docs to one EncodedDoc each. The weights are loaded on first use.
-    RAISES (ValueError): for an unknown pooling or overflow, and where include_prompt = false has no meaning.
+    RAISES (ValueError): for an unknown pooling or overflow, and for include_prompt = false with overflow = "windows".
     SOURCE: Reimers and Gurevych 2019, section 3.
     """
-    if not include_prompt and not POOLED_AFTER_PROMPT.issuperset(pooling.split("+")):
-        raise ValueError(
-            "include_prompt = false leaves the first wordpieces out, which has no one meaning with pooling = "
-            f"'{pooling}': expected {', '.join(sorted(POOLED_AFTER_PROMPT))}."
-        )
     own = Prompts(prompts, default_prompt_name, include_prompt)
     transformer = SpanTransformer(name, get_spans, options, max_batch_items=max_batch_items, prompts=own)
     return SentenceEncoder(transformer, _pooling(pooling, normalize, dense, truncate_dim))
@@ -165,7 +160,7 @@ def static_sentence_encoder(
     *,
     width: Width = 256,
     pooling: str = "mean",
-    normalize: bool = False,
+    normalize: bool | Literal["auto"] = "auto",
     get_spans: Callable = SENTENCE_SPANS,  # type: ignore[assignment]
     dense: Model[Floats2d, Floats2d] | None = None,
     truncate_dim: WidthOrOff = 0,

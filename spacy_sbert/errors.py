@@ -27,18 +27,17 @@ class Errors:
         "encoder: [components.transformer.model.get_spans] when the transformer is shared."
     )
     BAD_FOLDER_FILE = (
-        "Cannot read {file}, a part of the encoder's folder: {reason}. Correct the file, or copy or download the encoder "
-        "again."
+        "Cannot read {file}, a part of the encoder's folder: {reason}. Correct the file, or copy or download the "
+        "encoder again."
     )
     NO_WEIGHTS = (
         "The folder {folder} holds no encoder that can be loaded: {missing} is missing. Expected config.json, weights "
         "(model.safetensors or pytorch_model.bin) and the tokenizer's files, as save_pretrained writes them."
     )
     BAD_STATE = "The saved encoder is damaged: {reason}. Save the pipeline again, or load the encoder by its name."
-    BAD_TOKENIZER = "Cannot load the tokenizer of {folder} ({reason}): a file is damaged. Download the encoder again."
-    NO_MASK = (
-        "The tokenizer of '{name}' gives no attention_mask, so that sentence-transformers pools the padding of a batch. "
-        'Set precision = "float32": each text is encoded as by itself.'
+    BAD_TOKENIZER = (
+        "Cannot load the tokenizer of {folder} ({reason}): a file is damaged, or of another encoder. Copy or download "
+        "the files of the tokenizer again, from the encoder that has these weights."
     )
     BAD_SETTING = "Cannot load the encoder with this {setting}: {reason}. Correct it in the config of the model."
     CHAT_TEMPLATE = (
@@ -91,11 +90,39 @@ class Errors:
         "encoder that is on this machine. {near}spaCy says: {reason}"
     )
     UNKNOWN_LABEL = "{path}, line {line}: unknown label '{given}', expected one of {expected}. Repair the line."
+    DIVERGED_WEIGHTS = (
+        "Training had diverged before this was saved: {reason}. Load model-best or an earlier pipeline, or train again "
+        "with a lower learning rate."
+    )
+    ACTIVE_MODE = (
+        "Cannot compute while a mode of PyTorch replaces tensors: an empty one became {given}. Leave the block of "
+        "FakeTensorMode, or of another such mode, before you load, use or train an encoder."
+    )
+    AUTOCAST = (
+        "Cannot use the transformer upstream of '{name}' within torch.autocast, which lowers its precision. "
+        "Leave that block, or use an encoder of its own (spacy-sbert.SentenceEncoder.v1)."
+    )
+    NO_GRADIENTS = (
+        "Cannot train {what}: gradients are turned off by torch.no_grad(), torch.inference_mode() or "
+        "torch.set_grad_enabled(False). Train outside of that block, or within torch.enable_grad()."
+    )
+    NO_DATA = (
+        'The weights of {what} were made without numbers, on the device "meta". Load or build it outside of '
+        "accelerate.init_empty_weights() and the like."
+    )
+    NOT_DRAWN = (
+        "Cannot draw the weights of {what}: PyTorch's functions that draw them are replaced. Build it outside of "
+        "transformers' no_init_weights() and the like."
+    )
     MISSING_PACKAGE = (
         "The pipeline needs '{name}' of {package}, which is not installed. Install it: pip install "
         '"spacy-sbert[{extra}]".'
     )
     NOT_FINITE = "A vector of the example '{text}' is not finite: training diverged. Lower the learning rate."
+
+
+class DivergedError(ValueError):
+    """Training has diverged: a loss, a vector or a weight is not finite."""
 
 
 @_with_codes
@@ -140,6 +167,10 @@ class Warnings:
         "{file} was written by transformers {written} and has settings that {installed} does not know: "
         "{names}. The vectors may be others; install transformers {written} or later."
     )
+    UNKNOWN_FOLDER_KEYS = (
+        "{file} has keys that are unknown here: {names}. If they change vectors, those of the pipeline differ from "
+        "sentence-transformers'."
+    )
     UNKNOWN_TOKENIZER_KEYS = (
         "{file} has keys that are unknown here, and are not read: {names}. If they change wordpieces, so do vectors: "
         "correct them, or leave them out."
@@ -157,8 +188,12 @@ class Warnings:
         'beside other texts. Here each text is encoded as by itself; for its batches set precision = "reference".'
     )
     SPARSE_ATTENTION = (
-        "'{name}' reads long texts by block_sparse attention, here always; sentence-transformers only until it has read "
-        'a short text. Set transformer_config = {{"attention_type": "original_full"}} for full attention.'
+        "'{name}' reads long texts by block_sparse attention, here always; sentence-transformers only until it has "
+        'read a short text. Set transformer_config = {{"attention_type": "original_full"}} for full attention.'
+    )
+    HALF_PRECISION = (
+        "The weights of '{name}' are {dtype}, in which sentence-transformers computes with transformers 5. Here they "
+        'are read as float32: vectors differ by rounding. For speed set precision = "bfloat16" or "auto".'
     )
     SLOW_BFLOAT16 = (
         'precision = "bfloat16" is several times slower than "float32" on this CPU, which has no arithmetic '
@@ -176,6 +211,29 @@ class Warnings:
     BULK_CUT = (
         '{cut} of {rows} texts were longer than the encoder\'s limit and were cut. Set overflow = "windows" '
         "in the encoder's config to average over windows instead."
+    )
+    NOTHING_LEARNED = (
+        "No evaluation was better than the one at step 0: model-best is the encoder before training. Try a lower "
+        "learning rate, more examples, or patience = 0 and more epochs; model-last has the last weights."
+    )
+    UNREAD_TEXTS = (
+        "{path} has other columns of texts, which are not read: {names}. Only '{column}' is; name another column by "
+        "--column, or --column {column} to read it without this warning."
+    )
+    SCORES_INVERTED = (
+        "{path}: the scores look inverted, as distances are: the mean is {alike:.2f} of 0 to 1 for {n_alike} pairs "
+        "of near-identical texts, and {unlike:.2f} for {n_unlike} pairs of unlike ones. Give similarities."
+    )
+    GOLD_CONTRADICTS = (
+        "{path}: {found} of {count} rows have the texts of a row before them, and another score or label ({lines}). "
+        "Keep one of them."
+    )
+    ROWS_REPEATED = (
+        "{path}: {found} of {count} rows repeat a row before them ({lines}). Remove them, or they count twice."
+    )
+    DEV_IN_TRAIN = (
+        "{path}: {found} of {count} rows also stand in {train} ({lines}). Scores on them show what was learned by "
+        "heart: remove them from one of the files."
     )
     TORN_RECORDS = (
         "{path}: left out records that do not have {expected} columns ({lines}). A line break or a tab in a "
@@ -262,11 +320,15 @@ class Warnings:
         "The pipe '{name}' averages over windows of long texts (overflow = \"windows\"), which "
         "sentence-transformers cannot: it will cut texts at {limit} wordpieces."
     )
+    EXPORT_PRECISION = (
+        "The pipe '{name}' computes in precision = \"{precision}\". The exported folder has float32 weights, and its "
+        "vectors are those of float32."
+    )
     IMPORT_STATIC_PROMPTS = (
         "The prompts of {name} are left out ({given}): a table of wordpieces takes none. Put them before your texts."
     )
     IMPORT_STATIC_UNCUT = (
-        "The tokenizer of {name} cuts texts at {limit} wordpieces, which the imported pipeline does not: "
+        "The tokenizer of {name} cuts texts at {limit} wordpieces, which the pipeline does not: "
         "vectors of longer texts are those of the whole text, and differ from sentence-transformers'."
     )
     NO_WORDS = (

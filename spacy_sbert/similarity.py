@@ -1,6 +1,7 @@
 """Similarity of vectors, correlation and principal components: one definition for use, training and evaluation."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from numbers import Real
 from typing import Any, NamedTuple, TypeVar
 
@@ -16,6 +17,14 @@ RowsT = TypeVar("RowsT", numpy.ndarray, Floats2d)  # float (n, width), NumPy or 
 PerRow = Any  # float (n,), of the kind of the rows
 
 
+@contextmanager
+def _to_zero() -> Iterator[None]:
+    """Let products of small numbers be 0, also if the program lets NumPy raise for them."""
+    with numpy.errstate(under="ignore"):
+        yield
+
+
+@_to_zero()
 def cosine(u: RowsT, v: RowsT) -> PerRow:
     """Cosine similarity of paired rows.
 
@@ -29,6 +38,7 @@ def cosine(u: RowsT, v: RowsT) -> PerRow:
     return (unit_length(u) * unit_length(v)).sum(axis=1)
 
 
+@_to_zero()
 def euclidean(u: RowsT, v: RowsT) -> PerRow:
     """Euclidean distance of paired rows, see cosine for the shapes.
 
@@ -38,6 +48,7 @@ def euclidean(u: RowsT, v: RowsT) -> PerRow:
     return lengths(u - v)
 
 
+@_to_zero()
 def manhattan(u: RowsT, v: RowsT) -> PerRow:
     """Manhattan distance of paired rows, see cosine for the shapes.
 
@@ -62,12 +73,14 @@ def _is_float(rows: object) -> bool:
     return type(rows) is numpy.ndarray and rows.dtype.kind == "f"
 
 
+@_to_zero()
 def lengths(rows: RowsT) -> PerRow:
     """Return ||x||, the Euclidean length, float (n,), of each row of a float array (n, width), NumPy or CuPy."""
     _, norms, exponents = scaled_norms(rows)
     return get_array_module(rows).ldexp(norms, exponents)[:, 0]
 
 
+@_to_zero()
 def unit_length(rows: RowsT) -> RowsT:
     """Scale each row to length 1: x / ||x||; a zero vector stays zero.
 
@@ -79,6 +92,7 @@ def unit_length(rows: RowsT) -> RowsT:
     return scaled / xp.where(norms == 0, xp.ones_like(norms), norms)
 
 
+@_to_zero()
 def scaled_norms(rows: RowsT) -> tuple[RowsT, RowsT, Ints2d]:
     """Scale rows so that their squares can be summed: divide very long or short rows by a power of two.
 
@@ -90,7 +104,7 @@ def scaled_norms(rows: RowsT) -> tuple[RowsT, RowsT, Ints2d]:
     """
     xp = get_array_module(rows)
     scaled = xp.asarray(rows, dtype=None if numpy.dtype(rows.dtype).kind == "f" else "float64")
-    with numpy.errstate(over="ignore"):  # overflow is handled below
+    with numpy.errstate(over="ignore"):  # handled below
         squares = (scaled * scaled).sum(axis=1, keepdims=True)
     exponents = xp.zeros(squares.shape, dtype="int32")
     number = numpy.finfo(scaled.dtype)
@@ -207,6 +221,7 @@ class _PrincipalComponents(NamedTuple):
     rank: int
 
 
+@_to_zero()
 def principal_components(rows: numpy.ndarray) -> tuple[numpy.ndarray, _PrincipalComponents]:
     """Return the principal components of rows.
 
@@ -222,6 +237,7 @@ def principal_components(rows: numpy.ndarray) -> tuple[numpy.ndarray, _Principal
     return mean, _PrincipalComponents(axes, variances, int((deviations > rounding).sum()))
 
 
+@_to_zero()
 def components_of_covariance(covariance: numpy.ndarray) -> _PrincipalComponents:
     """Return the principal components of rows from their covariance, whose size does not grow with n.
 
@@ -275,6 +291,7 @@ def pearson(predicted: Numbers, gold: Numbers) -> float | None:
     return _correlation("pearsonr", predicted, gold)
 
 
+@_to_zero()
 def _correlation(name: str, predicted: Numbers, gold: Numbers) -> float | None:
     from scipy import stats  # noqa: PLC0415 (a tenth of the time to a first vector, which needs no scores)
 
@@ -308,6 +325,7 @@ def varies(values: Numbers) -> bool:
     return bool(numpy.ptp(numbers) > rounding * numpy.abs(numbers).max())
 
 
+@_to_zero()
 def cos_sim(u: ArrayLike, v: ArrayLike) -> numpy.ndarray:
     """Return the cosine of each vector of u and each of v; `spacy_sbert.search.exact` finds the best of many.
 

@@ -220,8 +220,11 @@ NOT_SEVERAL = (str, bytes, bytearray, Mapping, set, frozenset, Doc, Span)  # or 
 
 def several_texts(texts: TextOrTexts) -> tuple[Iterable[Text], bool]:
     """Return texts as a collection, and whether a single one was given, maybe in an array without a dimension."""
-    single = texts.item() if isinstance(texts, numpy.ndarray) and texts.shape == () else texts
-    return ([single], True) if isinstance(single, Text) else (cast(Iterable[Text], texts), False)
+    is_scalar = isinstance(texts, numpy.ndarray) and texts.shape == ()
+    single = cast(numpy.ndarray, texts).item() if is_scalar else texts
+    if isinstance(single, Text):
+        return [single], True
+    return one_column(cast(Any, texts)) if is_scalar else cast(Iterable[Text], texts), False  # the first is its error
 
 
 def checked_texts(texts: Iterable[Text]) -> Iterable[str]:
@@ -243,7 +246,7 @@ def _checked(texts: Iterable[Any]) -> Iterator[str]:
                 f"Cannot encode text number {number}, {repr(item)[:50]}: expected str, got {type(item).__name__}. "
                 'Leave out missing texts, or fill them: df["text"].fillna("") of pandas.'
             )
-        text = item if isinstance(item, str) else item.text
+        text = str(item) if isinstance(item, str) else item.text  # spaCy takes no numpy.str_
         check_text(text, f"text number {number}")
         yield text
 

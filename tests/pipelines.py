@@ -277,3 +277,22 @@ def add_tagger(nlp: Language, name: str = "tagger", *, tok2vec: Any = LISTENER, 
     """A second component that listens, at token level."""
     config = {"model": {"@architectures": "spacy.Tagger.v2", "tok2vec": tok2vec}}
     nlp.add_pipe("tagger", name=name, config=config, **kwargs).add_label("X")
+
+
+_DENSE = {"@layers": "spacy-sbert.Dense.v1", "nI": 16, "nO": 4, "activation": "tanh"}
+OTHER_VECTORS = {  # settings that change vectors, by what they change
+    "pooling": {"pooling": "cls"},
+    "two poolings": {"pooling": "mean+max"},
+    "normalisation": {"normalize": True},
+    "windows": {"overflow": "windows"},
+    "width": {"truncate_dim": 8},
+    "prompt": {"prompts": {"p": "a dog "}, "default_prompt_name": "p"},
+    "prompt, pooled without": {"prompts": {"p": "a dog "}, "default_prompt_name": "p", "include_prompt": False},
+    "case": {"tokenizer_config": {"do_lower_case": False}},
+    "accents": {"tokenizer_config": {"strip_accents": False}},
+    "limit": {"tokenizer_config": {"model_max_length": 12}},
+    "activation": {"transformer_config": {"hidden_act": "relu"}},
+    "layer norm": {"transformer_config": {"layer_norm_eps": 0.1}},
+    "dense": {"dense": _DENSE},
+    "dense, another activation": {"dense": {**_DENSE, "activation": "sigmoid"}},
+}

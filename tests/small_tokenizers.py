@@ -29,7 +29,9 @@ WORDS = " ".join(TEXTS[:2] * 3).lower().replace(".", " .").split()
 BERT_TOKENS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
 ROBERTA_TOKENS = ["<s>", "<pad>", "</s>", "<unk>", "<mask>"]
 _NAMED = dict(zip(("pad_token", "unk_token", "cls_token", "sep_token", "mask_token"), BERT_TOKENS, strict=True))
-_NAMED_ROBERTA = dict(zip(("cls_token", "pad_token", "sep_token", "unk_token", "mask_token"), ROBERTA_TOKENS, strict=True))
+_NAMED_ROBERTA = dict(
+    zip(("cls_token", "pad_token", "sep_token", "unk_token", "mask_token"), ROBERTA_TOKENS, strict=True)
+)
 
 
 def _wordpieces(folder: Path) -> Path:

@@ -1,4 +1,4 @@
-"""Functions of arrays by forms of arrays: each gives what it gives for the same numbers in NumPy, or names the argument.
+"""Functions of arrays by forms of arrays: each gives what it does for the same numbers in NumPy, or names it.
 
 Counted: forms x functions.
 """

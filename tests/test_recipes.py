@@ -66,7 +66,10 @@ def test_the_service_answers_with_the_vectors_of_its_encoder(service, tiny_bert)
     assert client.get("/health").json() == {"status": "ok"}
     answer = client.post("/encode", json={"texts": TEXTS})
     expected = load_pipe(str(tiny_bert)).encode(TEXTS)
-    assert answer.status_code == 200 and numpy.array_equal(numpy.float32(answer.json()), expected)
+    assert answer.status_code == 200 and numpy.array_equal(numpy.float32(answer.json()["vectors"]), expected)
+    assert answer.json()["n_cut"] == 0
+    long = client.post("/encode", json={"texts": [*TEXTS, "a man is eating food " * 100]}).json()
+    assert long["n_cut"] == 1 and len(long["vectors"]) == len(TEXTS) + 1
     for sentence in found["ANSWERS"]:
         ((score, nearest),) = client.post("/search", json={"query": sentence}).json()
         assert nearest == sentence and score == pytest.approx(1.0, abs=1e-6)

@@ -3,13 +3,15 @@
 import json
 import os
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path, PurePath, PurePosixPath
 from typing import TYPE_CHECKING, TypeVar
 
 from pydantic import BaseModel
 
-from ..errors import import_extra
+from ..errors import Errors, import_extra
 from ..files.serialization import checksummed_json, parse_checksummed
 from ..files.tables import TABLES, TEXT
 from ..files.text_lines import format_suffix
@@ -143,7 +145,7 @@ class RemoteFolder:
     def write_json(self, path: str, content: BaseModel) -> None:
         """Write an object with its checksum. Folders are made."""
         data = json.dumps(checksummed_json(content.model_dump()), indent=2).encode("utf8")
-        with self._made(path).open_output_stream(path) as stream:
+        with self._naming(path), self._made(path).open_output_stream(path) as stream:
             stream.write(data)
 
     def remove(self, path: str) -> None:
@@ -161,7 +163,17 @@ class RemoteFolder:
         """Copy a file of this machine there. Folders are made."""
         from pyarrow.fs import LocalFileSystem, copy_files  # noqa: PLC0415 (an extra)
 
-        copy_files(str(local), path, source_filesystem=LocalFileSystem(), destination_filesystem=self._made(path))
+        with self._naming(path):
+            copy_files(str(local), path, source_filesystem=LocalFileSystem(), destination_filesystem=self._made(path))
+
+    @contextmanager
+    def _naming(self, path: str) -> Iterator[None]:
+        """Name the file in an error of writing it, which Arrow's does not always."""
+        try:
+            yield
+        except OSError as error:
+            reason = error.strerror or str(error).replace(self.address, self.name)
+            raise OSError(error.errno, Errors.CANNOT_WRITE.format(path=f"{self.name}/{path}", reason=reason)) from error
 
     def size(self, path: str) -> int | None:
         """Return the bytes of a file, None if it is not there."""

@@ -58,7 +58,8 @@ class Encoding:
             import_extra("pyarrow", f"Writing {output} needs pyarrow", "parquet")
 
     def encoder(self, sbert: SentenceBert) -> TextEncoder:
-        """Return the encoder of a pipe with these options."""
+        """Return the encoder of a pipe with these options, loaded: the pipe warns if its folder asks for others."""
+        sbert.load()
         return sbert.text_encoder(prompt_name=self.prompt_name, prompt=self.prompt, truncate_dim=self.truncate_dim)
 
     def made_of(self, encoder: TextEncoder, gpu_ids: Sequence[int], suffix: str) -> MadeOf:

@@ -16,6 +16,7 @@ from .options import MOST, Lang, Overwrite, Quiet, TableLayout, not_empty
 
 if TYPE_CHECKING:
     from ..readers.infer_schema import OwnTable
+    from ..readers.table_checks import Finding
 
 _KINDS = {  # of a table: its rows, and the objective
     "graded": ("pairs with scores", "the cosine of a pair should be its score"),
@@ -75,14 +76,34 @@ def _init_config_cli(
 
 def _tables(train_path: Path, dev_path: Path, known: dict[str, Any], *, shown: bool) -> "tuple[OwnTable, OwnTable]":
     """Read both tables; the second is read by the columns and the range of the first."""
-    from ..readers.infer_schema import find_table
+    from ..readers.infer_schema import check_unread_texts, find_table
 
     with ticking(f"Reading {train_path.name}", shown=shown):
         train = find_table(train_path, **known)
     with ticking(f"Reading {dev_path.name}", shown=shown):
         dev = find_table(dev_path, **known | train.reading())
+    if "members" not in known:
+        check_unread_texts(dev_path, dev)
     _check_gold(train_path, dev_path, train, dev)
+    with ticking("Comparing the rows", shown=shown):
+        findings = _odd_rows(train_path, dev_path, train, dev)
+    for finding in findings:
+        if finding.is_rare:
+            msg.info(finding.message.partition("] ")[2])
+        else:
+            msg.warn(finding.message)
     return train, dev
+
+
+def _odd_rows(train_path: Path, dev_path: Path, train: "OwnTable", dev: "OwnTable") -> "list[Finding]":
+    """Return what is odd about the rows of both tables."""
+    from ..readers.table_checks import find_leak, scan_rows
+
+    scanned = scan_rows(train.columns.rows(train_path))
+    findings = scanned.findings(str(train_path))
+    if dev_path.resolve() != train_path.resolve():
+        findings += scan_rows(dev.columns.rows(dev_path)).findings(str(dev_path))
+    return [*findings, *find_leak(scanned, dev.columns.rows(dev_path), str(dev_path), str(train_path))]
 
 
 def _check_gold(train_path: Path, dev_path: Path, train: "OwnTable", dev: "OwnTable") -> None:

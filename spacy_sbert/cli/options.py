@@ -1,6 +1,7 @@
 """Arguments and options that several commands share, as annotated types, and groups of them."""
 
 import csv
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
@@ -8,7 +9,10 @@ from typing import Annotated, Any
 from spacy.cli._util import import_code
 from spacy.language import Language
 from typer import Argument, BadParameter, Option
+from wasabi import msg
 
+from ..errors import Warnings
+from ..files.tables import TABLES, column_names
 from ..files.text_lines import format_suffix
 from ..progress import ticking
 from ..validation import Name, check
@@ -22,6 +26,7 @@ GPU = "The GPU to work on, or -1 for the CPU."
 VECTORS = "Vectors that `encode` wrote of the same texts, so that they are not encoded again."
 COLUMN = "text"  # by default
 MOST = 10**9  # examples or epochs
+_FIRST_ROWS = 1000  # which show whether other columns hold texts
 _HEADER = "Read the first row of .csv and .tsv as data, and name the columns 0, 1, and so on."
 _MEMBERS = "The columns of a table's texts, with commas between: first,second."
 
@@ -99,6 +104,23 @@ class Columns:
         options = [*(["--column"] if self.column is not None else []), *([] if self.header else ["--no-header"])]
         if options and format_suffix(path) == ".txt":
             fail(f"{path} has a text a line, and no columns: leave {' and '.join(options)} out, or rename it .csv.")
+        if self.column is None:
+            warn_of_unread_texts(path)
+
+
+def warn_of_unread_texts(path: Path) -> None:
+    """Warn if a table of which the column "text" is read has other columns of texts, in its first rows."""
+    from ..readers.infer_schema import find_texts
+
+    if format_suffix(path) not in TABLES:
+        return
+    unread: list[str] = []
+    with suppress(ValueError, OSError, ImportError):  # which the command itself reports
+        names = column_names(path)
+        if COLUMN in names:
+            unread = find_texts(path, [name for name in names if name not in ("", COLUMN)], limit=_FIRST_ROWS)
+    if unread:
+        msg.warn(Warnings.UNREAD_TEXTS.format(path=path, names=", ".join(unread), column=COLUMN))
 
 
 @dataclass

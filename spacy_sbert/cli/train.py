@@ -11,7 +11,7 @@ from spacy.util import load_config, logger
 from typer import Argument, Context, Exit, Option
 from wasabi import msg
 
-from ..errors import missing_packages
+from ..errors import Warnings, missing_packages
 from ._util import command, exit_on_error, fail, use_gpu
 from .options import CODE, Gpu
 
@@ -42,6 +42,7 @@ def _train_cli(
     from ..distributed.train_loop import train
     from ..readers.infer_schema import check_missing_labels
     from ..training.quickstart_config import check_config
+    from ..training.settings import check_training
 
     options = [word.split("=")[0] for word in context.args if word.startswith("--")]
     if unknown := [option for option in options if "." not in option]:
@@ -53,17 +54,19 @@ def _train_cli(
         use_gpu(ranks.gpu_id, silent=not ranks.is_first)
         try:
             with nullcontext() if verbose else exit_on_error(f"Cannot train by {config}"):  # --verbose shows where
+                with show_validation_error(config):
+                    settings = load_config(config, overrides, interpolate=False)
+                    check_config(settings, load_config(config, interpolate=False))
+                    interpolated = settings.interpolate()
+                    check_training(interpolated)
+                    check_missing_labels(interpolated.get("corpora", {}))
                 checkpoint = find_checkpoint(output, ranks, every=every, resume=resume)
                 if ranks.is_first and resume:
                     msg.info(
                         f"Resuming from {checkpoint}" if checkpoint else f"No checkpoint in {output}: training begins"
                     )
-                with show_validation_error(config):
-                    settings = load_config(config, overrides, interpolate=False)
-                    check_config(settings, load_config(config, interpolate=False))
-                    check_missing_labels(settings.interpolate().get("corpora", {}))
-                    with missing_packages():
-                        nlp = init_nlp(settings, use_gpu=ranks.gpu_id)
+                with show_validation_error(config), missing_packages():
+                    nlp = init_nlp(settings, use_gpu=ranks.gpu_id)
                 ended = train(nlp, output, ranks, checkpoint_every=every, checkpoint=checkpoint)
         except RankLost as error:
             fail(str(error))
@@ -76,6 +79,8 @@ def _train_cli(
                 msg.warn("Stopped", f"What was saved is complete. {how}")
             raise Exit(130) from None
         if ranks.is_first:
-            msg.info(ended)
+            msg.info(ended.message)
             if output is not None:
                 msg.good(f"Saved the pipeline to {output}")
+            if ended.is_untrained:
+                msg.warn(Warnings.NOTHING_LEARNED)

@@ -18,7 +18,19 @@ from ..files.text_lines import check_label, check_text, format_suffix, read_line
 from ..progress import progress_of, ticking
 from ..validation import NonNegative
 from ._util import check_new, command, exit_on_error, fail
-from .options import COLUMN, Corpus, Limit, LoadingOnGpu, Overwrite, Pipeline, Seed, TextColumn, Vectors, without_none
+from .options import (
+    COLUMN,
+    Corpus,
+    Limit,
+    LoadingOnGpu,
+    Overwrite,
+    Pipeline,
+    Seed,
+    TextColumn,
+    Vectors,
+    warn_of_unread_texts,
+    without_none,
+)
 from .search import check_vectors, vectors_of
 
 
@@ -75,6 +87,8 @@ def _visualize_cli(
             with ticking("Encoding", shown=shown):
                 docs = nlp("".join(line for _, line in read_lines(texts_path)))
         else:
+            if column is None:
+                warn_of_unread_texts(texts_path)
             with ticking("Reading", shown=shown):
                 texts, found = read_texts(texts_path, column=column, label=labels, limit=limit)
             given |= {} if found is None else {"labels": found}

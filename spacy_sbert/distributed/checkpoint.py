@@ -5,7 +5,7 @@ import json
 import random
 import re
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -13,17 +13,19 @@ from typing import Any
 import numpy
 import torch
 from spacy.language import Language
+from spacy.training import Example
 from thinc.api import Model, Optimizer, get_current_ops, to_numpy
 
 from ..files.atomic import atomic_folder, rewrite_os_errors
-from ..files.serialization import add_checksum, naming, verify_checksum
+from ..files.serialization import add_checksum, digest_of_stream, naming, verify_checksum
 from .torch_distributed import TorchDistributed, torch_shims
 
 DIR_CHECKPOINT = "checkpoint"
 _MOMENTS = ("mom1", "mom2", "averages")  # of an optimizer: dicts by parameter
 _NAME = re.compile(r"\.?step-(\d+)(-\w+)*")  # with a dot what a process that was killed has left
 _STATE, _PIPELINE = "state.pt", "pipeline"
-_SECTIONS = ("nlp", "components", "corpora", "training")  # of a config, which determine the steps
+_SECTIONS = ("nlp", "components", "corpora", "training", "initialize")  # of a config, which determine the steps
+_SHOWN = 3  # settings that a message names
 
 
 @dataclass
@@ -81,10 +83,38 @@ def remove_checkpoints(output: Path, *, kept: str = "") -> None:
         folder.rmdir()
 
 
+def digest_of_examples(examples: Iterable[Example]) -> str:
+    """Return the SHA-256 of the texts and the gold of examples, in their order."""
+
+    def parts() -> Iterator[bytes]:
+        for example in examples:
+            yield content_of([example])
+            for group in example.reference.spans.values():
+                yield numpy.asarray(group.attrs.get("vector", ()), dtype="float32").tobytes()  # of a teacher
+
+    return digest_of_stream(parts())
+
+
+def content_of(batch: Sequence[Example]) -> bytes:
+    """Return the texts, scores and labels of a batch."""
+    docs = [example.reference for example in batch]
+    attrs = [[group.attrs for group in doc.spans.values()] for doc in docs]
+    gold = [[(group.get("score"), group.get("label")) for group in of_doc] for of_doc in attrs]
+    return repr([[doc.text, doc.cats] for doc in docs] + gold).encode("utf8", "surrogatepass")
+
+
 def save_checkpoint(
-    output: Path, nlp: Language, optimizer: Optimizer, state: TrainingState, ranks: TorchDistributed
+    output: Path,
+    nlp: Language,
+    optimizer: Optimizer,
+    state: TrainingState,
+    ranks: TorchDistributed,
+    corpora: Mapping[str, str],
 ) -> None:
-    """Save the state of a training after a step, and then remove the old one. All ranks call it, and rank 0 writes."""
+    """Save the state of a training after a step, and then remove the old one. All ranks call it, and rank 0 writes.
+
+    corpora (dict): digests of what is trained and scored on, by names for messages.
+    """
     drawn = ranks.gather_objects(_random_states())
     if not ranks.is_first:
         return
@@ -96,6 +126,7 @@ def save_checkpoint(
             "optimizer": _optimizer_state(nlp, optimizer),
             "scalers": [(float(scale), int(tracker)) for scale, tracker in _gradient_scales(nlp)],
             "settings": _settings(nlp),
+            "corpora": dict(corpora),
             "random": drawn,
         }
         data = io.BytesIO()
@@ -105,20 +136,25 @@ def save_checkpoint(
 
 
 def load_checkpoint(
-    path: Path, nlp: Language, optimizer: Optimizer, ranks: TorchDistributed
+    path: Path, nlp: Language, optimizer: Optimizer, ranks: TorchDistributed, corpora: Mapping[str, str]
 ) -> tuple[TrainingState, Callable[[], None]]:
     """Restore the state of a pipeline and its optimizer.
 
-    nlp (Language): initialized from the same config. optimizer (Optimizer): a new one.
+    nlp (Language): initialized from the same config. optimizer (Optimizer): a new one. corpora (dict): see
+        save_checkpoint.
     RETURNS (TrainingState, Callable): the progress, and what restores the random states.
-    RAISES (ValueError): if a file is damaged, or config or ranks differ.
+    RAISES (ValueError): if a file is damaged, or config, corpora or ranks differ.
     """
     try:
         with naming(path / _STATE):
             content = torch.load(io.BytesIO(verify_checksum((path / _STATE).read_bytes())), weights_only=True)
-        settings = _settings(nlp)
-        if changed := [name for name in _SECTIONS if content["settings"][name] != settings[name]]:
-            raise ValueError(f"It was made with other settings in {', '.join(changed)} (the logger may differ).")
+        _check_settings(content["settings"], _settings(nlp))
+        saved = content.get("corpora", {})  # earlier versions did not save them
+        if changed := [name for name, digest in saved.items() if corpora.get(name) != digest]:
+            raise ValueError(
+                f"The texts or the gold of {' and '.join(changed)} have changed since it was made, so scores before "
+                "and after cannot be compared. Give the same files."
+            )
         if len(content["random"]) != ranks.size:
             raise ValueError(f"It was made by {len(content['random'])} processes, and there are {ranks.size}.")
         nlp.from_disk(path / _PIPELINE)
@@ -132,6 +168,24 @@ def load_checkpoint(
     for _ in range(state.step):
         optimizer.step_schedules()
     return state, lambda: _set_random_states(content["random"][ranks.rank])
+
+
+def _check_settings(saved: Mapping[str, str], current: Mapping[str, str]) -> None:
+    """Raise ValueError if settings of a config are others than those that a checkpoint was made with."""
+    changed = [name for name in current if name in saved and saved[name] != current[name]]
+    if not changed:
+        return
+    names = [name for section in changed for name in _changed(json.loads(saved[section]), json.loads(current[section]))]
+    listed = ", ".join(names[:_SHOWN]) + (" and others" if len(names) > _SHOWN else "")
+    raise ValueError(f"It was made with other settings in {', '.join(changed)} ({listed}; the logger may differ).")
+
+
+def _changed(saved: Any, current: Any, path: str = "") -> list[str]:  # noqa: ANN401 (any value of a config)
+    """Return the names of the settings that differ in two blocks of a config."""
+    if not (isinstance(saved, dict) and isinstance(current, dict)):
+        return [] if saved == current else [path]
+    keys = dict.fromkeys((*saved, *current))
+    return [name for key in keys for name in _changed(saved.get(key), current.get(key), f"{path}.{key}".lstrip("."))]
 
 
 def _settings(nlp: Language) -> dict[str, str]:

@@ -1,13 +1,15 @@
 """Training loop with resume and several processes."""
 
+import math
 import random
 import shutil
 import sys
+import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, nullcontext
 from pathlib import Path
 from time import perf_counter
-from typing import Any
+from typing import Any, NamedTuple
 from zlib import crc32
 
 import numpy
@@ -18,13 +20,33 @@ from spacy.training import Example, loop
 from spacy.util import registry, resolve_dot_names
 from thinc.api import Config, CupyOps, Model, constant, fix_random_seed, get_current_ops, set_gpu_allocator
 
+from ..errors import DivergedError
 from ..files.atomic import atomic_folder
+from ..models.finite_weights import weights_not_finite
 from ..models.spans import members
+from ..readers.table_checks import odd_corpora
 from ..training.batchers import AnyBatcher
 from ..training.examples import Reader
-from ..training.gold import check_dev_corpus, check_scored
-from .checkpoint import TrainingState, load_checkpoint, remove_checkpoints, save_checkpoint
+from ..training.gold import check_dev_corpus, check_scored, is_untrained
+from .checkpoint import (
+    TrainingState,
+    content_of,
+    digest_of_examples,
+    load_checkpoint,
+    remove_checkpoints,
+    save_checkpoint,
+)
 from .torch_distributed import TorchDistributed
+
+_DIVERGED = "Training diverged at step {step}: lower the learning rate. {reason} {saved}"
+
+
+class TrainingEnd(NamedTuple):
+    """How a training ended: a sentence, and whether model-best is the encoder as it was before."""
+
+    message: str
+    is_untrained: bool
+
 
 _Batches = Iterator[tuple[int, list[Example]]]
 
@@ -36,7 +58,7 @@ def train(
     *,
     checkpoint_every: int = 0,
     checkpoint: Path | None = None,
-) -> str:
+) -> TrainingEnd:
     """Train a pipeline with the other ranks, as `spacy train` does with one.
 
     Only rank 0 evaluates, writes and logs. A pipeline replaces the one that was saved before when it is complete.
@@ -45,9 +67,9 @@ def train(
     output (Path): the folder for model-best, model-last and checkpoints, which are removed at the end.
     checkpoint_every (int): the steps between two checkpoints, 0 for none. checkpoint (Path): where to resume, see
         find_checkpoint; None to begin.
-    RETURNS (str): a sentence on how it ended, and with which score.
-    RAISES (ValueError): if the ranks cannot train it, or the checkpoint cannot be resumed. (RankLost): if one of them
-        has ended.
+    RETURNS (TrainingEnd): how it ended, and with which score.
+    RAISES (ValueError): if the ranks cannot train it, the checkpoint cannot be resumed, or training diverges.
+        (RankLost): if one of them has ended.
     """
     config = nlp.config.interpolate()
     training = _begin(config, ranks)
@@ -55,24 +77,37 @@ def train(
         check_dev_corpus(nlp)
     train_corpus, dev_corpus = resolve_dot_names(config, [training["train_corpus"], training["dev_corpus"]])
     optimizer, frozen, weights = training["optimizer"], training["frozen_components"], training["score_weights"]
-    state = TrainingState()
+    held = _in_memory(nlp, train_corpus) if training["max_epochs"] >= 0 else None
+    state, corpora = TrainingState(), dict[str, str]()
+    if checkpoint_every or checkpoint is not None:
+        corpora = _corpora_digests(nlp, held, dev_corpus)
     if checkpoint is not None:
-        state, restore = load_checkpoint(checkpoint, nlp, optimizer, ranks)
+        state, restore = load_checkpoint(checkpoint, nlp, optimizer, ranks, corpora)
+    elif ranks.is_first and held is not None:
+        for finding in odd_corpora(train_corpus, dev_corpus):
+            if not finding.is_rare:
+                warnings.warn(finding.message, stacklevel=2)
     begun, written = state.step, output if ranks.is_first else None
-    batches = _batches(nlp, train_corpus, training["batcher"], training["max_epochs"])
+    batches = _batches(nlp, train_corpus, training["batcher"], training["max_epochs"], held)
     with closing(_JointTraining(nlp, ranks)) as joint:
-        evaluate = loop.create_evaluation_callback(nlp, dev_corpus, weights)
+        score = loop.create_evaluation_callback(nlp, dev_corpus, weights)
+
+        def evaluate() -> tuple[float, dict[str, Any]]:
+            _check_finite(nlp)
+            return joint.evaluate(score)
+
         with nlp.select_pipes(disable=frozen):
             log, finish = lambda info: None, lambda: None
             if ranks.is_first:
                 log, finish = training["logger"](nlp, sys.stdout, sys.stderr)
         if checkpoint is None:
             loop.clean_output_dir(written)
+        is_usable = True  # False once training has diverged
         try:
             if checkpoint is not None:
                 _skip(batches, state)
                 restore()
-            for info, is_best in _steps(nlp, training, batches, state, joint.update, lambda: joint.evaluate(evaluate)):
+            for info, is_best in _steps(nlp, training, batches, state, joint.update, evaluate):
                 if is_best is not None:
                     check_scored(weights, info["other_scores"])
                     with nlp.select_pipes(disable=frozen):
@@ -82,27 +117,67 @@ def train(
                         info["output_path"] = str(written / loop.DIR_MODEL_LAST)
                 log(info if is_best is not None else None)
                 if output is not None and checkpoint_every and not state.step % checkpoint_every:
-                    save_checkpoint(output, nlp, optimizer, state, ranks)
+                    _check_finite(nlp)
+                    save_checkpoint(output, nlp, optimizer, state, ranks, corpora)
+        except DivergedError as error:
+            is_usable = False
+            found = written is not None and (written / loop.DIR_MODEL_LAST).exists()
+            saved = f"{written / loop.DIR_MODEL_LAST} has the weights before." if found and written else ""
+            message = _DIVERGED.format(step=state.step, reason=error, saved=saved)
+            raise DivergedError(message.strip()) from error
         finally:
             finish()
-            if written is not None and (checkpoint is None or state.step > begun):  # else model-last may be newer
+            is_newer = checkpoint is None or state.step > begun  # else model-last may be newer
+            if written is not None and is_newer and is_usable and _not_finite(nlp) is None:
                 _save(nlp, written, training, is_best=False)
     if written is not None:
         remove_checkpoints(written)  # the training is over
     why = f", as no score was better for {training['patience']}" if _is_patience_over(state, training) else ""
-    score, minus_step = max((score, -step) for score, step in state.results)
-    best = f"The best score, {100 * score:.2f}, is that of step {-minus_step}."
-    return f"Training ended after step {state.step - 1}{why}. {best}"
+    best_score, minus_step = max((score, -step) for score, step in state.results)
+    best = f"The best score, {100 * best_score:.2f}, is that of step {-minus_step}."
+    return TrainingEnd(f"Training ended after step {state.step - 1}{why}. {best}", is_untrained(state.results))
 
 
-def _batches(nlp: Language, corpus: Reader, batcher: AnyBatcher, max_epochs: int) -> _Batches:
+def _not_finite(nlp: Language) -> str | None:
+    """Return a component with weights that are not finite, and one of them; None if there is none."""
+    for name, pipe in nlp.components:
+        model = getattr(pipe, "model", None)
+        if isinstance(model, Model) and (weight := weights_not_finite(model)):
+            return f"{weight} in '{name}'"
+    return None
+
+
+def _check_finite(nlp: Language) -> None:
+    if weight := _not_finite(nlp):
+        raise DivergedError(f"Weights are not finite: {weight}.")
+
+
+def _in_memory(nlp: Language, corpus: Reader) -> list[Example]:
+    examples = list(corpus(nlp))
+    if not examples:
+        raise ValueError("The training corpus has no examples. Check [paths] and training.train_corpus.")
+    return examples
+
+
+def _corpora_digests(nlp: Language, held: Sequence[Example] | None, dev_corpus: Reader) -> dict[str, str]:
+    """Return digests of the corpora by their names in messages. held: the training corpus; None for a stream."""
+    state = random.getstate()  # a reader that shuffles must not change the order of the training
+    digests = {"the dev corpus": digest_of_examples(dev_corpus(nlp))}
+    random.setstate(state)
+    if held is not None:
+        digests["the training corpus"] = digest_of_examples(held)
+    return digests
+
+
+def _batches(
+    nlp: Language, corpus: Reader, batcher: AnyBatcher, max_epochs: int, held: list[Example] | None
+) -> _Batches:
     """Yield the number of the epoch, and a batch, as spacy.training.loop.create_train_batches does.
 
     The order of a corpus in memory only depends on the seed, so that the batches before a checkpoint can be skipped.
+
+    held: the corpus in memory, which is shuffled; None for a stream.
     """
-    held = list(corpus(nlp)) if max_epochs >= 0 else None
-    if held == []:
-        raise ValueError("The training corpus has no examples. Check [paths] and training.train_corpus.")
     order, epoch = random.Random(), 0
     order.setstate(random.getstate())
     while max_epochs < 1 or epoch < max_epochs:
@@ -118,20 +193,12 @@ def _skip(batches: _Batches, state: TrainingState) -> None:
     content = 0
     for _ in range(state.step):
         _, batch = next(batches, (0, []))
-        content = crc32(_content(batch), content)
+        content = crc32(content_of(batch), content)
     if content != state.content:
         raise ValueError(
             f"Cannot resume: the training corpus does not make the {state.step} batches of the checkpoint. Give the "
             "same files, or train in another folder."
         )
-
-
-def _content(batch: Sequence[Example]) -> bytes:
-    """Return the texts, scores and labels of a batch."""
-    docs = [example.reference for example in batch]
-    attrs = [[group.attrs for group in doc.spans.values()] for doc in docs]
-    gold = [[(group.get("score"), group.get("label")) for group in of_doc] for of_doc in attrs]
-    return repr([[doc.text, doc.cats] for doc in docs] + gold).encode("utf8", "surrogatepass")
 
 
 def _steps(
@@ -156,10 +223,12 @@ def _steps(
 
     def result(step: int, *, is_scored: bool) -> tuple[dict[str, Any], bool | None]:
         info: dict[str, Any] = {"epoch": state.epoch, "step": step, "score": None, "other_scores": None}
-        info |= {"losses": state.losses, "checkpoints": state.results, "words": state.words}
+        info |= {"losses": state.losses, "checkpoints": state.results, "words": state.words, "is_summarized": True}
         if is_scored:
             with nlp.use_params(optimizer.averages) if optimizer.averages else nullcontext():
                 info["score"], info["other_scores"] = evaluate()
+            if not math.isfinite(info["score"]):
+                raise DivergedError("The score is not finite.")
             state.results.append((float(info["score"]), step))
             state.losses = {}
         state.seconds = perf_counter() - started
@@ -170,12 +239,14 @@ def _steps(
         is_last = bool(training["max_steps"]) and state.step > training["max_steps"]
         if state.step and (is_last or _is_patience_over(state, training)):
             break
-        state.epoch, state.content = epoch, crc32(_content(batch), state.content)
+        state.epoch, state.content = epoch, crc32(content_of(batch), state.content)
         if training["before_update"]:
             training["before_update"](nlp, {"step": state.step, "epoch": epoch})
         settings = {"drop": next(dropouts), "exclude": frozen, "annotates": training["annotating_components"]}
         for part in loop.subdivide_batch(batch, training["accumulate_gradient"]):
             update(part, losses=state.losses, sgd=False, **settings)
+        if wrong := [name for name, loss in state.losses.items() if not math.isfinite(loss)]:
+            raise DivergedError(f"The loss of '{wrong[0]}' is not finite.")
         for name, pipe in nlp.pipeline:
             has_model = getattr(pipe, "model", None) not in (True, False, None)
             if has_model and name not in frozen and getattr(pipe, "is_trainable", False):
@@ -230,7 +301,7 @@ class _JointTraining:
         if self._ranks.size == 1:
             return self._nlp.update(examples, **settings)
         batch, size = list(examples), self._ranks.size
-        if not self._ranks.agree([_content(batch)]):
+        if not self._ranks.agree([content_of(batch)]):
             raise ValueError(
                 f"The ranks have different batches in step {self._step}. Set training.seed (it is "
                 f"{self._nlp.config['training']['seed']}), give all ranks the same files, and shuffle with a seed."

@@ -12,7 +12,7 @@ import spacy
 from spacy.language import Language
 from thinc.util import to_numpy
 
-from ..errors import Errors, import_extra
+from ..errors import DivergedError, Errors, import_extra
 from ..files.atomic import atomic_write, check_output
 from ..files.serialization import device, digest_of_parts, file_digest, read_arrays, versions
 from ..files.text_lines import read_counts
@@ -71,7 +71,7 @@ class PipelineSource(Source):
                     'nlp.add_pipe("sbert"), or static vectors.'
                 )
             if not numpy.isfinite(vector).all():
-                raise ValueError(Errors.NOT_FINITE.format(text=doc.text[:50]))
+                raise DivergedError(Errors.NOT_FINITE.format(text=doc.text[:50]))
             rows.append(vector)
         if len(widths := {len(row) for row in rows}) > 1:
             raise ValueError(Errors.UNEQUAL_WIDTHS.format(ours=min(widths), theirs=max(widths)))

@@ -19,7 +19,7 @@ from pydantic import BaseModel, ValidationError
 from spacy.pipeline import TrainablePipe
 from thinc.api import Model, get_current_ops
 
-from ..errors import Errors
+from ..errors import DivergedError, Errors
 from .atomic import atomic_write, check_input, rewrite_os_errors
 
 _SETTLED = "settled"  # in the cfg of a pipe: digests of the settings that its weights decide
@@ -95,7 +95,18 @@ class ChecksummedModel(Model[_InT, _OutT]):
     def from_bytes(self, bytes_data: bytes) -> "ChecksummedModel[_InT, _OutT]":
         """Load the model from what to_bytes returned. RAISES (ValueError): if the bytes are damaged."""
         super().from_bytes(cast(bytes, verify_checksum(bytes_data)))
+        if name := params_not_finite(self):
+            raise DivergedError(Errors.DIVERGED_WEIGHTS.format(reason=f"{name} is not finite"))
         return self
+
+
+def params_not_finite(model: Model) -> str | None:
+    """Return the name of a parameter of a model that is not finite, without those of PyTorch; None if all are."""
+    for node in model.walk():
+        for name in filter(node.has_param, node.param_names):
+            if not bool(node.ops.xp.isfinite(node.get_param(name)).all()):
+                return f"{name} of {node.name}"
+    return None
 
 
 class ChecksummedPipe(TrainablePipe):

@@ -60,24 +60,31 @@ def read_delimited(
         delimiter, start, is_quoted, skip_spaces = _find_dialect(path, header=header)
     lines = _lines(path, start, encoding)
     if is_quoted:
-        return _filled(_parse_records(lines, path, delimiter, start, skip_spaces), keep_blank)
-    records = ((line, text.rstrip("\r\n").split(delimiter)) for line, text in enumerate(lines, start + 1))
-    return _filled(records, keep_blank)
+        records = _parse_records(lines, path, delimiter, start, skip_spaces)
+    else:
+        records = ((line, text.rstrip("\r\n").split(delimiter)) for line, text in enumerate(lines, start + 1))
+    return _with_blank(records, header=header) if keep_blank else _without_blank(records)
 
 
-def _filled(records: Records, keep_blank: bool) -> Records:
-    """Leave out blank records; with keep_blank only blank lines behind the last record of several columns."""
-    width, blank = 0, list[tuple[int, list[str]]]()
+def _without_blank(records: Records) -> Records:
+    return ((line, columns) for line, columns in records if any(column.strip() for column in columns))
+
+
+def _with_blank(records: Records, *, header: bool) -> Records:
+    """Leave out blank lines; in a table of one column they are records, but for those before the header."""
+    width = 0
+    before_first: list[tuple[int, list[str]]] = []
     for line, columns in records:
-        width = width or len(columns)
-        is_blank = not any(column.strip() for column in columns)
-        if is_blank and (not keep_blank or (len(columns) == 1 and width > 1)):
-            if keep_blank:
-                blank.append((line, columns))
+        is_blank_line = len(columns) == 1 and not columns[0].strip()
+        if not width and is_blank_line:
+            before_first.append((line, columns))
             continue
-        yield from blank
-        blank.clear()
-        yield line, columns
+        if not width:
+            width = len(columns)
+            if width == 1 and not header:
+                yield from before_first
+        if width == 1 or not is_blank_line:
+            yield line, columns
 
 
 def by_name(records: Records, names: Sequence[str], path: Path, *, header: bool = True) -> Records:
@@ -231,8 +238,8 @@ def read_table(
     path (Path): .csv, .tsv (or .tab), .txt, .jsonl (or .json, .ndjson), each of them .gz or not, or .parquet.
     names (Sequence[str]): of the columns or fields. header (bool): whether .csv, .tsv and .txt have one; if not,
         columns are named "0", "1", ...
-    keep_blank (bool): whether a blank line is a record of one empty column, and in .jsonl an error; otherwise it is
-        passed over, as those at the end of the file, unless it has one column.
+    keep_blank (bool): whether records of empty columns are kept. A blank line is none, and passed over; only in a table
+        of one column it is.
     optional (Sequence[str]): those of the names that objects in .jsonl may leave out; their value is None then.
     YIELDS (int, Sequence): the line where a record starts, in .parquet and arrays of JSON its number, from 1; and its
         columns, by names.
@@ -251,7 +258,7 @@ def read_table(
                     for name in names
                 ],
             )
-            for line, found in text_lines.read_objects(path, keep_blank=keep_blank)
+            for line, found in text_lines.read_objects(path)
         )
     _check_delimited(path)
     return by_name(read_delimited(path, header=header, keep_blank=keep_blank), names, path, header=header)
@@ -306,19 +313,19 @@ def _parquet_file(path: Path, line: Callable[[], int] = lambda: 0) -> "Iterator[
 def read_columns(path: Path, *, header: bool = True) -> Iterator[Columns]:
     """Read every row of a table with all its columns, in the order of read_text_rows; see read_table.
 
-    YIELDS (dict): the values by name; a blank line of .csv or .tsv has one, and those at the end are left out.
+    YIELDS (dict): the values by name.
     """
     suffix = text_lines.format_suffix(path)
     if suffix == ".jsonl":
-        yield from (record for _, record in text_lines.read_objects(path, keep_blank=True))
+        yield from (record for _, record in text_lines.read_objects(path))
         return
     names = distinct(column_names(path, header=header))
-    records: Iterator[Record] = (
-        read_table(path, names)
-        if suffix == ".parquet"
-        else islice(read_delimited(path, header=header, keep_blank=True), int(header), None)
-    )
-    yield from (dict(zip(names, record, strict=False)) for _, record in records)
+    if suffix == ".parquet":
+        yield from (dict(zip(names, record, strict=True)) for _, record in read_table(path, names))
+        return
+    places = range(len(names))
+    for line, record in islice(read_delimited(path, header=header, keep_blank=True), int(header), None):
+        yield dict(zip(names, pick(record, places, names, path, line, width=len(names)), strict=True))
 
 
 def distinct(names: list[str], taken: tuple[str, ...] = ()) -> list[str]:
@@ -355,7 +362,7 @@ def read_text_rows(path: Path, columns: TextColumns) -> Iterator[_TextRow]:
 
     path (Path): .txt with a text a line, or a table, see read_table.
     columns (TextColumns): which of a table's columns are read.
-    YIELDS (text, id): one for each row; a blank line of .txt, .csv and .tsv is a row too.
+    YIELDS (text, id): one for each row; a blank line of .txt and of a table of one column is a row too.
     RAISES (ValueError): for a name that tells no format, ids of .txt, or a bad row, with its line; (ImportError): for
         .parquet without pyarrow.
     """

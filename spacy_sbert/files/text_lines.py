@@ -123,10 +123,9 @@ def _not_utf8(path: Path, line: int, error: UnicodeError) -> ValueError:
     return ValueError(Errors.BAD_ENCODING.format(path=path, line=line, reason=getattr(error, "reason", error)))
 
 
-def read_objects(path: Path, *, keep_blank: bool = False) -> Iterator[tuple[int, _Object]]:
-    """Read a JSON object a line, or of .json the objects of one array, which is held in memory.
+def read_objects(path: Path) -> Iterator[tuple[int, _Object]]:
+    """Read a JSON object a line, or of .json the objects of one array, which is held in memory; pass over blank lines.
 
-    keep_blank (bool): see tables.read_table.
     YIELDS (int, dict): the number of the line where an object starts, or its number in an array; and the object.
     RAISES (ValueError): for a line that is not one, or an object with two fields of one name.
     """
@@ -135,13 +134,9 @@ def read_objects(path: Path, *, keep_blank: bool = False) -> Iterator[tuple[int,
         for number, value in enumerate(_decode_json(_read_text(path), path, 0), 1):
             yield number, _object(value, path, number)
         return
-    blank: tuple[int, str] | None = None  # the first blank line, which is none at the end of the file
-    for number, found in read_lines(path):
-        if not found.strip():
-            blank = blank or (number, found)
-            continue
-        line, text = blank if keep_blank and blank else (number, found)
-        yield line, _object(_decode_json(text, path, line), path, line)
+    for line, text in read_lines(path):
+        if text.strip():
+            yield line, _object(_decode_json(text, path, line), path, line)
 
 
 def _fields(pairs: list[tuple[str, object]]) -> _Object:

@@ -1,7 +1,6 @@
 """Folders of sentence-transformers, read and written without that library."""
 
 import json
-import re
 import warnings
 from importlib.metadata import version
 from pathlib import Path
@@ -18,7 +17,8 @@ from thinc.api import Model
 from ..errors import Errors, Warnings
 from ..files.atomic import atomic_folder
 from ..models import sbert_config
-from ..models.pooling import POOLING, SentencePooling
+from ..models.folder_keys import MODULE_KEYS, POOLING_FLAGS
+from ..models.pooling import SentencePooling
 from ..models.private_attributes import forward_settings
 from ..models.resolve import check_safetensors, resolve
 from ..models.sbert_config import REFERENCE, Precision
@@ -30,10 +30,6 @@ from ..pipeline.sbert import find_sbert
 from ..validation import Name, validated
 from .cards import sentence_transformers_card
 
-_ORDER = re.compile(r"Transformer|(Transformer Pooling|StaticEmbedding)( Dense| Dropout)*( Normalize)?( Dropout)*")
-_EXPECTED = (
-    "expected Transformer and Pooling, or StaticEmbedding, any number of Dense, and optionally Normalize, in this order"
-)
 _ACTIVATIONS = {  # of Dense, in its config.json, and here
     "torch.nn.modules.activation.Tanh": "tanh",
     "torch.nn.modules.linear.Identity": "identity",
@@ -63,14 +59,17 @@ def export_folder(nlp: Language, path: Path | str, *, name: str | None = None) -
     with atomic_folder(path) as folder:
         if table is not None:
             modules = [("StaticEmbedding", "")]
-            settings, prompts = sbert_config.SentenceTransformersConfig(), Prompts()
             _write_table(folder, table, pooling=pooling.pooling_name, name=pipe.name)
+            settings, prompts = table.settings, Prompts()
         else:
             encoder = find_transformer(pipe.name, pipe.model)
             modules = [("Transformer", ""), ("Pooling", "1_Pooling")]
             settings, prompts = load(encoder).load(), encoder.prompts
             if encoder.options.overflow == "windows":
                 warnings.warn(Warnings.EXPORT_WINDOWS.format(name=pipe.name, limit=settings.max_length), stacklevel=3)
+            if encoder.shim.precision not in ("float32", REFERENCE):
+                text = Warnings.EXPORT_PRECISION.format(name=pipe.name, precision=encoder.shim.precision)
+                warnings.warn(text, stacklevel=3)
             encoder.shim.save_pretrained(folder)
             limits = {"max_seq_length": settings.max_length, "do_lower_case": settings.lowercase}
             _write_json(folder / "sentence_bert_config.json", limits)
@@ -100,8 +99,8 @@ def export_folder(nlp: Language, path: Path | str, *, name: str | None = None) -
 
 def _pooling_config(name: str, encoder: SpanTransformer) -> dict[str, object]:
     """Return the config.json of a Pooling module."""
-    modes, flags = name.split("+"), sbert_config.POOLING_FLAGS
-    width, include = encoder.get_dim("nO"), encoder.prompts.include
+    modes, flags = name.split("+"), POOLING_FLAGS
+    width, include = encoder.get_dim("nO"), encoder.prompts.includes(load(encoder).load())
     if modes == [mode for mode in flags.values() if mode in modes]:
         enabled = {flag: mode in modes for flag, mode in flags.items()}
         return {"word_embedding_dimension": width, **enabled, "include_prompt": include}
@@ -182,7 +181,13 @@ def import_folder(
     }
     if table is None:
         by_default = "float32" if settings.normalize and not dense else REFERENCE
-        config |= _transformer_config(folder, modules, settings) | {"precision": precision or by_default}
+        config |= {
+            "pooling": settings.pooling or "mean",
+            "prompts": settings.prompts,
+            "default_prompt_name": settings.default_prompt_name,
+            "include_prompt": settings.include_prompt,
+            "precision": precision or by_default,
+        }
     else:
         config |= {"@architectures": "spacy-sbert.StaticSentenceEncoder.v1", "width": table[1].shape[1]}
     layers = {f"dense{number}": layer.config for number, layer in enumerate(dense, start=1)}
@@ -202,56 +207,26 @@ def import_folder(
 
 
 def _read_modules(folder: Path) -> list[sbert_config.Module]:
-    """Return the modules of a folder. RAISES (ValueError): if one is unknown, or out of order."""
+    """Return the modules of a folder. RAISES (ValueError): if one is unknown."""
     modules = sbert_config.read_modules(folder)
     for module in modules:
         if module.kind not in (*sbert_config.KNOWN_MODULES, "Dense"):
             raise sbert_config.foreign_module(folder, module) or ValueError(
-                f"The folder {folder} has the module {module.type}, which is unknown here: {_EXPECTED}, all of "
-                "sentence_transformers. Code in a folder is never run."
+                f"The folder {folder} has the module {module.type}, which is unknown here: "
+                f"{sbert_config.EXPECTED_MODULES}, all of sentence_transformers. Code in a folder is never run."
             )
-    kinds = [module.kind for module in modules]
-    if kinds and not _ORDER.fullmatch(" ".join(kinds)):
-        raise ValueError(f"The folder {folder} has the modules {', '.join(kinds)}: {_EXPECTED}.")
     return modules
-
-
-def _transformer_config(
-    folder: Path, modules: list[sbert_config.Module], settings: sbert_config.SentenceTransformersConfig
-) -> dict[str, object]:
-    """Return the pooling and prompts of a transformer; without a Pooling module, the mean is taken."""
-    pooling: str | None = "mean"
-    include_prompt = True
-    for module in [module for module in modules if module.kind == "Pooling"]:
-        pooling, include_prompt = sbert_config.read_pooling(module.folder)
-        if pooling is None:
-            raise ValueError(
-                f"The Pooling module of {folder} has something unknown here: expected some of {', '.join(POOLING)}."
-            )
-    return {
-        "pooling": pooling,
-        "prompts": settings.prompts,
-        "default_prompt_name": settings.default_prompt_name,
-        "include_prompt": include_prompt,
-    }
 
 
 def _read_table(
     module: Path, settings: sbert_config.SentenceTransformersConfig, precision: str | None
 ) -> tuple[str, numpy.ndarray]:
-    """Read a StaticEmbedding module, and warn of the settings that are not imported; see read_static."""
+    """Read a StaticEmbedding module, see read_static. RAISES (ValueError): if a precision is given."""
     if precision is not None:
         raise ValueError(
             f"precision = '{precision}' is for transformers, and the folder holds a static encoder. Leave it out."
         )
-    table = read_static(module, settings)
-    prompts = [name for name, prompt in settings.prompts.items() if prompt]
-    if prompts:
-        warnings.warn(Warnings.IMPORT_STATIC_PROMPTS.format(name=settings.name, given=", ".join(prompts)), stacklevel=4)
-    cut = sbert_config.read_object(module / TOKENIZER_FILE).get("truncation")
-    if cut:
-        warnings.warn(Warnings.IMPORT_STATIC_UNCUT.format(name=settings.name, limit=cut["max_length"]), stacklevel=4)
-    return table
+    return read_static(module, settings)
 
 
 class _Dense(NamedTuple):
@@ -266,18 +241,19 @@ def _read_dense(folder: Path) -> _Dense:
     """Read a Dense module. RAISES (ValueError): if spacy-sbert.Dense.v1 cannot be such a layer."""
     if not (folder / "config.json").is_file():
         raise _refused(folder, "it has no config.json")
-    config = sbert_config.read_object(folder / "config.json")
+    file = folder / "config.json"
+    config = sbert_config.read_object(file)
+    sbert_config.read_keys(file, MODULE_KEYS["Dense"])
     activation = str(config.get("activation_function", "torch.nn.modules.activation.Tanh"))
     if activation not in _ACTIVATIONS:
-        raise _refused(folder, f"its activation {activation} is none of {', '.join(_ACTIVATIONS)}")
-    for key in ("module_input_name", "module_output_name"):
-        if config.get(key) not in (None, "sentence_embedding"):
-            raise _refused(folder, f"its {key} is {config[key]}, not sentence_embedding")
+        raise _refused(folder, f"its activation_function {activation} is none of {', '.join(_ACTIVATIONS)}")
     arrays = _read_weights(folder)
     shapes = {key: array.shape for key, array in arrays.items()}
     shape = (config.get("out_features"), config.get("in_features"))
     if shapes.get("linear.weight") != shape or shapes.get("linear.bias", shape[:1]) != shape[:1]:
         raise _refused(folder, f"its weights are {shapes}, its config says linear.weight of {shape}")
+    if config.get("bias", True) != ("linear.bias" in arrays):
+        raise _refused(folder, f"its config says bias = {config.get('bias', True)}, its weights are {shapes}")
     weights = {ours: arrays[key] for ours, key in (("W", "linear.weight"), ("b", "linear.bias")) if key in arrays}
     layer = {"nO": shape[0], "nI": shape[1], "activation": _ACTIVATIONS[activation], "bias": "b" in weights}
     return _Dense(folder, {"@layers": "spacy-sbert.Dense.v1", **layer}, weights)

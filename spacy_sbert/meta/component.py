@@ -31,7 +31,7 @@ from ..progress import progress_of
 from ..similarity import cos_sim, pairwise_cos_sim
 from ..training.batch_loss import Scores, score_pairs
 from ..validation import Name, NonNegative, Positive, TextOrTexts, checked_texts, several_texts, validated
-from .fit import MAX_TOKENS, ShortSentences, corpus_vectors, read_sentences
+from .fit import MAX_TOKENS, ShortSentences, Texts, corpus_vectors, read_sentences
 from .members import FunctionMember, Member, PipeMember
 from .methods import ONE_MEMBER, MetaEmbedding, estimator_from_bytes
 
@@ -389,7 +389,7 @@ def _cut(doc: Doc, places: numpy.ndarray) -> Iterator[Doc | Span]:
 
 
 def fit_meta(
-    nlp: Language, name: Name, texts: TextOrTexts, *, cache: Path | None = None, progress: bool = False
+    nlp: Language, name: Name, texts: Texts, *, cache: Path | None = None, progress: bool = False
 ) -> list[numpy.ndarray]:
     """Fit an `sbert_meta` pipe, and the functions among its members, on sentences.
 

@@ -14,7 +14,7 @@ from pydantic import Field
 from scipy import linalg
 from torch.nn import functional
 
-from ..errors import Warnings
+from ..errors import DivergedError, Errors, Warnings
 from ..files.serialization import add_checksum, verify_checksum
 from ..progress import progress_bar, progress_of, ticking
 from ..similarity import as_array, components_of_covariance, flip_signs, unit_length
@@ -611,5 +611,9 @@ def estimator_from_bytes(data: bytes) -> MetaEmbedding:
     estimator.names_, estimator.widths_, estimator.size_ = tuple(state["names"]), tuple(state["widths"]), state["size"]
     estimator.made_of_ = state.get("made_of", {})  # fits of before have none
     if estimator.widths_:
-        estimator._set_arrays({name: numpy.array(array) for name, array in state["arrays"].items()})  # noqa: SLF001 (of this module)
+        arrays = {name: numpy.array(array) for name, array in state["arrays"].items()}
+        for name, array in arrays.items():
+            if not numpy.isfinite(array).all():
+                raise DivergedError(Errors.DIVERGED_WEIGHTS.format(reason=f"{name} is not finite"))
+        estimator._set_arrays(arrays)  # noqa: SLF001 (of this module)
     return estimator

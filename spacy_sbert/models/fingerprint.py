@@ -22,7 +22,7 @@ from ..files.serialization import digest_of_stream
 from .pooling import SentencePooling
 from .private_attributes import forward_settings, upstream_name, version_of
 from .sbert_config import INT8
-from .sentence_encoder import is_listener
+from .sentence_encoder import is_listener, is_static_embedding
 from .shim import TransformerShim
 from .span_batch import Array
 from .transformer import SpanTransformer, is_transformer, load
@@ -169,7 +169,8 @@ def _transformer_parts(transformer: Model, exact: bool) -> Iterator[bytes]:
 def _tokenizer_state(tokenizer: Any) -> object:  # noqa: ANN401 (of Hugging Face)
     """Return what wordpieces depend on: vocabulary, normalizer, splitting and special tokens, but not truncation."""
     if tokenizer.is_fast:  # JSON: version, truncation and padding stand before the added tokens
-        return tokenizer.backend_tokenizer.to_str().partition('"added_tokens"')[2]
+        rules = tokenizer.backend_tokenizer.to_str().partition('"added_tokens"')[2]
+        return [rules, "split_special_tokens"] if tokenizer.split_special_tokens else rules
     ids = [tokenizer.encode(text, verbose=False) for text in (_PROBE, _PROBE.lower(), _PROBE.upper(), "")]
     return [type(tokenizer).__name__, sorted(tokenizer.get_vocab().items()), ids]
 
@@ -228,7 +229,7 @@ def encoding_settings(model: Model) -> str:
 
 def _transformer_settings(model: SpanTransformer, pooling: SentencePooling) -> list[object]:
     folder = load(model).load()
-    how = [model.options.overflow, model.prompt(), model.prompts.include, folder.max_length]
+    how = [model.options.overflow, model.prompt(), model.prompts.includes(folder), folder.max_length]
     return [*how, pooling.normalizes(folder)]
 
 
@@ -254,7 +255,8 @@ def encoder_digest(
     if isinstance(model, SpanTransformer):
         others.append(json.dumps(_transformer_settings(model, pooling)))
     else:
-        others.append(json.dumps(pooling.normalize))
+        known = pooling.normalizes(model.settings) if is_static_embedding(model) else pooling.normalize
+        others.append(json.dumps(known))
     if tokenizer is not None:
         vocab = tokenizer.vocab
         others += [tokenizer.to_bytes(exclude=["vocab"]), vocab.lookups.to_bytes()]

@@ -4,12 +4,12 @@ import difflib
 import inspect
 import os
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, cast
 
 import torch
 import transformers
@@ -18,8 +18,9 @@ from transformers import CONFIG_MAPPING, AutoConfig, PretrainedConfig
 from transformers.tokenization_utils_base import PreTrainedTokenizerBase
 from transformers.utils import logging
 
-from ..errors import Errors, Warnings
+from ..errors import DivergedError, Errors, Warnings
 from .sbert_config import TransformerConfig, check_merged, read_object, unexpected
+from .surroundings import is_from_around
 from .tokenizer_keys import FOLLOWED, REFUSED, WITHOUT_EFFECT
 
 Network: TypeAlias = Any  # a PreTrainedModel
@@ -70,6 +71,7 @@ class Source:
 
     folder (Path): with config.json, weights and tokenizer. name (str): what it was asked for by.
     tokenizer_config, transformer_config (dict): the settings. trust (bool): whether code of the folder's own may run.
+    is_saved (bool): see of.
     """
 
     folder: Path
@@ -77,6 +79,7 @@ class Source:
     tokenizer_config: Mapping[str, Any] = field(default_factory=dict)
     transformer_config: Mapping[str, Any] = field(default_factory=dict)
     trust: bool = False
+    is_saved: bool = False
 
     @classmethod
     def of(cls, folder: Path, name: str, options: TransformerConfig, *, is_saved: bool) -> "Source":
@@ -101,7 +104,7 @@ class Source:
                 f"trust_remote_code = {str(asked).lower()} in the config is its author's word, not yours. If you trust "
                 f"it, set trust_remote_code = true and the environment variable {TRUST}=1; else use another encoder."
             )
-        return cls(folder, name, dict(options.tokenizer_config), settings, bool(naming))
+        return cls(folder, name, dict(options.tokenizer_config), settings, bool(naming), is_saved)
 
     @property
     def options(self) -> dict[str, Any]:
@@ -116,9 +119,11 @@ def load_config(source: Source) -> PretrainedConfig:
     try:
         plain = AutoConfig.from_pretrained(**source.options)
     except Exception as error:  # whatever its values lead to
+        if is_from_around(error):
+            raise
         raise _unreadable(file, raw.get("model_type"), error) from error
     if plain.model_type in _UNSUITABLE or (plain.is_encoder_decoder and plain.model_type not in _ENCODER_PARTS):
-        reason = _UNSUITABLE.get(plain.model_type, "is an encoder with a decoder")
+        reason = _UNSUITABLE.get(plain.model_type, "is an encoder with a decoder (is_encoder_decoder = true)")
         raise ValueError(f"The model '{source.name}' ({plain.model_type}) {reason}. {_OTHERS}.")
     for key, expected in _misread(raw, plain):
         raise unexpected(file, key, raw[key], expected)
@@ -128,11 +133,16 @@ def load_config(source: Source) -> PretrainedConfig:
             _warn_of_unknown(file, raw, plain)
     known = {key for key in dir(plain) if not key.startswith("_") and not callable(getattr(type(plain), key, None))}
     _check_known("transformer_config", settings, known | set(plain.attribute_map) | {"attn_implementation"})
+    for key in ("dtype", "torch_dtype"):
+        if settings.get(key, "float32") not in ("float32", torch.float32):
+            raise _bad_setting("transformer_config", key, settings[key], "float32. For another one set precision")
     for key, expected in _misread(settings, plain):
         raise _bad_setting("transformer_config", key, settings[key], expected)
     try:
         return AutoConfig.from_pretrained(**source.options, **{**settings, "return_dict": True})
     except Exception as error:  # whatever the values lead to
+        if is_from_around(error):
+            raise
         raise ValueError(Errors.BAD_SETTING.format(setting="transformer_config", reason=_in_one_line(error))) from error
 
 
@@ -180,8 +190,9 @@ def odd_types(values: Mapping[str, Any], config: PretrainedConfig) -> Iterator[t
 
 def _default(config: PretrainedConfig, name: str) -> object:
     """Return the default of a setting; None if there is none."""
+    kind: Any = type(config)
     with suppress(Exception):  # a class of the folder's own may take arguments, and layers may differ in a setting
-        return getattr(_defaults(type(config)), name, None)
+        return getattr(_defaults(kind), name, None)
     return None
 
 
@@ -193,7 +204,7 @@ def _defaults(kind: type[PretrainedConfig]) -> PretrainedConfig:
 def load_tokenizer(source: Source) -> Tokenizer:
     """Return the tokenizer. RAISES (ValueError): if one of its files is damaged, or a setting does not fit."""
     settings, file = source.tokenizer_config, source.folder / _TOKENIZER_FILES[0]
-    raw, tokens, _ = [read_object(source.folder / name) for name in _TOKENIZER_FILES]
+    raw, tokens, _ = [read_object(source.folder / each) for each in _TOKENIZER_FILES]
     for key in sorted(REFUSED.keys() & settings.keys()):
         reason = f"{key} = {settings[key]!r} is not followed: {REFUSED[key]}"
         raise ValueError(Errors.BAD_SETTING.format(setting="tokenizer_config", reason=reason))
@@ -205,7 +216,7 @@ def load_tokenizer(source: Source) -> Tokenizer:
         tokenizer = kind.from_pretrained(**source.options, **settings)
         tokenizer("a")
     except BaseException as error:  # whatever files and settings lead to; a panic in Rust is not an Exception
-        if not isinstance(error, Exception) and type(error).__name__ != "PanicException":
+        if is_from_around(error) or not (isinstance(error, Exception) or type(error).__name__ == "PanicException"):
             raise
         reason, content = _in_one_line(error), source.folder / "tokenizer.json"
         if settings:
@@ -221,11 +232,12 @@ def load_tokenizer(source: Source) -> Tokenizer:
     own = arguments.keys() | set(tokenizer.SPECIAL_TOKENS_ATTRIBUTES)
     of_folder = (raw.keys() & FOLLOWED) - REFUSED.keys()
     _check_known("tokenizer_config", settings, own | _EVERY_TOKENIZER_TAKES | of_folder)
-    listed = own | set(raw.get("extra_special_tokens") or ()) | FOLLOWED | WITHOUT_EFFECT.keys()
-    for each, content in ((file, raw), (source.folder / _TOKENIZER_FILES[1], tokens)):
-        unknown = ", ".join(sorted(content.keys() - listed))
+    named_tokens = raw.get("extra_special_tokens")
+    listed = own | FOLLOWED | WITHOUT_EFFECT.keys() | set(named_tokens if isinstance(named_tokens, dict) else ())
+    for path, keys in ((file, raw), (source.folder / _TOKENIZER_FILES[1], tokens)):
+        unknown = ", ".join(sorted(set(keys) - listed))
         if unknown:
-            warnings.warn(Warnings.UNKNOWN_TOKENIZER_KEYS.format(file=each, names=unknown), stacklevel=2)
+            warnings.warn(Warnings.UNKNOWN_TOKENIZER_KEYS.format(file=path, names=unknown), stacklevel=2)
     return tokenizer
 
 
@@ -279,6 +291,16 @@ def _in_one_line(error: BaseException) -> str:
 _REPAIR = "Correct config.json, or copy or download the weights again."
 
 
+# Version 5 reads weights in the precision in which they were saved, version 4 in float32.
+_IN_FLOAT32: dict[str, Any] = {"dtype": torch.float32} if Version("5.0") <= INSTALLED else {}
+
+
+def half_precision(config: PretrainedConfig) -> str:
+    """Return the half precision in which sentence-transformers would compute; "" if in none."""
+    dtype = str(getattr(config, "dtype", None)).removeprefix("torch.")  # of no effect before version 5
+    return dtype if _IN_FLOAT32 and dtype in ("float16", "bfloat16") else ""
+
+
 def load_weights(
     source: Source, auto_class: str, config: PretrainedConfig, *, keeps_head: bool = False
 ) -> tuple[Network, list[str]]:
@@ -293,10 +315,24 @@ def load_weights(
     kind = own if getattr(own, "config_class", None) is type(config) else getattr(transformers, auto_class)
     if config.model_type in _ENCODER_PARTS and not source.trust:
         kind = _encoder_part(source, auto_class, config)
+    elif own is None and not source.trust:
+        raise ValueError(
+            f"Transformers has no class for the model '{source.name}' ({config.model_type}) that {auto_class} finds. "
+            f"{_OTHERS}."
+        )
     try:
         with without_bars():
-            model, report = kind.from_pretrained(**source.options, config=config, output_loading_info=True)
+            model, report = kind.from_pretrained(
+                **source.options, **_IN_FLOAT32, config=config, output_loading_info=True
+            )
+    except ImportError as error:
+        raise ValueError(
+            f"The encoder in {source.folder} ({config.model_type}) needs a package that is not installed or too old: "
+            f"{_in_one_line(error)}."
+        ) from error
     except Exception as error:  # whatever config and weights lead to
+        if is_from_around(error):
+            raise
         raise _unfit(source, _in_one_line(error), config) from error
     config_file = source.folder / "config.json"
     for block, _ in _blocks(read_object(config_file), None):  # which asks for attention both ways
@@ -426,7 +462,8 @@ def check_encoder(
             f"The encoder in {source.folder} ({model.config.model_type}) has no embeddings of wordpieces: it reads "
             f"characters or other input. {_OTHERS}."
         )
-    if len(ids) < 0.9 * rows or known > 2 * rows + 1000:
+    is_padded = rows % 64 == 0 and rows - len(ids) < 128  # to a number of embeddings that is quick to multiply
+    if (len(ids) < 0.9 * rows and not is_padded) or known > 2 * rows + 1000:
         reason = f"it has {len(ids)} wordpieces with ids below {known}, the encoder has {rows}"
         raise ValueError(Errors.BAD_TOKENIZER.format(folder=source.folder, reason=reason))
     inputs = dict(tokenizer(*texts, return_tensors="pt"))
@@ -443,11 +480,16 @@ def check_encoder(
         with torch.no_grad():
             states = encode(inputs)
     except Exception as error:  # whatever config and weights lead to
+        if is_from_around(error):
+            raise
         raise _unable(source, model, _in_one_line(error)) from error
     if states.dim() == _STATES and states.shape[:2] != inputs["input_ids"].shape:
         reason = f"it has {states.shape[1]} states for {inputs['input_ids'].shape[1]} wordpieces"
         raise _unable(source, model, reason)
-    if not torch.isfinite(states).all():
+    is_finite = bool(torch.isfinite(states).all())
+    if not is_finite and source.is_saved:
+        raise DivergedError(Errors.DIVERGED_WEIGHTS.format(reason="its states are not finite"))
+    if not is_finite:
         raise ValueError(
             f"The states of the encoder in {source.folder} are not finite: training diverged, or the weights overflow. "
             "Use an earlier checkpoint, or copy or download the weights again."
@@ -472,9 +514,9 @@ _STATES = 3  # dimensions: rows, wordpieces and channels; the logits of a classi
 
 
 @cache
-def _forward_arguments(kind: type) -> frozenset[str]:
+def _forward_arguments(kind: Hashable) -> frozenset[str]:
     """Return the arguments that the forward method of an encoder's class names."""
-    return frozenset(inspect.signature(kind.forward).parameters)
+    return frozenset(inspect.signature(cast(Any, kind).forward).parameters)
 
 
 def takes_token_types(model: Network) -> bool:
@@ -492,16 +534,22 @@ def embedding_rows(model: Network) -> int | None:
     return None if weight is None else weight.shape[0]
 
 
+def padding_id(encoder: Network) -> int:
+    """Return the wordpiece that fills rows, which are masked there: 0 if that of the config has no embedding."""
+    padding = getattr(encoder.config, "pad_token_id", None) or 0
+    rows = embedding_rows(encoder)
+    return padding if padding > 0 and (rows is None or padding < rows) else 0
+
+
 def _check_rows(source: Source, vocabulary: Mapping[str, int], ids: torch.Tensor, rows: int) -> None:
     """Check that an encoder has an embedding of special tokens; warn of other wordpieces that it has none of."""
-    names = {number: name for name, number in vocabulary.items()}
+    without = {number: name for name, number in vocabulary.items() if number >= rows}
     largest = int(ids.max())
     if largest >= rows or int(ids.min()) < 0:
-        reason = f"its token {names.get(largest)!r} has the id {largest}, and the encoder has {rows} embeddings"
+        reason = f"its token {without.get(largest)!r} has the id {largest}, and the encoder has {rows} embeddings"
         raise ValueError(Errors.BAD_TOKENIZER.format(folder=source.folder, reason=reason))
-    without = sorted(number for number in names if number >= rows)
     if without:
-        shown = ", ".join(names[number] for number in without[:3]) + (", ..." if len(without) > 3 else "")
+        shown = ", ".join(without[number] for number in sorted(without)[:3]) + (", ..." if len(without) > 3 else "")
         text = Warnings.TOKENS_WITHOUT_EMBEDDING.format(folder=source.folder, count=len(without), names=shown)
         warnings.warn(f"{text} {REPAIR_TOKENS}", stacklevel=3)
 
@@ -519,7 +567,7 @@ def position_limit(transformer: Network) -> int | None:
     RoBERTa and its like count positions from padding_idx + 1 on. Rotary and relative positions go on behind
     max_position_embeddings, as do those that are computed when they are needed.
     """
-    encoder = getattr(transformer, "base_model", transformer)  # without the head of a classifier
+    encoder: Any = getattr(transformer, "base_model", transformer)  # without the head of a classifier
     found = []
     for module in encoder.modules():
         for name in _POSITION_TABLES:
@@ -540,17 +588,15 @@ def _configured_positions(config: PretrainedConfig) -> int | None:
 def ignores_padding(model: Network, tokenizer: Tokenizer, limit: int | None) -> bool:
     """Return whether padding behind a text leaves its states as they are.
 
-    It does not with convolutions over rows, without a mask (FNet), or with sparse attention by the length of the row.
+    It does not with convolutions over rows, or if the encoder takes no mask (FNet).
     Classifiers are not tried: pairs are padded. limit (int): the most wordpieces of a row, None for no limit.
     """
-    if getattr(model.config, "attention_type", None) == SPARSE:
-        return False
     if model.base_model is not model:
         return True
     ids = tokenizer("a b c d e f g", return_tensors="pt")["input_ids"]
     ids = ids[:, : max(1, (limit or 2 * ids.shape[1]) // 2)]
     length = ids.shape[1]
-    padded = torch.nn.functional.pad(ids, (0, length), value=max(0, getattr(model.config, "pad_token_id", None) or 0))
+    padded = torch.nn.functional.pad(ids, (0, length), value=padding_id(model))
     mask = (torch.arange(2 * length) < length).long()[None]
     with torch.no_grad():
         alone = model(input_ids=ids, **attention_mask(model, mask[:, :length])).last_hidden_state

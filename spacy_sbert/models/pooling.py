@@ -28,6 +28,7 @@ from .span_batch import Array, EncodedSpans, TokenEmbeddings
 #   lasttoken       y_r = x_rn                                        Neelakantan et al. 2022 (contrastive pre-training)
 #   p_1+...+p_k     y_r = [p_1(x_r); ...; p_k(x_r)]                   (rows, k width)
 #
+# Of a row whose first wordpieces are not pooled, those of a prompt, w goes on from them: as in sentence-transformers.
 # The gradient of a maximum goes to the first wordpiece that attains it. Lengths that are NumPy's need no
 # synchronization with a GPU.
 Pooling = Model[Ragged, Floats2d]
@@ -71,11 +72,12 @@ def _mean_sqrt_len(ops: Ops, x: Floats2d, n: Ints1d) -> _Pooled:
     return sums / roots, lambda d_y: ops.backprop_reduce_sum(d_y / roots, lengths)
 
 
-def _weighted_mean(ops: Ops, x: Floats2d, n: Ints1d) -> _Pooled:
+def _weighted_mean(ops: Ops, x: Floats2d, n: Ints1d, n_lead: int = 0) -> _Pooled:
+    """Return the weighted mean of rows whose first n_lead wordpieces were left out."""
     counts, lengths = to_numpy(n), cast(Any, ops.asarray1i(n))
     places = numpy.arange(1, counts.sum() + 1) - numpy.repeat(numpy.cumsum(counts) - counts, counts)
-    positions = ops.xp.asarray(places[:, None], dtype=x.dtype)
-    totals = _column(ops, lengths * (lengths + 1) / 2, x)
+    positions = ops.xp.asarray(places[:, None] + n_lead, dtype=x.dtype)
+    totals = _column(ops, lengths * (lengths + 1 + 2 * n_lead) / 2, x)
     sums = _row_sums(ops, cast(Any, x * positions), n)
     return sums / totals, lambda d_y: ops.backprop_reduce_sum(d_y / totals, lengths) * positions
 
@@ -126,16 +128,21 @@ def _concatenate(model: Pooling, states: Ragged, is_train: bool) -> tuple[Floats
     return model.ops.xp.concatenate(pooled, axis=1), backprop
 
 
-def _make_pooling(name: str) -> Pooling:
-    """Return a pooling by its name in POOLING, or several joined with "+", whose results are concatenated."""
+def _make_pooling(name: str, n_lead: int = 0) -> Pooling:
+    """Return a pooling by its name in POOLING, or several joined with "+", whose results are concatenated.
+
+    n_lead (int): how many wordpieces at the start of each row were left out.
+    """
     names = name.split("+")
     if not set(names) <= set(POOLING):
         raise ValueError(
             f"Unknown pooling '{name}': expected one of {', '.join(POOLING)}, or several joined with '+', "
             "such as cls+mean."
         )
-    rules = [POOLING[part] for part in names]
-    layers: list[Pooling] = [Model(f"{rule.__name__[1:]}_pooling", partial(_pool, pooling=rule)) for rule in rules]
+    rules: dict[str, Any] = {**POOLING, "weightedmean": partial(_weighted_mean, n_lead=n_lead)}
+    layers: list[Pooling] = [
+        Model(f"{POOLING[part].__name__[1:]}_pooling", partial(_pool, pooling=rules[part])) for part in names
+    ]
     return layers[0] if len(layers) == 1 else Model("concatenated_pooling", _concatenate, layers=layers)
 
 
@@ -261,13 +268,14 @@ class SentencePooling(ConfiguredModel[EncodedSpans, PooledRows]):
         self, part: TokenEmbeddings, n_lead: int, is_train: bool
     ) -> tuple[Floats2d, Callable[[Array], Array]]:
         """Pool each window, its first n_lead wordpieces left out, or each stretch of text without special tokens."""
-        layer = stretch_pooling(self.pooling_name) if part.is_stretch else self.layers[0]
         values, lengths = part.values, part.lengths
         if not len(lengths):
             return self.ops.alloc2f(0, self.pooled_width(values.shape[1])), lambda d_pooled: values
         if not n_lead:
+            layer = stretch_pooling(self.pooling_name) if part.is_stretch else self.layers[0]
             pooled, backprop = layer(Ragged(values, lengths), is_train)  # type: ignore[arg-type]
             return pooled, lambda d_pooled: backprop(d_pooled).dataXd
+        layer = _make_pooling(self.pooling_name, n_lead)
         values, lengths, put_back = _without_leading(values, lengths, n_lead)
         pooled, backprop = layer(Ragged(values, lengths), is_train)  # type: ignore[arg-type]
         return pooled, lambda d_pooled: put_back(backprop(d_pooled).dataXd)

@@ -101,8 +101,8 @@ def has_bfloat16_arithmetic() -> bool | None:
 
 
 def version_of(weight: torch.Tensor) -> int:
-    """How often a tensor was changed in place; 0 where PyTorch does not count."""
-    return getattr(weight, "_version", 0)
+    """How often a tensor was changed in place; 0 where PyTorch does not count, as for tensors of inference mode."""
+    return 0 if weight.is_inference() else getattr(weight, "_version", 0)
 
 
 def saved_components(nlp: Language) -> tuple[str, ...]:

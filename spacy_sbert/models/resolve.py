@@ -6,7 +6,7 @@ import warnings
 from collections.abc import Iterable
 from difflib import get_close_matches
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import huggingface_hub
 from huggingface_hub.errors import HFValidationError
@@ -16,7 +16,10 @@ from spacy.language import Language
 from ..errors import Errors, Warnings
 from ..files.serialization import file_digest
 from .private_attributes import saved_components
-from .sbert_config import check_merged, static_module, transformer_folder
+from .sbert_config import check_merged, read_settings, static_module, transformer_folder
+
+if TYPE_CHECKING:
+    from .tokenization import Prompts
 
 CARD = "README.md"
 _CACHED = "models--"  # how the folder of an encoder in the hub's cache begins
@@ -136,6 +139,18 @@ def warn_if_missing(nlp: Language, pipe: str, name: str) -> None:
     if reason is not None:
         text = Warnings.ENCODER_MISSING.format(pipe=pipe, name=name, reason=reason, near=suggestion(name))
         warnings.warn(text, stacklevel=2)
+
+
+def check_default_prompt(nlp: Language, pipe: str, encoder: str, prompts: "Prompts") -> None:
+    """Check that the default prompt of a new pipe is among its prompts, or those of a folder on this machine.
+
+    RAISES (ValueError): if it is not. Without the folder, that is found out when the encoder is loaded.
+    """
+    if not prompts.default_name or prompts.default_name in prompts.own or pipe in saved_components(nlp):
+        return
+    folder = find_local(encoder)
+    if folder is not None:
+        prompts.find(read_settings(folder, encoder))
 
 
 def check_name(name: str) -> None:

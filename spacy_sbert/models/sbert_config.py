@@ -1,7 +1,8 @@
 """Settings of an encoder: those of its folder (modules.json and the files beside it), and those of its config."""
 
 import json
-from collections.abc import Sequence
+import re
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass as plain_dataclass
 from dataclasses import field
 from pathlib import Path
@@ -12,8 +13,25 @@ from pydantic.dataclasses import dataclass
 from spacy.util import SimpleFrozenDict
 from thinc.api import PyTorchGradScaler
 
-from ..errors import Errors
+from ..errors import Errors, Warnings, warn
 from ..validation import NonNegative, NonNegativeFloat, check, check_fields, invalid_value_message
+from .folder_keys import (
+    CROSS_ENCODER,
+    FLAG,
+    LISTED_KEYS,
+    MODEL_KEYS,
+    MODULE_KEYS,
+    POOLING_FLAGS,
+    SENTENCE_TRANSFORMER,
+    TEXT,
+    TEXTS,
+    TRANSFORMER_FILES,
+    TRANSFORMER_KEYS,
+    WHOLE,
+    Keys,
+    refused_keys,
+    unknown_keys,
+)
 
 REFERENCE = "reference"  # a precision, or rather the batches of sentence-transformers in float32
 INT8 = "int8"  # of linear layers in use
@@ -97,20 +115,15 @@ FOREIGN = {
 }
 
 
-MODULES_FILE = "modules.json"
+MODULES_FILE, MODEL_FILE = "modules.json", "config_sentence_transformers.json"
 _STATIC = "StaticEmbedding"
 KNOWN_MODULES = ("Transformer", _STATIC, "Pooling", "Normalize", "Dropout")  # the last does nothing in use
-# The flags in config.json of a pooling module, in the order in which results are concatenated, and its modes.
-POOLING_FLAGS = {
-    "pooling_mode_cls_token": "cls",
-    "pooling_mode_max_tokens": "max",
-    "pooling_mode_mean_tokens": "mean",
-    "pooling_mode_mean_sqrt_len_tokens": "mean_sqrt_len",
-    "pooling_mode_weightedmean_tokens": "weightedmean",
-    "pooling_mode_lasttoken": "lasttoken",
-}
+_ORDER = re.compile(r"Transformer|(Transformer Pooling|StaticEmbedding)( Dense| Dropout)*( Normalize)?( Dropout)*")
+EXPECTED_MODULES = (
+    "expected Transformer and Pooling, or StaticEmbedding, any number of Dense, and optionally Normalize, in this order"
+)
 POOLING_MODES = {**{name: name for name in POOLING_FLAGS.values()}, "mean_sqrt_len_tokens": "mean_sqrt_len"}
-_WHOLE, _FLAG, TEXT = "a whole number above 0", "true or false", "a string"  # what errors say is expected
+_EMPTY_PROMPTS = ("query", "document")  # which every SentenceTransformer has, without a text unless the folder has one
 _FileT = TypeVar("_FileT")
 # Of peft and of AdapterHub
 _ADAPTER_FILES = ("adapter_config.json", "adapter_model.safetensors", "adapter_model.bin", "pytorch_adapter.bin")
@@ -129,34 +142,29 @@ class SentenceTransformersConfig:
     prompts: what is put before a text, by name, such as {"query": "query: "}.
     default_prompt_name: the prompt of texts for which none is asked; "" for none.
     truncate_dim: how many dimensions of a vector its authors keep; 0 for all.
+    include_prompt: whether its authors pool the wordpieces of a prompt with those of the text.
     """
 
     name: str = Field(default="", description=TEXT)
-    max_length: PositiveInt | None = Field(default=None, description=_WHOLE)
-    normalize: bool = Field(default=False, description=_FLAG)
+    max_length: PositiveInt | None = Field(default=None, description=WHOLE)
+    normalize: bool = Field(default=False, description=FLAG)
     pooling: str | None = Field(default=None, description=TEXT)
-    lowercase: bool = Field(default=False, description=_FLAG)
+    lowercase: bool = Field(default=False, description=FLAG)
     unknown_modules: tuple[str, ...] = Field(default=(), description="a list of strings")
-    prompts: dict[str, str] = Field(default_factory=dict, description="an object of strings")
+    prompts: dict[str, str] = Field(default_factory=dict, description=TEXTS)
     default_prompt_name: str = Field(default="", description=TEXT)
     truncate_dim: NonNegativeInt = Field(default=0, description="a whole number")
+    include_prompt: bool = Field(default=True, description=FLAG)
 
 
-def _optional(kind: Any, expected: str) -> tuple[Any, None]:  # noqa: ANN401 (a type, or a union of them)
-    return Annotated[kind | None, Field(description=expected)], None
-
-
+_TABLES = (*MODEL_KEYS.values(), *TRANSFORMER_KEYS.values(), *MODULE_KEYS.values())
 _fields: dict[str, Any] = {
-    "max_seq_length": _optional(PositiveInt, _WHOLE),
-    "do_lower_case": _optional(bool, _FLAG),
-    "prompts": _optional(dict[str, str | None], "an object of strings"),
-    "default_prompt_name": _optional(str, TEXT),
-    "truncate_dim": _optional(NonNegativeInt, "a whole number"),
-    "pooling_mode": _optional(str | list[str], "a string, or a list of them"),
-    **dict.fromkeys((*POOLING_FLAGS, "include_prompt"), _optional(bool, _FLAG)),
+    name: (Annotated[key.kind | None, Field(description=key.expected)], None)
+    for table in _TABLES
+    for name, key in table.items()
+    if key.kind is not None
 }
-# Keys of config_sentence_transformers.json, sentence_bert_config.json, and config.json of a Pooling module.
-_Settings: Any = create_model("_Settings", **_fields)
+_Settings: Any = create_model("_Settings", **_fields)  # the values of the keys that are followed
 
 
 class _ListedModule(BaseModel):
@@ -167,23 +175,84 @@ class _ListedModule(BaseModel):
 _MODULES = TypeAdapter(list[_ListedModule])  # of modules.json
 
 
-def read_settings(folder: Path, name: str) -> SentenceTransformersConfig:
-    """Read modules.json and the files it points to. RAISES (ValueError): if a value is not possible."""
+def read_settings(folder: Path, name: str, model_type: str = SENTENCE_TRANSFORMER) -> SentenceTransformersConfig:
+    """Read modules.json and the files it points to, as sentence-transformers does; without it, it reads none of them.
+
+    model_type (str): "SentenceTransformer" or "CrossEncoder", which reads other keys.
+    RAISES (ValueError): if a value is not possible, or changes vectors in a way that is not supported.
+    """
     modules = read_modules(folder)
-    part = static_module(folder) or transformer_folder(folder)
-    files = [*sorted(part.glob("sentence_*_config.json")), part / "sentence_bert_config.json"]
-    limits, shared = read_file(files[0], _Settings), read_file(folder / "config_sentence_transformers.json", _Settings)
+    if not modules:
+        return _plain_settings(folder, name)
+    given = read_object(folder / MODEL_FILE).get("model_type", SENTENCE_TRANSFORMER)
+    if model_type == CROSS_ENCODER and given != CROSS_ENCODER and _has_head(transformer_folder(folder)):
+        return SentenceTransformersConfig(name=name)  # whose classifier is read without the other files
+    # CrossEncoder takes the transformer of a SentenceTransformer, with a new head and without prompts.
+    is_new = model_type == CROSS_ENCODER and given == SENTENCE_TRANSFORMER
+    if is_new:
+        model_type = SENTENCE_TRANSFORMER
+    _check_modules(folder, modules, model_type)
+    shared = read_keys(folder / MODEL_FILE, MODEL_KEYS[model_type])
+    limits = _Settings()
+    if static_module(folder) is None:
+        part = transformer_folder(folder)
+        # Of several files sentence-transformers reads the first that is not empty.
+        files = (part / file for file in TRANSFORMER_FILES if read_object(part / file))
+        limits = read_keys(next(files, part / TRANSFORMER_FILES[0]), TRANSFORMER_KEYS[model_type])
+    poolings = [read_pooling(module.folder) for module in modules if module.kind == "Pooling"]
+    pooling, include_prompt = poolings[0] if poolings else (None, True)
+    prompts = {} if is_new else {key: prompt or "" for key, prompt in (shared.prompts or {}).items()}
+    default = None if is_new else shared.default_prompt_name
     return SentenceTransformersConfig(
         name=name,
         max_length=limits.max_seq_length,
         normalize=any(module.kind == "Normalize" for module in modules),
-        pooling=next((read_pooling(module.folder)[0] for module in modules if module.kind == "Pooling"), None),
+        pooling=pooling,
         lowercase=bool(limits.do_lower_case),
         unknown_modules=tuple(module.kind for module in modules if module.kind not in KNOWN_MODULES),
-        prompts={key: prompt or "" for key, prompt in (shared.prompts or {}).items()},
-        default_prompt_name=shared.default_prompt_name or "",
+        prompts=prompts,
+        default_prompt_name="" if default is None or default in {*_EMPTY_PROMPTS} - prompts.keys() else default,
         truncate_dim=shared.truncate_dim or 0,
+        include_prompt=include_prompt,
     )
+
+
+def _has_head(folder: Path) -> bool:
+    names = read_object(folder / "config.json").get("architectures") or ()
+    return any(str(name).endswith("ForSequenceClassification") for name in names)
+
+
+def _plain_settings(folder: Path, name: str) -> SentenceTransformersConfig:
+    """Return the settings of a folder of Hugging Face, which sentence-transformers pools by mean or last token."""
+    config = read_object(folder / "config.json")
+    architectures = config.get("architectures") or [""]
+    is_causal = str(architectures[0]).endswith("ForCausalLM") and config.get("is_causal", True)
+    return SentenceTransformersConfig(name=name, pooling="lasttoken" if is_causal else None)
+
+
+def _check_modules(folder: Path, modules: list["Module"], model_type: str) -> None:
+    """Check that the modules of a folder, except unknown ones, can be followed. RAISES (ValueError): if not."""
+    file = folder / MODULES_FILE
+    listed = json.loads(file.read_text(encoding="utf8"))
+    for entry in listed:
+        check_keys(file, entry, LISTED_KEYS)
+    names = [entry["name"] for entry in listed if "name" in entry]
+    twice = next((name for name in names if names.count(name) > 1), None)
+    if twice is not None:
+        raise unexpected(file, "name", twice, "a name of its own for each module")
+    kinds = [module.kind for module in modules]
+    if model_type == CROSS_ENCODER and kinds != ["Transformer"]:
+        foreign = next(filter(None, (foreign_module(folder, module) for module in modules)), None)
+        raise foreign or ValueError(
+            f"The folder {folder} is a CrossEncoder with the modules {', '.join(kinds)}: expected one Transformer, "
+            "with a head for sequence classification. Use another cross-encoder."
+        )
+    known = [kind for kind in kinds if kind in (*KNOWN_MODULES, "Dense")]
+    if not _ORDER.fullmatch(" ".join(known)):
+        raise ValueError(f"The folder {folder} has the modules {', '.join(kinds)}: {EXPECTED_MODULES}.")
+    for module in modules:
+        if module.kind in KNOWN_MODULES and module.kind in MODULE_KEYS:
+            read_keys(module.folder / "config.json", MODULE_KEYS[module.kind])
 
 
 class Module(NamedTuple):
@@ -246,14 +315,41 @@ def static_module(folder: Path) -> Path | None:
     return next((module.folder for module in read_modules(folder) if module.kind == _STATIC), None)
 
 
-def read_pooling(folder: Path) -> tuple[str | None, bool]:
-    """Return the pooling that the folder of a Pooling module names, None if unknown, and whether prompts are pooled."""
-    config = read_file(folder / "config.json", _Settings)
-    modes = [mode for flag, mode in POOLING_FLAGS.items() if getattr(config, flag)]
+def read_pooling(folder: Path) -> tuple[str, bool]:
+    """Return the pooling that the folder of a Pooling module names, and whether prompts are pooled.
+
+    RAISES (ValueError): if the pooling is unknown.
+    """
+    file = folder / "config.json"
+    config = read_file(file, _Settings)
+    modes = [flag for flag in POOLING_FLAGS if getattr(config, flag)] or ["pooling_mode_mean_tokens"]
+    names = [POOLING_FLAGS[flag] for flag in modes]
     if config.pooling_mode is not None:
-        named = [config.pooling_mode] if isinstance(config.pooling_mode, str) else config.pooling_mode
-        modes = [POOLING_MODES[mode] for mode in named] if set(named) <= set(POOLING_MODES) else []
-    return "+".join(modes) or None, config.include_prompt is not False
+        names = [config.pooling_mode] if isinstance(config.pooling_mode, str) else config.pooling_mode
+        if not names or not set(names) <= set(POOLING_MODES):
+            raise unexpected(file, "pooling_mode", config.pooling_mode, f"some of {', '.join(POOLING_MODES)}")
+    return "+".join(POOLING_MODES[name] for name in names), config.include_prompt is not False
+
+
+def read_keys(file: Path, keys: Keys) -> Any:  # noqa: ANN401 (a _Settings)
+    """Return the values of a file that are followed, and warn of unknown keys; see folder_keys.
+
+    RAISES (ValueError): if a key is refused, or a value does not fit.
+    """
+    check_keys(file, read_object(file), keys)
+    return read_file(file, _Settings)
+
+
+def check_keys(file: Path, content: Mapping[str, object], keys: Keys) -> None:
+    """Warn of unknown keys in a file. RAISES (ValueError): if a value is refused."""
+    for name, value, key in refused_keys(content, keys):
+        allowed = " or ".join(json.dumps(one) for one in key.allowed)
+        raise ValueError(
+            f"The file {file} sets {name} = {_shown(value)} ({key.reason}), which is not supported: expected "
+            f"{allowed}. Use another encoder, or a copy of the folder without that key, which has other vectors."
+        )
+    if unknown := ", ".join(unknown_keys(content, keys)):
+        warn(Warnings.UNKNOWN_FOLDER_KEYS.format(file=file, names=unknown))
 
 
 def check_merged(folder: Path) -> None:
@@ -296,8 +392,11 @@ def read_file(file: Path, kind: type[_FileT]) -> _FileT:
 
 def unexpected(file: Path, key: str, value: object, expected: str) -> ValueError:
     """Return the error for a value in a file of an encoder's folder."""
-    shown = repr(value) if len(repr(value)) <= 60 else f"{repr(value)[:60]}..."
     return ValueError(
-        f"The file {file}, a part of the encoder's folder, says {key} = {shown}: expected {expected}. Correct "
+        f"The file {file}, a part of the encoder's folder, says {key} = {_shown(value)}: expected {expected}. Correct "
         "it, or download the encoder again."
     )
+
+
+def _shown(value: object) -> str:
+    return repr(value) if len(repr(value)) <= 60 else f"{repr(value)[:60]}..."

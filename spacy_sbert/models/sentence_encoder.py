@@ -16,6 +16,7 @@ from .pooling import SentencePooling
 from .private_attributes import is_replaced
 from .span_batch import Array, EncodedSpans, SpanBatch
 from .spans import SpanGetter
+from .surroundings import undisturbed
 from .transformer import SpanTransformer, load
 
 if TYPE_CHECKING:  # these load what only their own architectures need
@@ -83,6 +84,7 @@ def _forward(model: SentenceEncoder, docs: list[Doc], is_train: bool) -> tuple[l
     return _encode(model, docs, is_train, DEFAULT_SETTINGS)
 
 
+@undisturbed()
 def _encode(
     model: SentenceEncoder, docs: list[Doc], is_train: bool, settings: EncodeSettings
 ) -> tuple[list[EncodedDoc], _Backprop]:
@@ -125,6 +127,9 @@ def _width(model: SentenceEncoder, pooling: SentencePooling, truncate_dim: int |
     for node in model.layers[0].walk():
         encoder = node.transformer if is_listener(node) else node
         folder = load(encoder).settings if isinstance(encoder, SpanTransformer) else None
+        if encoder is not None and is_static_embedding(encoder):
+            encoder.load()
+            folder = encoder.settings
         if encoder is not None and encoder.has_dim("nO"):
             return pooling.width(encoder.get_dim("nO"), folder, truncate_dim=truncate_dim)
     return 0

@@ -26,6 +26,7 @@ from .listener import SentenceListener
 from .loading import takes_token_types
 from .sbert_config import TransformerConfig
 from .spans import SpanGetter
+from .surroundings import undisturbed
 from .tokenization import BatchTokenizer, TokenizedBatch
 from .transformer import SpanTransformer, load
 
@@ -58,6 +59,7 @@ def _replace_listener_cfg(transformer_cfg: dict[str, Any], listener_cfg: dict[st
     return config
 
 
+@undisturbed()
 def _forward(model: Model, docs: list[Doc], is_train: bool) -> tuple[FullTransformerBatch, Callable]:
     encoder = cast(SpanTransformer, model)
     shim = load(encoder)
@@ -85,6 +87,7 @@ def _forward(model: Model, docs: list[Doc], is_train: bool) -> tuple[FullTransfo
             padded, backprop_padded = _pad_states(shared.wordpieces, states, encoder.get_dim("nO"), shim.device)
         shared.model_output = BaseModelOutputWithPooling(last_hidden_state=cast(torch.FloatTensor, padded))
 
+    @undisturbed()
     def backprop(d_output: FullTransformerBatch) -> list[Doc]:
         if is_train:
             backprop_states(backprop_padded(next(iter(d_output.model_output.values()))))

@@ -3,6 +3,7 @@
 import hashlib
 import json
 import tempfile
+import warnings
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, replace
@@ -20,12 +21,14 @@ from thinc.types import Floats2d
 from transformers import PretrainedConfig
 from transformers.utils import ModelOutput
 
-from ..errors import Errors
+from ..errors import DivergedError, Errors, Warnings
 from . import loading
 from .engine.backends import Backend, BackendCache, HFBackend, resolve_precision, warn_of_slow
 from .engine.bert_families import BertParameters, is_packable, load_parameters
 from .engine.concurrency import LOADING, EncoderUse
 from .engine.packed_bert import PackedBert
+from .finite_weights import tensors_not_finite
+from .folder_keys import SENTENCE_TRANSFORMER
 from .loading import Network, Tokenizer, takes_token_types
 from .resolve import resolve
 from .sbert_config import (
@@ -39,6 +42,7 @@ from .sbert_config import (
     transformer_folder,
 )
 from .span_batch import Backprop, TokenEmbeddings
+from .surroundings import check_data, check_gradients, undisturbed
 from .tokenization import TokenizedBatch
 
 if TYPE_CHECKING:
@@ -97,7 +101,8 @@ def _states(
         taken = {key: value for key, value in inputs.items() if key != "token_type_ids" or takes_token_types(weights)}
         mask = loading.attention_mask(weights, taken.pop("attention_mask", torch.ones_like(taken["input_ids"])))
         output = weights(**taken, **mask)
-        return output["logits"] if "logits" in output else output.last_hidden_state
+        is_classifier = "logits" in output
+        return output.logits if is_classifier else output.last_hidden_state
     engine = cast(PackedBert, inference.engine_of(weights, "float32"))  # kept for use
     ids, types = inputs["input_ids"], inputs.get("token_type_ids")
     return engine(ids, torch.arange(ids.shape[1])[None], types, torch.zeros_like(ids))
@@ -129,8 +134,10 @@ class TransformerShim(PyTorchShim):
     """
 
     _trial: tuple[str, ...] = ("a",)  # a text that is encoded once it is loaded
+    _model_type = SENTENCE_TRANSFORMER  # whose files of the folder are read
     weights: Network | BertParameters  # None until they are loaded; of BertParameters `network` makes the model
 
+    @undisturbed()
     def __init__(self, name: str, options: TransformerConfig, *, max_batch_items: int = 0):
         if max_batch_items and options.precision == REFERENCE:
             raise ValueError(Errors.REFERENCE_BATCH.format(given=max_batch_items))
@@ -156,10 +163,12 @@ class TransformerShim(PyTorchShim):
     def network(self) -> Network:
         """The Hugging Face model; None until the encoder is loaded."""
         if isinstance(self.weights, BertParameters):
-            with LOADING:
+            with LOADING, undisturbed():
                 if isinstance(self.weights, BertParameters):
                     calibration, device = self.calibration, self.device
-                    self.weights = loading.build_network(self.config, self.weights.state_dict()).to(device)
+                    network = loading.build_network(self.config, self.weights.state_dict())
+                    check_data(network, f"the encoder '{self.name}'")
+                    self.weights = network.to(device)
                     self._inference.drop(calibration)
         return self.weights
 
@@ -199,11 +208,11 @@ class TransformerShim(PyTorchShim):
     def load(self) -> SentenceTransformersConfig:
         """Load tokenizer and weights, unless they are loaded, and return the settings of the folder; see resolve."""
         if self.settings is None:
-            with LOADING:
+            with LOADING, undisturbed():
                 if self.settings is None:
                     folder = resolve(self.name)
                     is_plain = not (folder / MODULES_FILE).is_file()
-                    settings = read_settings(folder, self.name)
+                    settings = read_settings(folder, self.name, self._model_type)
                     self._load_folder(transformer_folder(folder), settings, is_plain=is_plain)
         return cast(SentenceTransformersConfig, self.settings)
 
@@ -292,6 +301,7 @@ class TransformerShim(PyTorchShim):
     @contextmanager
     def _begin_step(self) -> Iterator[object]:
         """Run a forward pass of training in a with block; what it yields is for _end_step."""
+        check_gradients(f"the encoder '{self.name}'")
         step = self.use.begin_step()
         with self.use.changing():
             self._make_updates()
@@ -302,7 +312,7 @@ class TransformerShim(PyTorchShim):
         self, step: object, backward: Callable[[list[torch.Tensor]], None], d_outputs: list[torch.Tensor]
     ) -> None:
         """Take gradients back to the parameters, and make the updates that waited for them."""
-        with self.use.changing():
+        with self.use.changing(), torch.enable_grad():
             self._model.train()  # activations may be computed again, and it may have encoded meanwhile
             scaled = cast(list[torch.Tensor], self._grad_scaler.scale(d_outputs, inplace=True))
             # Gradients of earlier parts of an accumulated batch are unscaled already, and will be once more.
@@ -357,7 +367,8 @@ class TransformerShim(PyTorchShim):
         self._make_updates()
         keys = {name: ((self.id, name), f"pytorch_{self.id}_{name}") for name in self._model.state_dict()}
         others = {name: params[key] for name, both in keys.items() for key in both if key in params}
-        kept = {name: weight.clone() for name, weight in self._model.state_dict().items() if name in others}
+        with self.use.encoding():
+            kept = {name: weight.clone() for name, weight in self._model.state_dict().items() if name in others}
         step = self.use.begin_step()  # an update that another thread makes meanwhile would be lost
         try:
             self._load_weights({name: xp2torch(other).view_as(kept[name]) for name, other in others.items()})
@@ -421,6 +432,8 @@ class TransformerShim(PyTorchShim):
             try:
                 with self.use.changing(), LOADING:
                     self._load_folder(Path(folder), _read_state(bytes_data, Path(folder)), is_saved=True)
+            except DivergedError:
+                raise
             except ValueError as error:  # users do not know the folder by that name
                 raise ValueError(str(error).replace(folder, "<the saved encoder>")) from error
         return self
@@ -440,6 +453,9 @@ class TransformerShim(PyTorchShim):
         if is_plain and tokenizer.chat_template:
             raise ValueError(Errors.CHAT_TEMPLATE.format(folder=folder))
         weights = self._load_transformer(source, config)
+        check_data(weights, f"the encoder '{self.name}'")
+        if is_saved and (name := tensors_not_finite(weights.state_dict().items())):
+            raise DivergedError(Errors.DIVERGED_WEIGHTS.format(reason=f"{name} is not finite"))
         calibration = None
         if is_saved and (folder / CALIBRATION_FILE).is_file():
             from .engine.int8 import read_calibration  # noqa: PLC0415 (only int8 needs it)
@@ -450,11 +466,13 @@ class TransformerShim(PyTorchShim):
         limit = loading.check_encoder(source, tokenizer, weights, encode, self._trial, settings.max_length)
         self._is_packable = is_packable(weights)
         if not self._is_packable:
-            inference.pads = loading.ignores_padding(weights, tokenizer, limit)
-            self._check_padding(tokenizer, weights.config, inference.pads)
-        if tokenizer.padding_side == "left" and self.precision != REFERENCE:
-            if _counts_padding(weights, tokenizer, self._trial):
-                loading.warn_of_padding(tokenizer, settings.name, "padding_side")
+            inference.pads = self._may_pad(settings.name, tokenizer, weights, limit)
+        pads_left = tokenizer.padding_side == "left" and self.precision != REFERENCE
+        if pads_left and _counts_padding(weights, tokenizer, self._trial):
+            loading.warn_of_padding(tokenizer, settings.name, "padding_side")
+        in_half = loading.half_precision(config)
+        if in_half and not is_saved:
+            warnings.warn(Warnings.HALF_PRECISION.format(name=settings.name, dtype=in_half), stacklevel=2)
         weights.config.name_or_path = tokenizer.name_or_path = settings.name
         file = getattr(tokenizer, "vocab_file", None)
         self._vocab_file = Path(file).read_bytes() if file and Path(file).is_file() else None
@@ -465,17 +483,17 @@ class TransformerShim(PyTorchShim):
         warn_of_slow(self.precision, self.device.type)
         self.settings = replace(settings, max_length=limit)  # last: now it is loaded
 
-    def _check_padding(self, tokenizer: Tokenizer, config: PretrainedConfig, pads: bool) -> None:
-        """Warn if sentence-transformers gives a text other vectors beside other texts, which are not given here.
-
-        RAISES (ValueError): if its batches are asked for, and it pools padding.
-        """
-        if self.precision == REFERENCE and "attention_mask" not in tokenizer.model_input_names:
-            raise ValueError(Errors.NO_MASK.format(name=self.name))
-        if getattr(config, "attention_type", None) == loading.SPARSE:
-            warnings.warn(Warnings.SPARSE_ATTENTION.format(name=self.name), stacklevel=2)
-        elif not pads and self.precision != REFERENCE:
-            warnings.warn(Warnings.PADDING.format(name=self.name, kind=config.model_type), stacklevel=2)
+    def _may_pad(self, name: str, tokenizer: Tokenizer, network: Network, limit: int | None) -> bool:
+        """Return whether rows may be padded; warn if not: sentence-transformers pads them, and vectors differ."""
+        has_mask, kind = "attention_mask" in tokenizer.model_input_names, network.config.model_type
+        if getattr(network.config, "attention_type", None) == loading.SPARSE:
+            warnings.warn(Warnings.SPARSE_ATTENTION.format(name=name), stacklevel=2)
+            return self.precision == REFERENCE and has_mask
+        if (self.precision == REFERENCE and has_mask) or loading.ignores_padding(network, tokenizer, limit):
+            return True
+        if has_mask:  # else there is a warning already
+            warnings.warn(Warnings.PADDING.format(name=name, kind=kind), stacklevel=2)
+        return False
 
     def _load_transformer(self, source: loading.Source, config: PretrainedConfig) -> Network | BertParameters:
         """Return the weights: without the Hugging Face model, whose import takes seconds, if that is all it needs."""

@@ -1,6 +1,7 @@
 """Static embeddings: a table of token vectors, without a transformer."""
 
 import json
+import warnings
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from itertools import pairwise
@@ -15,7 +16,7 @@ from thinc.types import Floats2d
 from tokenizers import Tokenizer
 from transformers import PreTrainedTokenizerFast
 
-from ..errors import Errors
+from ..errors import Errors, Warnings, warn
 from ..validation import ConfiguredModel
 from .engine.concurrency import prepare_forks
 from .loading import Source, load_tokenizer
@@ -30,7 +31,10 @@ TABLE_NAMES = ("embedding.weight", "embeddings")  # of sentence-transformers and
 
 
 def read_static(folder: Path, settings: SentenceTransformersConfig) -> tuple[str, numpy.ndarray]:
-    """Return the JSON of a StaticEmbedding's tokenizer, without special tokens, and its table, (wordpieces, width)."""
+    """Return the JSON of a StaticEmbedding's tokenizer, without special tokens, and its table, (wordpieces, width).
+
+    Warn of what a table does not do: put a prompt before a text, or cut it.
+    """
     prompt = settings.prompts.get(settings.default_prompt_name, settings.default_prompt_name)
     if prompt:
         raise ValueError(
@@ -56,6 +60,12 @@ def read_static(folder: Path, settings: SentenceTransformersConfig) -> tuple[str
             f"embedding.weight or embeddings, of ({n_ids}, width). Download the encoder again; one that is "
             "quantized by its vocabulary must be made without that."
         )
+    given = ", ".join(name for name, text in settings.prompts.items() if text)
+    if given:
+        warn(Warnings.IMPORT_STATIC_PROMPTS.format(name=settings.name, given=given))
+    if tokenizer.truncation:
+        limit = tokenizer.truncation["max_length"]
+        warn(Warnings.IMPORT_STATIC_UNCUT.format(name=settings.name, limit=limit))
     return without_special_tokens(tokenizer.to_str()), table
 
 
@@ -69,6 +79,7 @@ def without_special_tokens(tokenizer: str, *, lowercase: bool = False) -> str:
     return json.dumps(state, ensure_ascii=False)
 
 
+_FOLDER = "folder"  # the attribute with the settings of a static encoder's folder
 _CHUNK = 16384  # wordpieces that are looked up at once in use, so that many texts take little more memory than a few
 
 
@@ -97,8 +108,13 @@ class StaticEmbedding(ConfiguredModel[TokenizedBatch, Floats2d]):
         content = self.attrs["tokenizer"]
         if self._tokenizer is None or self._tokenizer[0] != content:
             fast = PreTrainedTokenizerFast(tokenizer_object=Tokenizer.from_str(content))
-            self._tokenizer = content, BatchTokenizer(fast, SentenceTransformersConfig(name=self.source), "truncate")
+            self._tokenizer = content, BatchTokenizer(fast, self.settings, "truncate")
         return self._tokenizer[1]
+
+    @property
+    def settings(self) -> SentenceTransformersConfig:
+        """What the folder of a static encoder specifies for its vectors; the table itself is read without a limit."""
+        return SentenceTransformersConfig(name=self.source, **self.attrs.get(_FOLDER, {}))
 
     def load(self) -> None:
         """Read tokenizer and table, unless they are there. RAISES (OSError, ValueError): if missing or damaged."""
@@ -108,6 +124,9 @@ class StaticEmbedding(ConfiguredModel[TokenizedBatch, Floats2d]):
         module, settings = static_module(folder), read_settings(folder, self.source)
         if module is not None:
             self.set_table(*read_static(module, settings))
+            given = {key: getattr(settings, key) for key in ("normalize", "truncate_dim", "unknown_modules")}
+            if any(given.values()):  # saved with the table; others stay as pipelines had them before
+                self.attrs[_FOLDER] = given
             return
         tokenizer = load_tokenizer(Source(transformer_folder(folder), self.source))
         if not tokenizer.is_fast:

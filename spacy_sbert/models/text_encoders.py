@@ -30,9 +30,10 @@ from .engine.packing import CPU_BUDGET
 from .fingerprint import encoder_digest
 from .pooling import SentencePooling
 from .private_attributes import is_curated
-from .sbert_config import INT8, REFERENCE
+from .sbert_config import INT8, REFERENCE, SentenceTransformersConfig
 from .sentence_encoder import is_token_encoder
 from .span_batch import EncodedSpans, SpanBatch, TokenEmbeddings
+from .surroundings import undisturbed
 from .tokenization import TokenizedBatch
 from .transformer import SpanTransformer, load
 
@@ -59,6 +60,11 @@ class TextEncoder:
     def name(self) -> str:
         """The name of the encoder, for messages."""
         return self.model.name
+
+    @property
+    def folder(self) -> SentenceTransformersConfig | None:
+        """What the encoder's folder specifies; None if it is not loaded, or has no folder."""
+        return None
 
     @property
     def width(self) -> int:
@@ -130,6 +136,10 @@ class TransformerTextEncoder(TextEncoder):
         return self.model.shim.load().name
 
     @property
+    def folder(self) -> SentenceTransformersConfig | None:
+        return self.model.shim.settings
+
+    @property
     def width(self) -> int:
         folder = load(self.model).load()
         return self.pooling.width(self.model.get_dim("nO"), folder, truncate_dim=self.settings.truncate_dim)
@@ -181,6 +191,7 @@ class TransformerTextEncoder(TextEncoder):
         prompt = self.model.prompt(self.settings.prompt)
         return self.model.wordpiece_tokenizer(texts, offsets=False, prompt=prompt)
 
+    @undisturbed()
     def encode(self, units: TokenizedBatch, moved: ProgressCallback = _no_progress) -> Encoded:
         rows = SpanBatch.of_texts(units, self.model.shim.load())
         batch = EncodedSpans(rows, [], units.lengths, n_lead=units.n_lead)
@@ -201,14 +212,22 @@ class StaticTextEncoder(TextEncoder):
 
     model: "StaticEmbedding"
 
+    @property
+    def width(self) -> int:
+        self.model.load()
+        return self.pooling.width(
+            self.model.get_dim("nO"), self.model.settings, truncate_dim=self.settings.truncate_dim
+        )
+
     def load(self) -> None:
         self.model.load()
 
     def tokenize(self, texts: list[str]) -> TokenizedBatch:
         return self.model.wordpiece_tokenizer(texts, offsets=False)
 
+    @undisturbed()
     def encode(self, units: TokenizedBatch, moved: ProgressCallback = _no_progress) -> Encoded:
-        batch = EncodedSpans(SpanBatch.of_texts(units, self.model.wordpiece_tokenizer.settings), [], units.lengths)
+        batch = EncodedSpans(SpanBatch.of_texts(units, self.model.settings), [], units.lengths)
         batch.states, batch.backprop = self.model.states(units, False)
         vectors = self._pooled(batch)
         moved(len(vectors))
@@ -246,6 +265,7 @@ class Tok2VecTextEncoder(TextEncoder):
     def tokenize(self, texts: list[str]) -> list[Doc]:
         return [self.tokenizer(text) for text in texts]
 
+    @undisturbed()
     def encode(self, units: list[Doc], moved: ProgressCallback = _no_progress) -> Encoded:
         vectors = numpy.zeros((len(units), self.width), dtype="float32")
         with_tokens = [number for number, doc in enumerate(units) if len(doc)]

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from copy import deepcopy
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import chain, pairwise
 from types import SimpleNamespace
@@ -121,7 +121,8 @@ class BatchTokenizer:
         """
         called = self._given if self._slow is None else self._slow
         texts = [text.lower() for text in PROBES] if self.settings.lowercase else list(PROBES)
-        for limit in (None, called.num_special_tokens_to_add() + PROBED_LENGTH):
+        # The call without a limit comes last: a fast tokenizer keeps the limit of its last call, and saves it.
+        for limit in (called.num_special_tokens_to_add() + PROBED_LENGTH, None):
             self._limit(limit)
             given = self._windows(texts, offsets=False, n_prompt=0, overflow="truncate")
             expected = called(texts, truncation=limit is not None, max_length=limit, verbose=False)
@@ -138,8 +139,8 @@ class BatchTokenizer:
             for text, row, wanted in zip(texts, rows, expected.get(key, rows), strict=True):
                 if list(row) != list(wanted):
                     raise ValueError(
-                        f"The tokenizer {type(self._given).__name__} of '{self.settings.name}' is not supported: called "
-                        f"with {text!r}, it returns other {key} than its vocabulary and rules make ({list(wanted)}, not "
+                        f"The tokenizer {type(self._given).__name__} of '{self.settings.name}' is not supported: "
+                        f"called with {text!r}, it returns other {key} than its rules make ({list(wanted)}, not "
                         f"{row.tolist()}). Use an encoder with another tokenizer."
                     )
 
@@ -164,6 +165,11 @@ class BatchTokenizer:
         if prompt and not self.include_prompt:
             ids = self._fast.encode(prompt).ids if self._slow is None else self._slow.encode(prompt, verbose=False)
             wordpieces.n_lead = len(ids) - (ids[-1] in self._special_ids)
+            if self.settings.max_length is not None and wordpieces.n_lead >= self.settings.max_length:
+                raise ValueError(
+                    f"The prompt {prompt!r} fills the encoder's limit of {self.settings.max_length} wordpieces, and "
+                    "include_prompt = false leaves no wordpiece of a text. Give a shorter prompt."
+                )
         self._check_ids(wordpieces.ids)
         return wordpieces
 
@@ -289,7 +295,7 @@ def _fast_copy(tokenizer: HuggingFaceTokenizer, *, lowercase: bool) -> Tokenizer
 
 
 def _slow_copy(tokenizer: HuggingFaceTokenizer, *, lowercase: bool) -> HuggingFaceTokenizer:
-    """Return a slow tokenizer, or a copy that lower-cases texts in the way of its class, as in sentence-transformers."""
+    """Return a slow tokenizer, or a copy that lower-cases texts as its class does, as in sentence-transformers."""
     if not lowercase:
         return tokenizer
     copied = deepcopy(tokenizer)
@@ -306,12 +312,12 @@ class Prompts:
 
     own: prompts by name, beside those that the encoder's folder names; equal names win over them.
     default_name: the one that is used if nobody asks for another; "" for none, None for that of the folder.
-    include: whether the wordpieces of a prompt are pooled with those of the text.
+    include: whether the wordpieces of a prompt are pooled with those of the text; None to do as the folder says.
     """
 
     own: Mapping[str, str] = field(default_factory=dict)
     default_name: str | None = None
-    include: bool = True
+    include: bool | None = None
 
     def __post_init__(self) -> None:
         for name, prompt in (*self.own.items(), ("default_prompt_name", self.default_name or "")):
@@ -321,6 +327,10 @@ class Prompts:
                     "and line breaks, nor '#', ';', '[' or white space at its ends, and a text without '$'. Give such "
                     "a prompt with each call: encode(texts, prompt=...), or encode(texts, prompt_name=...)."
                 )
+
+    def includes(self, settings: SentenceTransformersConfig) -> bool:
+        """Return whether the wordpieces of a prompt are pooled; settings: of the folder."""
+        return settings.include_prompt if self.include is None else self.include
 
     def find(self, settings: SentenceTransformersConfig, name: str | None = None) -> str:
         """Return the prompt of a name, None for the default one; "" if there is none. settings: of the folder.
@@ -333,7 +343,8 @@ class Prompts:
         if name is None and not wanted:
             return ""
         if wanted not in known:
-            asked = "default_prompt_name of its folder" if by_folder else "prompt_name"
+            asked = "prompt_name" if name is not None else "default_prompt_name"
+            asked += " of its folder" if by_folder else ""
             names = ", ".join(f"'{each}'" for each in known) or "none"
             raise ValueError(
                 f"Cannot use {asked} = '{wanted}': the prompts of the encoder are {names}. Name it in the config of "

@@ -21,6 +21,11 @@ from .span_batch import Backprop, EncodedSpans, TokenEmbeddings, encode_spans, n
 from .spans import SpanGetter
 from .tokenization import BatchTokenizer, Prompts, TokenizedBatch
 
+_PROMPT_IN_WINDOWS = (
+    'include_prompt = false and overflow = "windows" do not go together: only the first window of a text begins with '
+    'the prompt. Set overflow = "truncate".'
+)
+
 
 class SpanTransformer(ConfiguredModel, ChecksummedModel, Model):
     """Encode the rows of Docs with a Hugging Face encoder that is loaded on first use.
@@ -42,11 +47,8 @@ class SpanTransformer(ConfiguredModel, ChecksummedModel, Model):
     ):
         prepare_forks()
         self.options, self.prompts = options, prompts or Prompts(default_name="")
-        if options.overflow == "windows" and not self.prompts.include:
-            raise ValueError(
-                'include_prompt = false and overflow = "windows" do not go together: only the first window of '
-                'a text begins with the prompt. Set overflow = "truncate".'
-            )
+        if options.overflow == "windows" and self.prompts.include is False:
+            raise ValueError(_PROMPT_IN_WINDOWS)
         self._tokenizer: tuple[Tokenizer, BatchTokenizer] | None = None
         # The names and places are those of spacy-transformers, and of saved pipelines.
         shim = TransformerShim(name, options, max_batch_items=max_batch_items)
@@ -74,7 +76,7 @@ class SpanTransformer(ConfiguredModel, ChecksummedModel, Model):
                 tokenizer,
                 settings,
                 self.options.overflow,
-                include_prompt=self.prompts.include,
+                include_prompt=self.prompts.includes(settings),
                 n_embeddings=embedding_rows(self.shim.weights),
             )
             batched.check()
@@ -82,8 +84,15 @@ class SpanTransformer(ConfiguredModel, ChecksummedModel, Model):
         return self._tokenizer[1]
 
     def prompt(self, prompt: str | None = None) -> str:
-        """Return the prompt of a call, or else the default one of the config or the folder."""
-        return self.prompts.find(self.shim.load()) if prompt is None else prompt
+        """Return the prompt of a call, or else the default one of the config or the folder.
+
+        RAISES (ValueError): if there is no prompt of the default name, or windows cannot leave a prompt out.
+        """
+        settings = self.shim.load()
+        found = self.prompts.find(settings) if prompt is None else prompt
+        if found and self.options.overflow == "windows" and not self.prompts.includes(settings):
+            raise ValueError(_PROMPT_IN_WINDOWS)
+        return found
 
     @contextmanager
     def states(
@@ -110,7 +119,7 @@ class SpanTransformer(ConfiguredModel, ChecksummedModel, Model):
             yield batch
 
     def from_bytes(self, bytes_data: bytes) -> "SpanTransformer":
-        """Load what to_bytes returned. RAISES (ValueError): if the encoder has another name."""
+        """Load what to_bytes returned. RAISES (ValueError): if the encoder has another name, or see `prompt`."""
         super().from_bytes(bytes_data)
         saved, name = self.attrs["name"], self.shim.name
         if re.sub(r"\$+", "$", saved) != re.sub(r"\$+", "$", name):  # spaCy reads each "$" doubled
@@ -118,6 +127,8 @@ class SpanTransformer(ConfiguredModel, ChecksummedModel, Model):
                 f"The saved transformer is '{saved}', and its config names '{name}', which would be ignored. "
                 "Leave the name as it was saved; to use another encoder, make a new pipe with nlp.add_pipe."
             )
+        if self.shim.is_loaded:
+            self.prompt()
         return self
 
     def to_dict(self) -> dict:
@@ -143,6 +154,8 @@ def load(model: Model) -> TransformerShim:
     """Load the weights of a transformer, unless they are loaded, and return its shim."""
     shim = cast(TransformerShim, model.layers[0].shims[0])
     shim.load()
+    if isinstance(model, SpanTransformer) and not model.has_dim("nO"):
+        model.prompt()
     if not model.has_dim("nO"):
         model.set_dim("nO", shim.config.hidden_size)
     model.attrs["has_transformer"] = True

@@ -27,6 +27,7 @@ from ..validation import (
     invalid_value_message,
     validated,
 )
+from .surroundings import check_data, check_draws, check_gradients, undisturbed
 
 Tok2Vec = Model[list[Doc], list[Floats2d]]
 _Backprop = Callable[[list[Floats2d]], object]
@@ -195,8 +196,22 @@ def bilstm_encoder(width: Width = 256, depth: Annotated[int, Field(ge=1, le=20)]
     if width % 2:
         raise ValueError(invalid_value_message("width", width, "an even number, half of it for each direction"))
     check_weights("width", width, 4 * width, width)
-    lstm = _PackedLSTM(width, width // 2, depth, bidirectional=True)
-    return Model("bilstm_encoder", _bilstm, dims={"nI": width, "nO": width}, shims=[PyTorchShim(lstm)])
+    with undisturbed():
+        check_draws("a BiLSTM")
+        lstm = _PackedLSTM(width, width // 2, depth, bidirectional=True)
+        check_data(lstm, "a BiLSTM")
+        shim = _LSTMShim(lstm)
+    return Model("bilstm_encoder", _bilstm, dims={"nI": width, "nO": width}, shims=[shim])
+
+
+class _LSTMShim(PyTorchShim):
+    """Thinc's shim, whose weights are copied, saved and changed whatever the program around has set."""
+
+    copy = undisturbed()(PyTorchShim.copy)
+    to_device = undisturbed()(PyTorchShim.to_device)
+    to_bytes = undisturbed()(PyTorchShim.to_bytes)
+    from_bytes = undisturbed()(PyTorchShim.from_bytes)
+    finish_update = undisturbed()(PyTorchShim.finish_update)
 
 
 class _PackedLSTM(torch.nn.LSTM):
@@ -207,10 +222,13 @@ class _PackedLSTM(torch.nn.LSTM):
         return torch.cat(unpack_sequence(states))
 
 
+@undisturbed()
 def _bilstm(model: _Encode, inputs: list[Floats2d], is_train: bool) -> tuple[list[Floats2d], _Backprop]:
     xp, lengths = model.ops.xp, [len(tokens) for tokens in inputs]
     if not any(lengths):
         return inputs, lambda d_states: d_states
+    if is_train:
+        check_gradients("a BiLSTM")
     borders = numpy.cumsum(lengths)[:-1].tolist()
     shim = cast(PyTorchShim, model.shims[0])
     tokens = xp2torch(xp.concatenate(inputs), requires_grad=is_train, device=shim.device)

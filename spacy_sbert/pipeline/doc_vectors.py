@@ -22,11 +22,12 @@ from thinc.util import to_numpy
 from ..errors import Errors, Warnings, warn
 from ..models.pooling import Pooling, stretch_pooling
 from ..models.spans import trimmed
+from ..models.surroundings import undisturbed
 from ..similarity import cosine, lengths, unit_length
 from .lost_hooks import Start, next_to_restore, warn_of_lost_hooks
 from .records import PREFIX, Encoders, PlacedRecord, Record, Records, find, names, notice_joining
 
-_SPACY = "spaCy's own vectors"
+_SPACY = {"": "spaCy's own vectors"}  # as the encoder of vectors without a record
 Piece = Doc | Span | Token
 _Dense = Callable[[numpy.ndarray], numpy.ndarray]  # the dense layer of a pipe, for one pooled vector
 ItemT = TypeVar("ItemT")
@@ -63,6 +64,7 @@ def doc_of(obj: Piece) -> Doc:
     return obj.doc
 
 
+@undisturbed()
 def vector(obj: Piece, name: str | None = None, dense: _Dense | None = None) -> numpy.ndarray:
     """Return the stored vector of a Doc, Span or Token.
 
@@ -319,6 +321,7 @@ def check_hooks(doc: Doc) -> None:
 # Similarity
 
 
+@undisturbed()
 def similarity(first: Piece, second: object, name: str | None = None) -> float:
     """Return the cosine similarity of a Doc, Span or Token to another one, or to a Lexeme.
 
@@ -363,7 +366,7 @@ def encoders_of_vector(obj: Piece, name: str | None = None) -> Encoders:
     """Return the encoders that made the vector of a Doc, Span or Token: none if they are not known."""
     records = find(doc_of(obj), name)
     if not records:
-        return {} if _is_detached(doc_of(obj)) else {_SPACY: ""}
+        return {} if _is_detached(doc_of(obj)) else _SPACY
     if _is_whole(obj):
         return records.encoders
     start, end = _characters(obj)
@@ -391,16 +394,18 @@ def comparable_vector(
             f"Cannot compare with a {type(obj).__name__} without a vector: expected a Doc, Span, Token or Lexeme "
             "that has a vector. Process the other text with the same pipeline."
         )
-    return to_numpy(cast(Lexeme, obj).vector), {_SPACY: ""}
+    return to_numpy(cast(Lexeme, obj).vector), _SPACY
 
 
 def check_one_encoder(*sides: Encoders) -> None:
     """Warn, once for each pair, if vectors that are compared or averaged are of several encoders."""
-    pipes = {fingerprint: name for side in sides for fingerprint, name in side.items()}
-    first, *others = sorted(pipes) or [""]
-    labels = {key: f"'{name}' {key}" if name else key for key, name in pipes.items()}
+    labels = {fingerprint: label for side in sides for fingerprint, label in side.items()}
+    first, *others = sorted(labels) or [""]
     for other in others:
         pair = frozenset((first, other))
         if pair not in _warned:
             _warned.add(pair)
-            warn(Warnings.OTHER_ENCODER.format(ours=labels[first], theirs=labels[other]))
+            ours, theirs = labels[first], labels[other]
+            if ours == theirs:  # trained since, or with another pooling
+                ours, theirs = f"{ours}, {first}", f"{theirs}, {other}"
+            warn(Warnings.OTHER_ENCODER.format(ours=ours, theirs=theirs))

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, cast
 
+import torch
 from spacy.language import Language
 from spacy.pipeline import TrainablePipe
 from spacy.pipeline.tok2vec import Tok2Vec, Tok2VecListener
@@ -10,7 +11,7 @@ from spacy.tokens import Doc
 from spacy.training import Example
 from thinc.api import Model
 
-from ..errors import Warnings
+from ..errors import Errors, Warnings
 from ..files.serialization import ChecksummedModel
 from ..losses._common import LossLayer, objectives_of
 from ..models.encoded_docs import EncodedDoc, EncodeSettings
@@ -20,6 +21,7 @@ from ..models.resolve import check_name, find_local
 from ..models.sbert_config import INT8, read_settings
 from ..models.sentence_encoder import GET_SPANS, is_listener, is_static_embedding, is_token_encoder
 from ..models.spans import getter_settings, members
+from ..models.surroundings import check_gradients, is_autocast
 from ..models.transformer import SpanTransformer, is_transformer
 
 if TYPE_CHECKING:  # these load what only their own architectures need
@@ -126,6 +128,20 @@ class SentenceModel(ChecksummedModel[list[Doc], list[EncodedDoc]]):
             if pipe is not None and pipe.model is not listener.transformer:
                 self._connect(nlp, listener, pipe)
 
+    def check_surroundings(self, name: str, *, is_train: bool = False) -> None:
+        """Check that what another package's transformer computed is what it computes by default, as ours always do.
+
+        RAISES (RuntimeError): within autocast, and in training without gradients.
+        """
+        if not is_autocast() and (torch.is_grad_enabled() or not is_train):
+            return
+        upstream = [listener.transformer for listener in find_listeners(self)]
+        if any(model is not None and not isinstance(model, SpanTransformer) for model in upstream):
+            if is_train:
+                check_gradients(f"the transformer upstream of '{name}'")
+            if is_autocast():
+                raise RuntimeError(Errors.AUTOCAST.format(name=name))
+
     def _connect(self, nlp: Language, listener: "SentenceListener", upstream: TrainablePipe) -> None:
         """Connect a listener to a transformer, and note whether the folder of a foreign transformer normalizes."""
         listener.transformer = upstream.model
@@ -139,7 +155,7 @@ class SentenceModel(ChecksummedModel[list[Doc], list[EncodedDoc]]):
             return  # ours says so with its output
         folder = find_local(source)
         if folder is not None:  # else what was found out before, maybe on another machine, stays
-            self.pooling.attrs["upstream_normalize"] = read_settings(folder, source).normalize
+            self.pooling.attrs["upstream_normalize"] = self.pooling.normalizes(read_settings(folder, source))
 
     def check_spans_key(self, name: str, spans_key: str) -> None:
         """Check that the pipe and the span getters of its encoder take members from the same spans_key."""

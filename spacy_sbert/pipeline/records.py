@@ -20,11 +20,11 @@ from ..models.spans import trimmed
 from .lost_hooks import Start
 
 PREFIX = "spacy-sbert:"  # of the keys in doc.user_data and doc.user_hooks
-Encoders = Mapping[str, str]  # from the fingerprint of an encoder to the name of the pipe that used it
+Encoders = Mapping[str, str]  # from the fingerprint of an encoder to its name and that of its pipe, for messages
 # What a pipe stores on a Doc: NumPy arrays and scalars, places in characters from its start.
 #   rows: int32 (rows, 2). vectors: float32 (rows, width). has_text: bool (rows,). width. text: of the Doc.
 #   pooling, normalize: how vectors were made; of a meta-embedding combined_by, its pipe, in their place.
-#   fingerprint: of the encoder; missing if it is not known. dense: True with a dense layer.
+#   fingerprint, encoder: of the encoder, and its name; missing if not known. dense: True with a dense layer.
 #   set_hooks: whether the pipe answers `doc.vector`. truncated: whether a row was cut.
 #   states, characters: float32 (wordpieces, width) without special tokens, int32 (wordpieces, 2): with token vectors.
 Record = dict[str, Any]
@@ -32,9 +32,14 @@ _last_text: tuple[ref[Doc], str] | None = None  # of one Doc, whose Tokens may b
 
 
 def make_records(
-    docs: Sequence[Doc], scores: Sequence[EncodedDoc], *, set_hooks: bool, fingerprint: str = ""
+    docs: Sequence[Doc],
+    scores: Sequence[EncodedDoc],
+    *,
+    set_hooks: bool,
+    fingerprint: str = "",
+    encoder: str = "",
 ) -> Iterator[Record]:
-    """Yield the record of each Doc of a batch."""
+    """Yield the record of each Doc of a batch; fingerprint, encoder (str): of the encoder, "" if not known."""
     for doc, encoded, vectors in zip(docs, scores, _vectors_on_cpu(scores), strict=True):
         rows, characters = encoded.rows, encoded.rows.characters
         if characters is None:  # of a model that was called without the pipe
@@ -54,6 +59,8 @@ def make_records(
             record["text"] = encoded.text  # doc.text joins the tokens at each call
         if fingerprint and len(rows.spans):
             record["fingerprint"] = fingerprint
+            if encoder:
+                record["encoder"] = encoder
         if encoded.dense:
             record["dense"] = True
         if encoded.wordpieces is not None:
@@ -78,6 +85,12 @@ class PlacedRecord:
     start: int
     end: int
     data: Record
+
+    @property
+    def label(self) -> str:
+        """The name of the encoder and that of its pipe, for messages."""
+        encoder = self.data.get("encoder")
+        return f"pipe '{self.name}'" if encoder is None else f"'{encoder}' of the pipe '{self.name}'"
 
     @property
     def rows(self) -> numpy.ndarray:
@@ -130,7 +143,7 @@ class Records(list[PlacedRecord]):
     @property
     def encoders(self) -> Encoders:
         """The encoders that made the vectors, those that are known."""
-        return {record.data["fingerprint"]: record.name for record in self if record.data.get("fingerprint")}
+        return {record.data["fingerprint"]: record.label for record in self if record.data.get("fingerprint")}
 
     @property
     def _inside(self) -> list[PlacedRecord]:

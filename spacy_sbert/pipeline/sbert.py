@@ -32,10 +32,13 @@ from ..models.encoded_docs import (
 )
 from ..models.encoder_language import warn_of_language
 from ..models.fingerprint import Fingerprint
-from ..models.resolve import warn_if_missing
+from ..models.resolve import check_default_prompt, warn_if_missing
+from ..models.sbert_config import SentenceTransformersConfig
 from ..models.sentence_encoder import SentenceEncoder
 from ..models.shim import TransformerShim
 from ..models.spans import SPANS_KEY, members
+from ..models.surroundings import undisturbed
+from ..models.transformer import SpanTransformer
 from ..similarity import cos_sim, pairwise_cos_sim
 from ..validation import (
     Name,
@@ -111,6 +114,9 @@ class SentenceBert(ChecksummedPipe):
         self.vocab = vocab
         self.model = listeners.SentenceModel(name, model, loss)
         if nlp is not None:
+            for node in model.walk():
+                if isinstance(node, SpanTransformer):
+                    check_default_prompt(nlp, name, node.shim.name, node.prompts)
             self.model.link_upstream(nlp, name)
             for encoder in self.model.own_encoders:
                 warn_if_missing(nlp, name, encoder)
@@ -194,13 +200,15 @@ class SentenceBert(ChecksummedPipe):
     def set_annotations(self, docs: Iterable[Doc], scores: list[EncodedDoc]) -> None:
         """Store the vectors on the Docs, as NumPy arrays, set hooks, and label pairs if there is a trained head."""
         docs, nlp = list(docs), self._in_pipeline.nlp
+        self.model.check_surroundings(self.name)
         install_extensions(self.name)  # the pipe may have been renamed
         fingerprint = ""
         first = next((encoded for encoded in scores if len(encoded.rows.spans)), None)
         if first is not None:
             models = self.model.encoding_models(nlp, self.name, first.rows.settings)
             fingerprint = self._fingerprint_of(models, docs[0].vocab)
-        records = make_records(docs, scores, set_hooks=self.set_hooks, fingerprint=fingerprint)
+        encoder = next(iter([*self.model.own_encoders, *self.model.shared_encoders]), "")
+        records = make_records(docs, scores, set_hooks=self.set_hooks, fingerprint=fingerprint, encoder=encoder)
         for doc, encoded, record in zip(docs, scores, records, strict=True):
             self._warn_of_rows(doc, encoded)
             doc_vectors.store(doc, self.name, record, self)
@@ -216,11 +224,18 @@ class SentenceBert(ChecksummedPipe):
         self._notices.cuts.add(doc, encoded)
         if encoded.rows.foreign:
             self._notices.once(Warnings.FOREIGN_ROWS)
-        settings, given = encoded.rows.settings, encoded.pooling
+        self._warn_of_folder(encoded.rows.settings)
+
+    def _warn_of_folder(self, settings: SentenceTransformersConfig | None, *, has_prompt: bool = False) -> None:
+        """Warn if the folder of the encoder, if it is known, asks for another pooling, or for a prompt that is missing.
+
+        has_prompt (bool): whether a prompt was given with the call.
+        """
         if settings is None:
             return
+        given = self.model.pooling.pooling_name
         prompt = settings.prompts.get(settings.default_prompt_name or "", "")
-        if prompt and listeners.find_listeners(self.model):
+        if prompt and not has_prompt and listeners.find_listeners(self.model):
             self._notices.once(Warnings.SHARED_DEFAULT_PROMPT.format(name=settings.name, prompt=prompt))
         if settings.pooling not in (None, given) and self._notices.is_new("pooling"):
             logger.warning(Warnings.OTHER_POOLING.format(name=settings.name, expected=settings.pooling, given=given))
@@ -317,8 +332,9 @@ class SentenceBert(ChecksummedPipe):
         check_form(convert_to_numpy=convert_to_numpy, convert_to_tensor=convert_to_tensor)
         texts, is_single = several_texts(texts)
         cuts = TruncationCounter()
+        encoder = self.text_encoder(prompt_name=prompt_name, prompt=prompt, truncate_dim=truncate_dim)
         vectors = encode_all(
-            self.text_encoder(prompt_name=prompt_name, prompt=prompt, truncate_dim=truncate_dim),
+            encoder,
             texts,
             window=min(window, batch_size or window),
             progress=progress or bool(show_progress_bar),
@@ -326,6 +342,7 @@ class SentenceBert(ChecksummedPipe):
             gpu_ids=gpu_ids,
             cuts=cuts,
         )
+        self._warn_of_folder(encoder.folder, has_prompt=encoder.settings.prompt is not None)
         if cuts.count:
             warnings.warn(cuts.message, stacklevel=3)  # at the caller, past the frame of @validated
         if normalize_embeddings:
@@ -349,7 +366,9 @@ class SentenceBert(ChecksummedPipe):
 
     def load(self) -> None:
         """Load the encoder, else loaded with the first text. RAISES (OSError, ValueError): if missing or damaged."""
-        self.text_encoder().load()
+        encoder = self.text_encoder()
+        encoder.load()
+        self._warn_of_folder(encoder.folder)
 
     @property
     def width(self) -> int:
@@ -420,11 +439,17 @@ class SentenceBert(ChecksummedPipe):
         """Learn from a batch of examples whose Docs have members; the others get a zero gradient.
 
         losses (dict): gets the loss under the pipe's name, and that of each of several objectives under both names.
-        RAISES (ValueError): if the pipe has no loss, or the encoder's rows are not the members.
+        RAISES (ValueError): if the pipe has no loss, or the encoder's rows are not the members. (RuntimeError): if
+            PyTorch's gradients are off, and an encoder of PyTorch is trained.
         """
-        losses = {} if losses is None else losses
+        self.model.check_surroundings(self.name, is_train=True)
+        with undisturbed():
+            return self._learn(list(examples), drop, sgd, {} if losses is None else losses)
+
+    def _learn(
+        self, examples: list[Example], drop: float, sgd: Optimizer | None, losses: dict[str, float]
+    ) -> dict[str, float]:
         losses.setdefault(self.name, 0.0)
-        examples = list(examples)
         validate_examples(examples, "SentenceBert.update")
         self.examples_seen += len(examples)
         if not any(len(example.predicted) for example in examples):
@@ -486,6 +511,7 @@ class SentenceBert(ChecksummedPipe):
             self._notices.once(Warnings.UNKNOWN_BATCH.format(name=self.name))
         return result
 
+    @undisturbed()
     def finish_update(self, sgd: Optimizer) -> None:
         """Update encoder and heads; a head's learn_rate_factor is a factor on the optimizer's learning rate."""
         encoder, loss = self.model.encoder, self.model.loss
@@ -539,6 +565,7 @@ class SentenceBert(ChecksummedPipe):
         from .scorer import classify  # noqa: PLC0415 (if there are labels)
 
         vectors = [self.model.ops.asarray2f(cast(Any, self.vector(text)[None])) for text in (first, second)]
+        doc_vectors.check_one_encoder(*(doc_vectors.encoders_of_vector(text, self.name) for text in (first, second)))
         return classify(listeners.find_heads(self.model), objective, self.name, *vectors)
 
 

@@ -11,7 +11,7 @@ from thinc.api import Model
 from thinc.types import Floats2d
 from thinc.util import to_numpy
 
-from ..errors import Errors
+from ..errors import DivergedError, Errors
 from ..losses.softmax import label_probabilities
 from ..models.encoded_docs import EncodedDoc
 from ..models.spans import SPANS_KEY, members, row_order, trimmed
@@ -280,6 +280,6 @@ def _vectors(example: Example, name: str | None, spans_key: str) -> list[numpy.n
             message = Errors.WRONG_ROWS.format(text=doc.text[:50], given=given, expected=expected, key=spans_key)
             raise ValueError(message)
         if not numpy.isfinite(found[0]).all():
-            raise ValueError(Errors.NOT_FINITE.format(text=doc.text[:50]))
+            raise DivergedError(Errors.NOT_FINITE.format(text=doc.text[:50]))
         rows.append(found[0])
     return rows

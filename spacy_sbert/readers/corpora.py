@@ -99,6 +99,11 @@ class PairCorpus:
             self._count = sum(1 for _ in islice(chain.from_iterable(items), self.limit or None))
         return self._count
 
+    def rows(self) -> Iterator[Row]:
+        """Yield the examples of files of text without making Docs; none of .spacy files."""
+        rows = (read_rows(path, format, self.columns) for path, format in self.files if format != SPACY)
+        return islice(chain.from_iterable(rows), self.limit or None)
+
     def counts(self, spans_key: str) -> Counts:
         """Return how many examples of each objective there are; None for examples without members in spans_key."""
         if spans_key != self.spans_key:

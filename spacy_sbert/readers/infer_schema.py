@@ -7,10 +7,12 @@ most one of numbers are pairs and their scores. Otherwise an error lists the col
 import json
 import math
 import re
+import shlex
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from itertools import islice
 from pathlib import Path
 from typing import Any, Literal
 
@@ -65,6 +67,15 @@ _OTHERS = {"index", "idx", "split", "fold", "year", "date", "genre", "source", "
 _NOT_GIVEN = frozenset(("", "-", "--", "---", "?", "na", "n/a", "#n/a", "#na", "<na>", "null", "nan", "\\n"))
 _NONE = "none"  # beside numbers only: beside words it is a class
 _MANY = 1000  # different values of a column of gold that are counted
+
+# Columns of texts: of so many words and more, with more different values than this share of the rows.
+_WORDS = 3
+_MAX_CATEGORIES = 0.3
+_LETTERS = re.compile(r"[^\W\d_]")
+_UNSPACED = re.compile("[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff]")  # Thai, Chinese, ...
+_CHARACTERS_OF_WORD = 1.5
+_SENTENCE_ENDS = (".", "?", "!", "\u2026", "\u3002", "\uff1f", "\uff01")
+_SEPARATED = re.compile(r"[,;|/]")
 
 _RANGES = ((0.0, 1.0), (1.0, 5.0), (0.0, 5.0), (-1.0, 1.0), (1.0, 10.0), (0.0, 10.0), (0.0, 100.0))
 
@@ -138,49 +149,63 @@ def find_table(
     RAISES (ValueError): if the names do not tell the columns, with the options to give; for a bad row, with its line;
         for few scores that would make the range twice as wide as the others have it.
     """
-    if format_suffix(path) == ".jsonl":  # a field may be missing in the first object
-        names = list(dict.fromkeys(name for _, record in read_objects(path) for name in record))
-    else:
-        names = [name for name in column_names(path, header=header) if name]
-    texts, found = tuple(members or ()), score or label
-    if not texts:
-        texts, found = _members_by_name(path, names, found) if header else _columns_by_type(path, names, found)
-    if len(texts) > _TRIPLET:
-        raise _unclear(path, names, f"{len(texts)} columns of texts were named, expected one, two or three")
-    if found is None and header and len(texts) < _TRIPLET:
-        found = _gold_by_name(path, names, texts, is_given=bool(members))
-    gold = None if found is None else _Gold(path, found, header=header)
-    if gold is not None and gold.is_empty:
-        if not members or score or label:
+    names = _all_names(path, header=header)
+    try:
+        roles = _find_roles(path, names, members, score or label, header=header)
+    except _UnclearColumns as unclear:
+        raise _unclear(path, names, str(unclear)) from None
+    gold: GoldColumn | None = None
+    if roles.gold is not None:
+        cells = _GoldCells(path, roles.gold, header=header)
+        if not cells.is_empty:
+            gold = describe_gold(
+                cells, len(roles.texts), score=score, label=label, low=min_score, high=max_score, missing=missing or ()
+            )
+        elif not members or score or label:
             raise ValueError(
-                f"{path}: the column '{gold.name}' has no gold in any of {len(gold.scores)} rows: all are blank or "
+                f"{path}: the column '{cells.name}' has no gold in any of {len(cells.scores)} rows: all are blank or "
                 "'-'. Fill it, or name the columns to read without it: --members first,second."
             )
-        gold = None
-    if gold is not None and score is None and label is None:
-        is_score = len(texts) != _SINGLE and gold.is_score
-        score, label = (gold.name, None) if is_score else (None, gold.name)
-    if len(texts) == _SINGLE and label is None:
+    gold = gold or GoldColumn(min_score=min_score, max_score=max_score, missing=tuple(missing or ()))
+    if len(roles.texts) == _SINGLE and gold.label is None:
         raise _unclear(path, names, "a single text needs a label")
-    marks = tuple(missing or ())
-    if gold is not None and (label == gold.name or _key(gold.name) in _LABELS):
-        marks = tuple(dict.fromkeys((*marks, *gold.missing)))
-    low, high = min_score, max_score
-    if gold is not None and score == gold.name:
-        low, high = _range(path, gold, marks, low, high)
     columns = Columns(
-        texts, score, label, 0.0 if low is None else low, 1.0 if high is None else high, header=header, missing=marks
+        roles.texts,
+        gold.score,
+        gold.label,
+        0.0 if gold.min_score is None else gold.min_score,
+        1.0 if gold.max_score is None else gold.max_score,
+        header=header,
+        missing=gold.missing,
     )
     count, skipped = _count(path, columns, names, is_given=bool(members))
-    if len(texts) != _PAIR:
-        kind: _Kind = "triplets" if len(texts) == _TRIPLET else "classes"
-    elif label is not None or gold is None:
-        kind = "positives" if label is None else "labelled"
-    else:
-        kind = "binary" if gold.is_binary(marks) else "graded"
     unused = tuple(name for name in names if name not in columns.names)
-    values = {} if gold is None else {value: n for value, n in gold.values.items() if value not in marks}
-    return OwnTable(columns, kind, count, unused, skipped, values)
+    table = OwnTable(columns, _kind_of(columns, is_binary=gold.is_binary), count, unused, skipped, gold.values)
+    if not members:
+        check_unread_texts(path, table)
+    return table
+
+
+def _all_names(path: Path, *, header: bool) -> list[str]:
+    """Return the names of all columns; of .jsonl the fields of all objects, since the first may lack one."""
+    if format_suffix(path) == ".jsonl":
+        return list(dict.fromkeys(name for _, record in read_objects(path) for name in record))
+    return [name for name in column_names(path, header=header) if name]
+
+
+def _kind_of(columns: Columns, *, is_binary: bool) -> _Kind:
+    n_texts = len(columns.members)
+    if n_texts != _PAIR:
+        return "triplets" if n_texts == _TRIPLET else "classes"
+    if columns.label is not None:
+        return "labelled"
+    if columns.score is None:
+        return "positives"
+    return "binary" if is_binary else "graded"
+
+
+class _UnclearColumns(ValueError):
+    """The names do not tell the columns; the message is the reason."""
 
 
 def _unclear(path: Path, names: Sequence[str], reason: str) -> ValueError:
@@ -194,64 +219,95 @@ def _unclear(path: Path, names: Sequence[str], reason: str) -> ValueError:
 # Names
 
 
+@dataclass(frozen=True)
+class _Roles:
+    """The columns of the texts, and the column of the gold if there is one."""
+
+    texts: tuple[str, ...]
+    gold: str | None = None
+
+
+def _find_roles(
+    path: Path, names: Sequence[str], members: Sequence[str] | None, gold: str | None, *, header: bool
+) -> _Roles:
+    """Return which columns are read. members, gold: the columns that options name."""
+    if members:
+        texts = tuple(members)
+    elif header:
+        texts = text_columns([name for name in names if name != gold])
+    else:
+        return _roles_by_type(names, _word_columns(path, names), gold)
+    if len(texts) > _TRIPLET:
+        raise _UnclearColumns(f"{len(texts)} columns of texts were named, expected one, two or three")
+    if gold is None and header and len(texts) < _TRIPLET:
+        others = [name for name in names if name not in texts]
+        gold = gold_column(others, is_single=len(texts) == _SINGLE, is_given=bool(members))
+    return _Roles(texts, gold)
+
+
 def _key(name: str) -> str:
     """Return a name in lower case, without spaces, underscores, hyphens and the like."""
     return re.sub(r"[\W_]+", "", name.lower())
 
 
-_Roles = tuple[tuple[str, ...], str | None]  # the columns of the texts, and that of the gold if it is known
-
-
-def _members_by_name(path: Path, names: Sequence[str], gold: str | None) -> _Roles:
-    """Return the columns of a triplet, a pair or a single text. gold (str): the column of gold, if it is given."""
-    keys = {_key(name): name for name in names if name != gold}
+def text_columns(names: Sequence[str]) -> tuple[str, ...]:
+    """Return the columns of a triplet, a pair or a single text, by their names without that of the gold."""
+    keys = {_key(name): name for name in names}
     negatives = [key for key in keys if key.rstrip("0123456789") in _NEGATIVES]
     if negatives:
         triplet = [[key for key in keys if key in known] for known in (_ANCHORS, _POSITIVES)] + [negatives]
         if not all(len(found) == 1 for found in triplet):
-            raise _unclear(path, names, "by their names there is not one anchor, one positive and one negative")
-        return tuple(keys[found[0]] for found in triplet), gold
+            raise _UnclearColumns("by their names there is not one anchor, one positive and one negative")
+        return tuple(keys[found[0]] for found in triplet)
     pairs = [pair for pair in _PAIRS if keys.keys() >= set(pair)]
     for *pair, third in _SERIES:
         if keys.keys() >= set(pair):
             if third in keys:
-                raise _unclear(path, names, f"{keys[pair[0]]}, {keys[pair[1]]} and {keys[third]} are more than a pair")
+                raise _UnclearColumns(f"{keys[pair[0]]}, {keys[pair[1]]} and {keys[third]} are more than a pair")
             pairs.append(tuple(pair))
     if len(pairs) == 1:
-        return tuple(keys[key] for key in pairs[0]), gold
+        return tuple(keys[key] for key in pairs[0])
+    if pairs:
+        raise _UnclearColumns("by their names there are several pairs of texts")
     texts = [key for key in keys if key in _TEXTS]
-    if pairs or len(texts) != 1:
-        reason = "by their names there are several pairs of texts" if pairs else "no names are those of a pair of texts"
-        raise _unclear(path, names, reason)
-    return (keys[texts[0]],), gold
+    if len(texts) != 1:
+        raise _UnclearColumns("no names are those of a pair of texts")
+    return (keys[texts[0]],)
 
 
-def _gold_by_name(path: Path, names: Sequence[str], members: Sequence[str], *, is_given: bool) -> str | None:
-    """Return the column of gold by its name. is_given: whether options name the members, so others may be anything."""
-    others = {name: _key(name) for name in names if name not in members}
-    is_single = len(members) == _SINGLE
+def gold_column(names: Sequence[str], *, is_single: bool, is_given: bool) -> str | None:
+    """Return the column of the gold, by the names of all columns but the texts; None if there is none.
+
+    is_single: whether there is one text. is_given: whether options name the texts, so that others may be anything.
+    """
+    keys = {name: _key(name) for name in names}
     for known in (_GOLD, _LABELS if is_single else _SCORES | _LABELS, _CLASSES if is_single else set[str]()):
-        found = [name for name, key in others.items() if key in known]
+        found = [name for name, key in keys.items() if key in known]
         if len(found) > 1:
-            raise _unclear(path, names, f"{', '.join(found)} may each be the gold")
+            raise _UnclearColumns(f"{', '.join(found)} may each be the gold")
         if found:
             return found[0]
-    unknown = [name for name, key in others.items() if not (key in _OTHERS or key.endswith("id"))]
+    unknown = [name for name, key in keys.items() if not (key in _OTHERS or key.endswith("id"))]
     if unknown and not is_given:
-        raise _unclear(path, names, f"{', '.join(unknown)} may be the gold, or nothing that is read")
+        raise _UnclearColumns(f"{', '.join(unknown)} may be the gold, or nothing that is read")
     return None
 
 
-def _columns_by_type(path: Path, names: Sequence[str], gold: str | None) -> _Roles:
-    """Return the columns of a table without a header: two of words, and the one of numbers if there is one."""
+def _word_columns(path: Path, names: Sequence[str]) -> set[str]:
+    """Return the columns with a cell that is no number."""
     words: set[str] = set()
     for _, cells in read_table(path, names, header=False):
         words |= {name for name, cell in zip(names, cells, strict=True) if math.isnan(_number(cell))}
+    return words
+
+
+def _roles_by_type(names: Sequence[str], words: Container[str], gold: str | None) -> _Roles:
+    """Return the columns of a table without a header: two of words, and the one of numbers if there is one."""
     texts = tuple(name for name in names if name in words and name != gold)
     numbers = [name for name in names if name not in words and name != gold]
     if len(texts) != _PAIR or (len(numbers) > 1 and gold is None):
-        raise _unclear(path, names, "without a header, two columns of words and one of numbers are expected")
-    return texts, gold or next(iter(numbers), None)
+        raise _UnclearColumns("without a header, two columns of words and one of numbers are expected")
+    return _Roles(texts, gold or next(iter(numbers), None))
 
 
 # Gold
@@ -262,14 +318,15 @@ def _number(value: object) -> float:
     return as_number(from_boolean(value))
 
 
-class _Gold:
-    """A column of gold.
+class _GoldCells:
+    """The cells of a column of gold.
 
     values: how often each value comes, for up to _MANY + 1 values; "" is a blank cell. scores: float64 (rows,), nan for
     other cells. lines: int64 (rows,). first_bad: line and text of the first cell that is no number.
     """
 
     def __init__(self, path: Path, name: str, *, header: bool):
+        self.path = path
         self.name = name
         self.values: Counter[str] = Counter()
         self.first_bad: tuple[int, str] | None = None
@@ -323,8 +380,54 @@ class _Gold:
         return numbers <= {0.0, 1.0} or (not any(map(math.isnan, numbers)) and any(n % 1 for n in numbers))
 
 
+@dataclass(frozen=True)
+class GoldColumn:
+    """How a column of gold is read.
+
+    score, label (str): its name, as one of the two. min_score, max_score (float): what is scaled to 0..1, None for the
+        default. missing: the values that mark rows without gold.
+    is_binary: whether all other values are 0 and 1. values (dict): how often each of them comes, up to 1,000.
+    """
+
+    score: str | None = None
+    label: str | None = None
+    min_score: float | None = None
+    max_score: float | None = None
+    missing: tuple[str, ...] = ()
+    is_binary: bool = False
+    values: Mapping[str, int] = field(default_factory=dict)
+
+
+def describe_gold(
+    cells: _GoldCells,
+    n_texts: int,
+    *,
+    score: str | None,
+    label: str | None,
+    low: float | None,
+    high: float | None,
+    missing: Sequence[str],
+) -> GoldColumn:
+    """Find out whether gold is a score or a label, which rows have none, and the range of scores.
+
+    n_texts (int): of an example. The others are what options say, see find_table.
+    """
+    if score is None and label is None:
+        if n_texts != _SINGLE and cells.is_score:
+            score = cells.name
+        else:
+            label = cells.name
+    marks = tuple(missing)
+    if label == cells.name or _key(cells.name) in _LABELS:
+        marks = tuple(dict.fromkeys((*marks, *cells.missing)))
+    if score == cells.name:
+        low, high = _range(cells.path, cells, marks, low, high)
+    values = {value: n for value, n in cells.values.items() if value not in marks}
+    return GoldColumn(score, label, low, high, marks, cells.is_binary(marks), values)
+
+
 def _range(
-    path: Path, gold: _Gold, marks: Sequence[str], low: float | None, high: float | None
+    path: Path, gold: _GoldCells, marks: Sequence[str], low: float | None, high: float | None
 ) -> tuple[float | None, float | None]:
     """Return the range of scores, of which either end may be given; refuse bad scores, and few that are far away.
 
@@ -380,6 +483,89 @@ def _count(path: Path, columns: Columns, names: Sequence[str], *, is_given: bool
     return count, skipped
 
 
+# Texts that are not read
+
+
+def check_unread_texts(path: Path, table: OwnTable) -> None:
+    """Refuse a table with a column of texts that is not read: it may be half of each pair."""
+    columns = table.columns
+    unread = find_texts(path, table.unused, header=columns.header)
+    if unread:
+        more = _members_option((*columns.members, unread[0]))
+        raise ValueError(
+            f"{path}: the column '{unread[0]}' holds texts, and would not be read beside "
+            f"{', '.join(columns.members)}. Name the columns of texts: {more} to read it, or "
+            f"{_members_option(columns.members)} to leave it out, and the gold by --score or --label."
+        )
+
+
+def _members_option(names: Sequence[str]) -> str:
+    """Return the option that names some columns, as a shell and the command read it."""
+    quoted = [f'"{name}"' if "," in name or '"' in name else name for name in names]
+    return f"--members {shlex.quote(','.join(quoted))}"
+
+
+def find_texts(path: Path, names: Sequence[str], *, header: bool = True, limit: int | None = None) -> list[str]:
+    """Return the columns that hold texts, by their values: many different ones, of several words.
+
+    names: of the columns to look at. limit (int): how many rows to look at, None for all.
+    """
+    if not names:
+        return []
+    found = {name: _CellKinds() for name in names}
+    for _, cells in islice(read_table(path, names, header=header, optional=names), limit):
+        for kinds, cell in zip(found.values(), cells, strict=True):
+            kinds.add(cell)
+    return [name for name, kinds in found.items() if kinds.are_texts]
+
+
+class _CellKinds:
+    """Counts of the cells of a column, to tell texts from names, categories, dates and the like."""
+
+    def __init__(self) -> None:
+        self.n_filled = self.n_texts = 0
+        self.different: set[str] = set()
+
+    def add(self, cell: object) -> None:
+        items = _strings(cell)
+        self.n_filled += bool(items)
+        texts = [item for item in items if _is_text(item)]
+        self.n_texts += bool(texts)
+        if len(self.different) <= _MANY:
+            self.different.update(texts)
+
+    @property
+    def are_texts(self) -> bool:
+        n_different = len(self.different)
+        is_category = n_different <= min(_MANY, _MAX_CATEGORIES * self.n_filled)
+        return 2 * self.n_texts >= self.n_filled > 0 and not is_category
+
+
+def _strings(cell: object) -> list[str]:
+    """Return the strings in a cell that are not blank; of JSON also those in lists and objects."""
+    if isinstance(cell, str):
+        return [cell] if cell.strip() else []
+    items = cell.values() if isinstance(cell, Mapping) else cell
+    return [text for item in items for text in _strings(item)] if isinstance(items, Iterable) else []
+
+
+def _is_text(value: str) -> bool:
+    """Return whether a cell holds a text: several words, few numbers, and no list or markup.
+
+    Several are three, or two with the mark of a sentence behind them.
+    """
+    value = value.strip()
+    tokens = value.split()
+    n_words = sum(len(_LETTERS.findall(token)) > 1 and "://" not in token for token in tokens)
+    n_words += int(len(_UNSPACED.findall(value)) / _CHARACTERS_OF_WORD)
+    if n_words < _WORDS - value.endswith(_SENTENCE_ENDS):
+        return False
+    n_numbers = sum(any(map(str.isdigit, token)) for token in tokens)
+    parts = _SEPARATED.split(value)
+    is_list = len(parts) > 2 and all(len(part.split()) < _WORDS for part in parts)
+    return 3 * n_numbers < len(tokens) + n_words and not is_list and value[0] not in "[{<"
+
+
 def check_missing_labels(corpora: Mapping[str, Any], name: str = "corpora") -> None:
     """Refuse tables with labels such as "-" and "-1" beside others, unless their reader's `missing` has them.
 
@@ -393,7 +579,7 @@ def check_missing_labels(corpora: Mapping[str, Any], name: str = "corpora") -> N
             for path in map(Path, [paths] if isinstance(paths, str) else paths):
                 unknown = []
                 with suppress(ValueError, OSError):  # which the reader reports
-                    gold = _Gold(path, block["label"], header=block.get("header", True))
+                    gold = _GoldCells(path, block["label"], header=block.get("header", True))
                     unknown = [value for value in gold.missing if value and value not in given]
                 if unknown:
                     raise ValueError(

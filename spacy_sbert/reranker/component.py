@@ -18,7 +18,7 @@ from thinc.api import Model, Optimizer, set_dropout_rate, torch2xp, xp2torch
 from thinc.types import Floats1d, Floats2d, Ints1d
 from thinc.util import get_array_module, to_numpy
 
-from ..errors import Warnings, WarnOnce, missing_packages
+from ..errors import DivergedError, Warnings, WarnOnce, missing_packages
 from ..files.serialization import ChecksummedPipe
 from ..losses._common import cross_entropy, label_indices, mean_square, softmax
 from ..models.encoded_docs import ScoreOptions, TruncationCounter, check_device, check_form
@@ -26,6 +26,7 @@ from ..models.encoder_language import warn_of_language
 from ..models.heads import sigmoid
 from ..models.resolve import warn_if_missing
 from ..models.spans import SPANS_KEY, members
+from ..models.surroundings import undisturbed
 from ..pipeline import doc_vectors
 from ..pipeline._common import InPipeline, find_in
 from ..progress import progress_bar
@@ -57,6 +58,8 @@ TextT = TypeVar("TextT", bound=Text)
 class _PairOptions(ScoreOptions, total=False):
     activation_fn: Activation | None
     apply_softmax: bool
+    prompt_name: str | None
+    prompt: str | None
 
 
 class _PairTruncation(TruncationCounter):
@@ -205,6 +208,8 @@ class SentenceReranker(ChecksummedPipe):
         show_progress_bar: bool | None = None,
         activation_fn: Activation | None = None,
         apply_softmax: bool = False,
+        prompt_name: str | None = None,
+        prompt: str | None = None,
         batch_size: Positive | None = None,
         convert_to_tensor: bool = False,
         convert_to_numpy: bool = True,
@@ -215,10 +220,11 @@ class SentenceReranker(ChecksummedPipe):
         pairs (Iterable[tuple]): n pairs of str, Doc or Span; an array of shape (n, 2), or a table of two columns; or a
             single pair. Iterators are read window by window.
         progress (bool): whether to show a progress bar.
-        show_progress_bar, activation_fn, apply_softmax, batch_size, convert_to_tensor, convert_to_numpy, device: as in
-            `CrossEncoder.predict` of sentence-transformers. activation_fn takes logits, float32 (n, outputs), and
-            replaces the activation of the cross-encoder; batch_size is the most pairs that are scored together, the
-            fewer the more slowly; device must be the device of the pipeline.
+        show_progress_bar, activation_fn, apply_softmax, prompt_name, prompt, batch_size, convert_to_tensor,
+            convert_to_numpy, device: as in `CrossEncoder.predict` of sentence-transformers. A prompt is put before the
+            first text of each pair; by default that of the folder, "" is none. activation_fn takes logits, float32
+            (n, outputs), and replaces the activation of the cross-encoder; batch_size is the most pairs that are
+            scored together, the fewer the more slowly; device must be the device of the pipeline.
         RETURNS (float32 (n,), or (n, outputs) of several): on the CPU, in the order of the pairs; of a single pair its
             score, or (outputs,).
         RAISES (TypeError): if one is not a pair of texts. (ValueError): if a score is not finite, activation_fn gives
@@ -226,6 +232,10 @@ class SentenceReranker(ChecksummedPipe):
         """
         check_device(device, self.model.ops)
         check_form(convert_to_numpy=convert_to_numpy, convert_to_tensor=convert_to_tensor)
+        if prompt_name is not None:
+            if prompt is not None:
+                raise ValueError(f"Got both prompt_name = {prompt_name!r} and prompt = {prompt!r}: give one of them.")
+            prompt = self.model.prompt(prompt_name)
         is_single = _is_pair(pairs)
         given = [pairs] if is_single else _several_pairs(pairs)
         parts = []
@@ -234,7 +244,7 @@ class SentenceReranker(ChecksummedPipe):
         bar = progress_bar(total, shown=progress or bool(show_progress_bar), unit="pairs")
         with self._notices.one_for_cuts(), bar as shown:
             for window in minibatch(stream, min(WINDOW, batch_size or WINDOW)):
-                parts.append(self._score_window(window, activation_fn, apply_softmax=apply_softmax))
+                parts.append(self._score_window(window, activation_fn, apply_softmax=apply_softmax, prompt=prompt))
                 shown.update(len(window))
         scores = numpy.concatenate(parts or [self._score_window([], activation_fn, apply_softmax=apply_softmax)])
         scores = scores[:, 0] if scores.shape[1] == 1 else scores
@@ -251,6 +261,8 @@ class SentenceReranker(ChecksummedPipe):
         progress: bool = False,
         show_progress_bar: bool | None = None,
         activation_fn: Activation | None = None,
+        prompt_name: str | None = None,
+        prompt: str | None = None,
         top_k: Positive | None = None,
         batch_size: Positive | None = None,
         return_documents: Literal[True] = True,
@@ -261,8 +273,9 @@ class SentenceReranker(ChecksummedPipe):
         query (str, Doc or Span): the first text of every pair.
         texts (Iterable): str, Docs or Spans, such as those that a search found, or a column, see SentenceBert.encode.
         k (int): how many to return, by default all. progress (bool): as of score_pairs.
-        show_progress_bar, activation_fn, top_k, batch_size, return_documents, device: as in `CrossEncoder.rank` of
-            sentence-transformers. Of fewer than top_k texts all are returned; each result has its text.
+        show_progress_bar, activation_fn, prompt_name, prompt, top_k, batch_size, return_documents, device: as in
+            `CrossEncoder.rank` of sentence-transformers. Of fewer than top_k texts all are returned; each result has
+            its text.
         RETURNS (list[Ranked]): the best first, the earlier first of equal ones.
         RAISES (TypeError): if a single text is given. (ValueError): if there are fewer than k texts, both k and top_k
             are given, or the cross-encoder has several outputs.
@@ -282,16 +295,24 @@ class SentenceReranker(ChecksummedPipe):
             [(query, text) for text in texts],
             progress=progress or bool(show_progress_bar),
             activation_fn=activation_fn,
+            prompt_name=prompt_name,
+            prompt=prompt,
             batch_size=batch_size,
         )
         order = numpy.argsort(-scores, kind="stable")[: k or top_k].tolist()
         return [Ranked(texts[i], float(scores[i]), i) for i in order]
 
+    @undisturbed()
     def _score_window(
-        self, pairs: list[Pair], activation_fn: Activation | None = None, *, apply_softmax: bool = False
+        self,
+        pairs: list[Pair],
+        activation_fn: Activation | None = None,
+        *,
+        apply_softmax: bool = False,
+        prompt: str | None = None,
     ) -> numpy.ndarray:
-        """Return the scores, float32 (n, outputs)."""
-        predicted = self.model.predict(pairs)
+        """Return the scores, float32 (n, outputs); prompt (str): None for the default one."""
+        predicted = self.model.predict(self.model.prompted(pairs, prompt))
         if pairs and self.model.shim.has_new_head:
             self._notices.once(Warnings.RERANKER_NEW_HEAD.format(name=self.name))
         self._notices.cuts.add_rows(len(pairs), predicted.n_cut, self._limit)
@@ -378,6 +399,7 @@ class SentenceReranker(ChecksummedPipe):
             )
         self.model.shim.from_bytes(model.shim.to_bytes())
 
+    @undisturbed()
     def update(
         self,
         examples: Iterable[Example],
@@ -405,7 +427,7 @@ class SentenceReranker(ChecksummedPipe):
             return losses
         set_dropout_rate(self.model, drop)
         pairs = [cast(Pair, self._pair(example.predicted)) for example in learning]
-        predicted, backprop = self.model.begin_update(pairs)
+        predicted, backprop = self.model.begin_update(self.model.prompted(pairs))
         if predicted.n_cut:
             self._notices.once(Warnings.RERANKER_TRAINING_CUT.format(name=self.name, limit=self._limit))
         loss, d_logits = self.get_loss(learning, predicted)
@@ -443,7 +465,7 @@ class SentenceReranker(ChecksummedPipe):
                 loss, d_logits = _mean_squared_error(logits, gold, self.model.activation)
         if not math.isfinite(loss):
             text = examples[0].reference.text[:50]
-            raise ValueError(LOSS_NOT_FINITE.format(loss=self.objective, text=text))
+            raise DivergedError(LOSS_NOT_FINITE.format(loss=self.objective, text=text))
         size = attribute(examples[0].reference, "batch_size", self.spans_key) or len(examples)
         share = len(examples) / cast(int, size)
         return loss * share, d_logits * share

@@ -3,11 +3,12 @@
 from collections.abc import Callable, Sequence
 from copy import deepcopy
 from dataclasses import replace
+from pathlib import Path
 from typing import Annotated, Any, Literal, NamedTuple, cast
 
 import numpy
 import torch
-from pydantic import BaseModel, Field
+from pydantic import Field
 from spacy.util import SimpleFrozenDict, registry
 from thinc.api import Model, Optimizer, torch2xp, xp2torch
 from thinc.types import Floats2d
@@ -19,11 +20,22 @@ from ..models.engine.backends import GPU_BUDGET
 from ..models.engine.concurrency import prepare_forks
 from ..models.engine.packing import CPU_BUDGET, padded_batches, padded_inputs
 from ..models.engine.training import autocast
+from ..models.folder_keys import ACTIVATION_KEYS, CROSS_ENCODER, MODEL_KEYS, TEXT
 from ..models.heads import sigmoid
 from ..models.loading import Network, Source, embedding_rows, load_weights, position_limit, prepare_training
-from ..models.sbert_config import TEXT, SentenceTransformersConfig, TransformerConfig, read_file
+from ..models.sbert_config import (
+    MODEL_FILE,
+    MODULES_FILE,
+    SentenceTransformersConfig,
+    TransformerConfig,
+    check_keys,
+    read_keys,
+    read_object,
+    unexpected,
+)
 from ..models.shim import SETTINGS_FILE, TransformerShim
-from ..models.tokenization import PROBED_LENGTH, PROBES, BatchTokenizer, TokenizedBatch, flat
+from ..models.surroundings import check_data, check_draws, undisturbed
+from ..models.tokenization import PROBED_LENGTH, PROBES, BatchTokenizer, Prompts, TokenizedBatch, flat
 from ..validation import MAX_OUTPUTS, ConfiguredModel, Name, NonNegative, NonNegativeFloat, validated
 
 SOFTMAX_OF_ONE = "Softmax of a single output is always 1. Leave apply_softmax or activation out, or raise n_outputs."
@@ -40,6 +52,13 @@ ACTIVATIONS: dict[str, Callable[[Floats2d], Floats2d]] = {
     "identity": lambda logits: logits,
     "softmax": softmax,
 }
+# The names of their classes in PyTorch. Others, such as Hugging Face's or a user's own, would run code of the folder.
+_ACTIVATION_NAMES = {
+    f"torch.nn.{module}{name.title()}": name
+    for module in ("", "modules.activation.", "modules.linear.")
+    for name in ACTIVATIONS
+}
+_BLOCK = "sentence_transformers"  # in config.json, where versions 4 and later save it
 _OLD_KEY = "sbert_ce_default_activation_function"  # in config.json, of sentence-transformers before version 4
 
 
@@ -62,10 +81,10 @@ class _PairTokenizer(BatchTokenizer):
         called = self._given if self._slow is None else self._slow
         texts = [text.lower() for text in PROBES] if self.settings.lowercase else list(PROBES)
         pairs = list(zip(texts, texts[::-1], strict=True))
-        limit = called.num_special_tokens_to_add(pair=True) + PROBED_LENGTH
-        given = self._pairs(pairs, limit)
-        expected = called(texts, texts[::-1], truncation="longest_first", max_length=limit, verbose=False)
-        self._compare(pairs, given, expected)
+        for limit in (called.num_special_tokens_to_add(pair=True) + PROBED_LENGTH, None):
+            given = self._pairs(pairs, limit)
+            expected = called(texts, texts[::-1], truncation=limit is not None, max_length=limit, verbose=False)
+            self._compare(pairs, given, expected)
 
     def tokenize_pairs(self, pairs: Sequence[Pair]) -> TokenizedBatch:
         """Tokenise one pair or more; a window a pair."""
@@ -136,16 +155,26 @@ def _truncated_lengths(first: int, second: int, room: int, *, odd_to_first: bool
     return (room - kept, kept) if first > second else (kept, room - kept)
 
 
-class _ActivationConfig(BaseModel):
-    """Contents of config_sentence_transformers.json."""
-
-    activation_fn: str | None = Field(None, description=TEXT)
+def _read_activation(folder: Path) -> str | None:
+    """Return the activation that the folder of a cross-encoder names, with its module; None if it names none."""
+    config_file, model_file = folder / "config.json", folder / MODEL_FILE
+    config = read_object(config_file)
+    block = config.get(_BLOCK) or {}
+    if not isinstance(block, dict):
+        raise unexpected(config_file, _BLOCK, block, "an object")
+    check_keys(config_file, block, ACTIVATION_KEYS)
+    found = block.get("activation_fn") or config.get(_OLD_KEY)
+    is_cross_encoder = read_object(model_file).get("model_type") == CROSS_ENCODER
+    if is_cross_encoder and (folder / MODULES_FILE).is_file():  # without modules.json that file is not read
+        found = read_keys(model_file, MODEL_KEYS[CROSS_ENCODER]).activation_fn or found
+    if found is not None and not isinstance(found, str):
+        raise unexpected(config_file, "activation_fn", found, TEXT)
+    return found
 
 
 def _saved_activation(config: PretrainedConfig) -> str | None:
-    """Return the activation that sentence-transformers wrote to the config of a model."""
-    saved = getattr(config, "sentence_transformers", None) or {}
-    return saved.get("activation_fn") or getattr(config, _OLD_KEY, None)
+    """Return the activation in the config of a loaded model, see _read_activation."""
+    return (getattr(config, _BLOCK, None) or {}).get("activation_fn")
 
 
 class _ClassifierShim(TransformerShim):
@@ -155,6 +184,7 @@ class _ClassifierShim(TransformerShim):
     """
 
     _trial = ("a", "a")
+    _model_type = CROSS_ENCODER
 
     def __init__(self, name: str, *, n_outputs: int, max_batch_items: int, **config: Any):  # noqa: ANN401 (fields of TransformerConfig)
         super().__init__(name, TransformerConfig(**config), max_batch_items=max_batch_items)
@@ -174,9 +204,8 @@ class _ClassifierShim(TransformerShim):
     def make_head(self, n_outputs: int, labels: Sequence[str], seed: int) -> None:
         """Put a new head on the encoder, of so many outputs with these labels, or none; seed (int): of its weights."""
         self.load()
-        model = _with_new_head(self.network, n_outputs, labels, seed)
         with self.use.changing():
-            self.weights = model.to(self.device)
+            self.weights = _with_new_head(self.network, n_outputs, labels, seed).to(self.device)
             self._inference.drop()
             prepare_training(self._model, self.options)
 
@@ -222,12 +251,14 @@ class _ClassifierShim(TransformerShim):
         has_head = any(str(name).endswith("ForSequenceClassification") for name in config.architectures or ())
         if not has_head:
             config.num_labels = self.n_outputs or 1  # else Hugging Face makes it 2
-        activation = read_file(folder / "config_sentence_transformers.json", _ActivationConfig).activation_fn
-        if activation is not None and _saved_activation(config) is None:
+        activation = _read_activation(folder)
+        if activation is not None:
             config.sentence_transformers = {"activation_fn": activation}  # saved with the model
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(0)
             keeps_head = has_head and self.n_outputs in (0, config.num_labels)
+            if not keeps_head:
+                check_draws("a new head")
             model, missing = load_weights(source, "AutoModelForSequenceClassification", config, keeps_head=keeps_head)
         for weight in model.parameters():
             weight.data = weight.data.clone()  # alignment in the file changes the last bit of products
@@ -246,13 +277,15 @@ def _with_new_head(model: PreTrainedModel, n_outputs: int, labels: Sequence[str]
     if labels:
         config.id2label = dict(enumerate(labels))
         config.label2id = {label: i for i, label in enumerate(labels)}
-    for key in ("sentence_transformers", _OLD_KEY):
+    for key in (_BLOCK, _OLD_KEY):
         if hasattr(config, key):
             delattr(config, key)
     config.has_new_head = True
+    check_draws("a new head")
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         model_with_head = type(model)(config)
+    check_data(model_with_head, "a new head")
     model_with_head.base_model.load_state_dict(model.base_model.state_dict())
     return model_with_head
 
@@ -292,12 +325,12 @@ class CrossEncoder(ConfiguredModel[list[Pair], PairLogits], ChecksummedModel[lis
         """
         self.shim.load()
         config = self.shim.config
-        default = "sigmoid" if config.num_labels == 1 else "identity"
-        saved = _saved_activation(config) or default
-        activation = saved.rsplit(".", 1)[-1].lower() if self._activation == "auto" else self._activation
-        if activation not in ACTIVATIONS:
+        saved = _saved_activation(config) or f"torch.nn.{'Sigmoid' if config.num_labels == 1 else 'Identity'}"
+        activation = _ACTIVATION_NAMES.get(saved) if self._activation == "auto" else self._activation
+        if activation is None:
             raise ValueError(
-                f"The folder names the activation '{saved}', which is not supported: set {', '.join(ACTIVATIONS)}."
+                f"The folder names activation_fn = '{saved}', which is not supported: set activation in the config of "
+                f"the model, one of {', '.join(ACTIVATIONS)}."
             )
         if activation == "softmax" and config.num_labels == 1:
             raise ValueError(SOFTMAX_OF_ONE)
@@ -306,6 +339,18 @@ class CrossEncoder(ConfiguredModel[list[Pair], PairLogits], ChecksummedModel[lis
     def scores(self, logits: Floats2d) -> Floats2d:
         """Return the logits after the activation."""
         return ACTIVATIONS[self.activation](logits)
+
+    def prompt(self, name: str | None = None) -> str:
+        """Return the folder's prompt of a name, None for the default one; "" if there is none.
+
+        RAISES (ValueError): if there is none of that name.
+        """
+        return Prompts().find(self.shim.load(), name)
+
+    def prompted(self, pairs: list[Pair], prompt: str | None = None) -> list[Pair]:
+        """Return pairs with a prompt before the first text of each; None for the default one, if there is one."""
+        text = self.prompt() if prompt is None and pairs else prompt
+        return [(text + first, second) for first, second in pairs] if text else pairs
 
     @property
     def pair_tokenizer(self) -> _PairTokenizer:
@@ -380,6 +425,7 @@ def _init(model: Model, X: None = None, Y: None = None) -> None:
     cast(CrossEncoder, model).shim.load()
 
 
+@undisturbed()
 def _forward(model: Model, pairs: list[Pair], is_train: bool) -> tuple[PairLogits, Callable[[Floats2d], list[Pair]]]:
     encoder = cast(CrossEncoder, model)
     shim = encoder.shim

@@ -11,6 +11,7 @@ from spacy.training import Example
 from thinc.api import Model, Ops
 from thinc.types import Floats1d, Floats2d, Ints1d
 
+from ..errors import DivergedError
 from ..losses._common import LossLayer, objectives_of
 from ..models.encoded_docs import EncodedDoc
 from ..models.spans import members, row_order
@@ -98,7 +99,7 @@ def batch_loss(
         layer.check_outputs(inputs[0], layer_value, d_members)
         values[name] = layer_value * factor * share
         if not math.isfinite(values[name]):
-            raise ValueError(LOSS_NOT_FINITE.format(loss=layer.name, text=group[0].reference.text[:50]))
+            raise DivergedError(LOSS_NOT_FINITE.format(loss=layer.name, text=group[0].reference.text[:50]))
         for place, d_member in zip(places, d_members, strict=True):
             batch.gradient[place] = d_member
     return BatchLoss(values, batch.doc_gradients(), is_part, knows_batch, unlike)

@@ -2,7 +2,7 @@
 
 import warnings
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -96,6 +96,11 @@ class GoldFacts:
         return list(dict.fromkeys(reason for name, reason in reasons.items() if present.get(name)))
 
 
+def measure_of(score: str) -> str | None:
+    """Return the measure of a score, which may be of one objective or pipe: sts_spearman of sts_spearman_sick."""
+    return next((measure for measure in MEASURES if f"_{measure}_" in f"_{score}_"), None)
+
+
 def listed_labels(labels: Iterable[str]) -> str:
     """Return the first labels as messages list them."""
     listed = [f"'{label}'" for label in labels]
@@ -112,6 +117,16 @@ def check_scored(weights: Mapping[str, float | None], scores: Mapping[str, Any])
             f"Training cannot tell better weights from worse: no score of [training.score_weights] "
             f"({', '.join(weighted)}) is defined. Give weight to one of these: {known or 'none'}."
         )
+
+
+def is_untrained(results: Sequence[Sequence[float]]) -> bool:
+    """Return whether model-best is the pipeline before training: no score came up to that of step 0.
+
+    results: of each evaluation the score and the step, as spaCy's training loop has them.
+    """
+    first = [score for score, step, *_ in results if step == 0]
+    later = [score for score, step, *_ in results if step > 0]
+    return bool(first and later) and max(later) < first[0]
 
 
 def check_dev_corpus(nlp: Language) -> None:
@@ -135,7 +150,7 @@ def check_dev_corpus(nlp: Language) -> None:
         _check_labels(labels if isinstance(labels, Mapping) else {"": labels}, facts[pipe.spans_key], name)
     undefined = [gold.undefined() for gold in facts.values()]
     # also the measures of one objective, such as sts_spearman_sick, or pipe
-    measures = {score: next((m for m in MEASURES if m in score), "") for score, weight in weights.items() if weight}
+    measures = {score: measure_of(score) or "" for score, weight in weights.items() if weight}
     if measures and all(measure in reasons for reasons in undefined for measure in measures.values()):
         listed = "; ".join(f"{score}: {undefined[0][measure]}" for score, measure in measures.items())
         raise ValueError(

@@ -9,7 +9,7 @@ import spacy
 from spacy.schemas import ConfigSchemaInit, ConfigSchemaNlp, ConfigSchemaTraining
 from thinc.api import Config
 
-from ..validation import Name, Positive
+from ..validation import Name, Positive, validated
 
 _COSINE = {"@layers": "spacy-sbert.CosineSimilarityLoss.v1"}
 _CONTRASTIVE = {"@layers": "spacy-sbert.OnlineContrastiveLoss.v1", "distance": "cosine", "margin": 0.5}
@@ -34,9 +34,11 @@ _RATE = {  # with the other settings, the optimizer of configs/sts.cfg
     "warmup": 0.1,
 }
 _ADAM = {"@optimizers": "Adam.v1", "beta1": 0.9, "beta2": 0.999, "eps": 1e-8, "L2": 0.0, "grad_clip": 1.0}
+_PATIENCE = 4  # epochs: scores fall while the rate is high, and are often best at the end, when it has fallen
 _Kind = Literal["graded", "binary", "labelled", "positives", "triplets", "classes"]
 
 
+@validated
 def quickstart_config(
     train: Mapping[str, Any],
     dev: Mapping[str, Any],
@@ -51,7 +53,7 @@ def quickstart_config(
     """Return a complete config of a pipeline with one `sbert` pipe.
 
     The rate rises over the first tenth of the steps to 2e-5, and falls to 0. There are ten evaluations, and training
-    ends after three without a better score.
+    ends after four epochs without a better score.
 
     train, dev (dict): settings of PairCorpus for the training and dev examples, path among them.
     kind (str): the gold of the training table. count (int): of the training examples.
@@ -70,7 +72,8 @@ def quickstart_config(
     nlp.add_pipe("sbert", config={"loss": dict(loss), **({"model": model} if model else {})})
     config = nlp.config
     epochs = epochs or (1 if count >= 20_000 else 4)
-    frequency = max(1, (epochs * ceil(count / batch_size) - 1) // 10)  # steps are counted from 0
+    epoch_steps = ceil(count / batch_size)
+    frequency = max(1, (epochs * epoch_steps - 1) // 10)  # steps are counted from 0
     reader = {"@readers": "spacy-sbert.PairCorpus.v1", "format": "table"}
     config["system"]["seed"] = 1
     config["corpora"] = {}
@@ -81,7 +84,7 @@ def quickstart_config(
         "max_epochs": epochs,
         "max_steps": 0,
         "eval_frequency": frequency,
-        "patience": 3 * frequency,
+        "patience": max(min(epochs, _PATIENCE), 2) * epoch_steps,
         "accumulate_gradient": 1,
         "batcher": {"@batchers": "spacy-sbert.batch_by_objective.v1", "size": batch_size},
         "logger": {"@loggers": "spacy-sbert.ProgressLogger.v1", "progress_bar": True},

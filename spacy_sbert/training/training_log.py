@@ -12,15 +12,18 @@ from spacy.util import registry, resolve_dot_names
 from tqdm import tqdm
 from wasabi import Printer
 
+from ..errors import Warnings
 from ..files.atomic import rewrite_os_errors, write_text
-from .gold import check_dev_corpus, check_scored
+from .gold import check_dev_corpus, check_scored, is_untrained
 from .schedules import epoch_steps
+from .settings import check_training
 
 
 class TrainingLog:
     """Writes one row for each evaluation, and a progress bar or lines between them; see progress_logger."""
 
     def __init__(self, nlp: Language, stdout: IO, stderr: IO, progress_bar: bool, output_file: Path | None):
+        check_training(nlp.config.interpolate())
         check_dev_corpus(nlp)
         trained = [(name, pipe) for name, pipe in nlp.pipeline if getattr(pipe, "is_trainable", False)]
         # The loss that a shared encoder reports is the size of the gradient that it received.
@@ -33,6 +36,8 @@ class TrainingLog:
             with rewrite_os_errors(output_file.parent):
                 output_file.parent.mkdir(parents=True, exist_ok=True)
         self.columns: list[str] = []
+        self.results: list[tuple[float, int]] = []  # the score and the step of each evaluation
+        self.is_summarized = False  # whether the best of them is reported at the end, as `spacy sbert train` does
         self.seen_before = max((pipe.examples_seen for pipe in self.counters), default=0)
         self.started = perf_counter()
         self.taken = self.unscored = 0  # steps since then, and since the last evaluation
@@ -52,6 +57,8 @@ class TrainingLog:
         if not self.bar.disable:
             self.bar.set_postfix_str(f"{self._rate():.1f} examples/s")
         if info is not None:
+            self.results = info.get("checkpoints", [])
+            self.is_summarized = info.get("is_summarized", False)
             self._write_evaluation(info)
         elif self.has_lines and perf_counter() - self.line_time >= 30:
             self._write_line()
@@ -59,6 +66,8 @@ class TrainingLog:
     def close(self) -> None:
         """Close the bar, and report if the last weights were not evaluated."""
         self.bar.close()
+        if is_untrained(self.results) and not self.is_summarized:
+            print(Printer(no_print=True).warn(Warnings.NOTHING_LEARNED), file=self.stdout)
         if self.unscored:
             message = (
                 f"Steps after the last evaluation: {self.unscored}. model-last has their weights, model-best has not. "

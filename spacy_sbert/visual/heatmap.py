@@ -9,7 +9,7 @@ from scipy.cluster.hierarchy import leaves_list, linkage
 from spacy.tokens import Doc, Span
 
 from ..errors import Errors
-from ..pipeline.doc_vectors import doc_of
+from ..pipeline.doc_vectors import check_one_encoder, doc_of, encoders_of_vector
 from ..render.plots import clean, number
 from ..similarity import cosine, unit_length
 from ..validation import validated
@@ -65,6 +65,7 @@ def heatmap(
         check_count(len(side), 2 if square else 1, MAX_TEXTS)
     u = unit_rows(map(row_vector, rows, count()))
     v = u if square else unit_rows(map(row_vector, others, count()))
+    check_one_encoder(*map(encoders_of_vector, [*rows, *others]))
     cosines = _cosines(u, v)
     numbers = sum(map(len, rows)) * len(others) + (0 if square else sum(map(len, others)) * len(rows))
     if tokens and numbers > _MAX_NUMBERS:
@@ -111,6 +112,7 @@ def tokens(
             f"Cannot draw the tokens of {given} texts: expected two Docs or Spans. Give two of them (--limit 2)."
         )
     (rows, u), (columns, v) = (_drawn_tokens(text, number) for number, text in enumerate(texts))
+    check_one_encoder(*map(encoders_of_vector, texts))
     cosines = _cosines(u, v)
     low, high = _range(cosines, low, high)
     whole = cosine(*(row_vector(text, number)[None].astype("float64") for number, text in enumerate(texts)))

@@ -11,7 +11,7 @@ from typing import Literal
 import numpy
 from markupsafe import Markup
 
-from ..pipeline.doc_vectors import doc_of
+from ..pipeline.doc_vectors import check_one_encoder, doc_of, encoders_of_vector
 from ..render.plots import Axis, box, clean, number, shape
 from ..validation import Seed, validated
 from .page import LIGHT_LABELS, Picture, Text, as_rows, check_count, row_vector, unit_rows
@@ -111,14 +111,17 @@ def _read(docs: Text | Iterable[Text]) -> tuple[list[str], list[list[str]], nump
     texts: list[str] = []
     words: list[list[str]] = []
     vectors: list[numpy.ndarray] = []
+    encoders: dict[str, str] = {}
     lang = ""
     for row in as_rows(docs):
         check_count(len(texts) + 1, 1, MOST)
         vectors.append(row_vector(row, len(texts)))
+        encoders |= encoders_of_vector(row)
         texts.append(_shortened(row.text))
         words.append(words_of(row))
         lang = lang or doc_of(row).lang_
     check_count(len(texts), 2, MOST)
+    check_one_encoder(encoders)
     return texts, words, unit_rows(vectors), lang
 
 

@@ -44,7 +44,7 @@ def test_rows_with_ids(texts, write_texts, name):
     ("name", "content", "message"),
     [
         ("a.txt", b"one\ntw\xff\n", r"a\.txt, line 2"),
-        ("a.jsonl", b'{"text": "one"}\n\n{"text": "two"}\n', r"a\.jsonl, line 2"),
+        ("a.jsonl", b'{"text": "one"}\n\n["two"]\n', r"a\.jsonl, line 3"),
         ("a.jsonl", b'{"text": "one"}\n{"id": 3}\n', r"line 2: .*'text'"),
         ("a.jsonl", b'{"text": 3.5}\n', r"line 1: .*3\.5"),
         ("a.jsonl", b'{"text": "\\ud83d"}\n', r"line 1: .*UTF-8"),

@@ -1,6 +1,7 @@
 """What a table says of its texts is kept: ids and other columns; texts of any kind are written."""
 
 import csv
+import os
 import sys
 from pathlib import Path
 
@@ -159,3 +160,22 @@ def test_ids_of_pairs_and_groups():
         assert "'number'" in done
     said("cluster", "nlp", "a.csv", "c.jsonl", *COLUMNS, "--threshold", 0.9999, "--min-size", 2)
     assert {row["cluster"]: bool(row["name"]) for row in read("c.jsonl")} == {0: True, 1: True, -1: False}
+
+
+@pytest.mark.parametrize("name", ["a.csv", "linked.csv"])
+def test_an_output_that_is_an_input_is_refused(name):
+    """With --overwrite, too, and by another name."""
+    before = Path("a.csv").read_bytes()
+    Path("linked.csv").unlink(missing_ok=True)
+    os.link("a.csv", "linked.csv")
+    for command in (
+        ("cluster", "nlp", "a.csv", name, *COLUMNS),
+        ("mine", "nlp", "a.csv", name, *COLUMNS),
+        ("search", "nlp", "a.csv", "a query", "-o", name, *COLUMNS),
+        ("visualize", "nlp", "a.csv", name, "--column", "body"),
+        ("evaluate", "nlp", "a.csv", "-o", name),
+        ("encode", "a.csv", name, "--pipeline", "nlp"),
+    ):
+        message = said(*command, "--overwrite", code=1)
+        assert "is the input, and was given as the output" in message or "expected a name that ends in" in message
+    assert Path("a.csv").read_bytes() == before

@@ -12,6 +12,7 @@ from made_tables import write_columns as write
 from spacy.cli.train import train
 from spacy.util import load_config
 
+from spacy_sbert.cli.options import Columns
 from spacy_sbert.readers import PairCorpus, convert
 from spacy_sbert.readers.infer_schema import check_missing_labels, find_table
 from spacy_sbert.training.quickstart_config import quickstart_config
@@ -250,3 +251,26 @@ def test_convert_needs_a_range_and_training_the_code_of_its_loss(tmp_path):
     out.write_text(out.read_text().replace("spacy-sbert.CosineSimilarityLoss.v1", "nobody.v1"))
     said = run("train", out, code=1)
     assert "'nobody.v1'" in said and "with --code." in said and "CosineSimilarityLoss" not in said
+
+
+@pytest.mark.parametrize("command", ["init-config", "convert", "evaluate"])
+def test_commands_that_find_columns_stop_at_unread_texts(tmp_path, tiny_bert, command):
+    path = write(tmp_path / "own.csv", ("message", "other", "same"), text, text, cycle(0, 1), n=20)
+    arguments = {
+        "init-config": (path, path, "--output", tmp_path / "own.cfg"),
+        "convert": (path, tmp_path / "own.spacy"),
+        "evaluate": (tiny_bert, path),
+    }[command]
+    told = typed(command, *arguments, code=1)
+    assert "the column 'other' holds texts, and would not be read beside message" in told
+    assert "--members message,other to read it" in told
+    assert not (tmp_path / "own.cfg").exists() and not (tmp_path / "own.spacy").exists()
+
+
+def test_commands_that_read_one_column_warn_of_others(tmp_path, capsys):
+    path = write(tmp_path / "own.csv", ("text", "other", "topic"), text, text, cycle("a", "b"), n=20)
+    Columns().check(path)
+    assert "[sbert-unread-texts]" in (told := capsys.readouterr().out) and "not read: other." in " ".join(told.split())
+    Columns(column="text").check(path)
+    Columns().check(write(tmp_path / "one.csv", ("text", "topic"), text, cycle("a", "b"), n=20))
+    assert capsys.readouterr().out == ""

@@ -20,6 +20,7 @@ from spacy.language import Language
 from spacy.util import registry
 
 from spacy_sbert.distributed.checkpoint import _random_states, _set_random_states
+from spacy_sbert.training.gold import is_untrained
 from spacy_sbert.training.quickstart_config import check_config
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*longer than the encoder's limit")
@@ -211,7 +212,9 @@ def test_interrupted_last_evaluation(config_of, tmp_path, monkeypatch):
 def test_checkpoint_of_another_run(broken):
     arguments, output = broken
     assert "holds a checkpoint of an interrupted training" in refused(arguments, output)
-    assert "other settings in training (" in refused([*arguments, "--training.max_epochs", "4"], output, "--resume")
+    for name, value in (("training.max_epochs", 4), ("training.seed", 5), ("components.sbert.loss_weight", 0.5)):
+        told = refused([*arguments, f"--{name}", str(value)], output, "--resume")
+        assert f"other settings in {name.partition('.')[0]} ({name.partition('.')[2]}" in told
     model, corpus = output / "model-last" / "sbert" / "model", arguments[-1]
     model.write_bytes(b"weights of a later step")
     pairs = corpus.read_text(encoding="utf8").splitlines(keepends=True)
@@ -220,12 +223,62 @@ def test_checkpoint_of_another_run(broken):
     try:
         for first in ([pairs[1], pairs[0]], [other_score, pairs[1]]):
             corpus.write_text("".join([*first, *pairs[2:]]), encoding="utf8")
-            assert "does not make the 4 batches of the checkpoint" in refused(arguments, output, "--resume")
+            assert "The texts or the gold of the training corpus have" in refused(arguments, output, "--resume")
             assert model.read_bytes() == b"weights of a later step"
     finally:
         corpus.write_text("".join(pairs), encoding="utf8")
+    dev = corpus.with_name("dev.csv")
+    dev.write_text((ROOT / "assets" / "pairs-dev.csv").read_text(encoding="utf8").replace("\t0.0", "\t4.0"))
+    assert "other settings in corpora (dev.path" in refused([*arguments, "--paths.dev", dev], output, "--resume")
     assert "--checkpoint-every and --resume need a f" in said("train", *arguments, "--checkpoint-every", 4, code=1)
     assert (output / "checkpoint" / "step-4").is_dir()
+
+
+def test_dev_file_that_changed(config_of, tmp_path):
+    """The scores before and after could not be compared."""
+    dev, arguments = tmp_path / "dev.csv", config_of("sts", **EPOCHS, **STOPS)
+    lines = (ROOT / "assets" / "pairs-dev.csv").read_text(encoding="utf8").splitlines(keepends=True)
+    dev.write_text("".join(lines), encoding="utf8")
+    arguments = [*arguments, "--paths.dev", dev]
+    stopped(arguments, tmp_path / "out", 6, "--checkpoint-every", 4)
+    cells = lines[3].split("\t")
+    other_score = "\t".join([*cells[:4], "2.125", *cells[5:]])
+    for changed in ([*lines[:3], other_score, *lines[4:]], lines[1:], lines[::-1]):
+        dev.write_text("".join(changed), encoding="utf8")
+        told = refused(arguments, tmp_path / "out", "--resume")
+        assert "The texts or the gold of the dev corpus have changed since it was made" in told
+    dev.write_text("".join(lines), encoding="utf8")
+    assert "Resuming from" in train(arguments, tmp_path / "out", "--resume")
+
+
+DIVERGING = {"training.optimizer.learn_rate": 1e30, "training.optimizer.grad_clip": 0.0}
+
+
+@pytest.mark.parametrize("rate", [1e30, 1e38])
+def test_training_that_diverges(config_of, tmp_path, rate):
+    """It ends with its step, and what it has made is no model."""
+    arguments = config_of("sts", **SMALL | DIVERGING | {"training.optimizer.learn_rate": rate})
+    told = refused(arguments, tmp_path / "out", "--checkpoint-every", 1)
+    assert "Training diverged at step " in told and "lower the learning rate" in told
+    for folder in (tmp_path / "out").glob("**/config.cfg"):
+        assert numpy.isfinite(spacy.load(folder.parent)("A man is eating.").vector).all()
+
+
+def test_untrained_best_is_named(config_of, tmp_path):
+    rate = {"training.optimizer.learn_rate": 0.05}
+    told = train(config_of("sts", **SMALL | rate | {"training.max_epochs": 2}), tmp_path / "out")
+    scores = [line["score"] for line in logged(tmp_path)]
+    assert ("[sbert-nothing-learned]" in told) == (max(scores[1:]) < scores[0])
+    assert is_untrained([(0.5, 0), (0.4, 2)]) and not is_untrained([(0.5, 0), (0.5, 2)])
+    assert not is_untrained([(0.5, 0)]) and not is_untrained([(0.4, 0), (0.5, 2), (0.3, 4)]) and not is_untrained([])
+
+
+@pytest.mark.parametrize("name", ["eval_frequency", "accumulate_gradient", "patience"])
+def test_settings_are_checked_before_anything_is_written(config_of, tmp_path, name):
+    value = -1 if name == "patience" else 0
+    told = refused(config_of("sts", **SMALL | {f"training.{name}": value}), tmp_path / "out")
+    assert f"Cannot use {name} = {value}: expected greater than or equal to {value + 1}." in told
+    assert not (tmp_path / "out").exists()
 
 
 def flipped(data):

@@ -18,8 +18,9 @@ from spacy_sbert.files.tables import (
     read_text_rows,
     write_table,
 )
-from spacy_sbert.files.text_lines import read_lines, read_objects
+from spacy_sbert.files.text_lines import read_lines
 from spacy_sbert.readers import PairCorpus, convert
+from spacy_sbert.readers.formats import Columns
 from spacy_sbert.search.corpus_search import read_corpus
 
 LONG = "x" * 200_000  # characters: csv by itself reads 131,072
@@ -60,13 +61,51 @@ def test_blank_lines(tmp_path):
         every = [(1, ["a"]), (2, [""]), (3, ["b"]), (4, [" "])]
         assert list(read_delimited(path, delimiter=delimiter)) == [(1, ["a"]), (3, ["b"])]
         assert list(read_delimited(path, delimiter=delimiter, keep_blank=True)) == every
-        path.write_text(f"a{delimiter}c\n\nb{delimiter}d\n \n")
-        every = [(1, ["a", "c"]), (2, [""]), (3, ["b", "d"])]
+        path.write_text(f"a{delimiter}c\n\nb{delimiter}d\n \n{delimiter}\n")
+        every = [(1, ["a", "c"]), (3, ["b", "d"]), (5, ["", ""])]
         assert list(read_delimited(path, delimiter=delimiter, keep_blank=True)) == every
-    (tmp_path / "a.jsonl").write_text('\n{"a": 1}\n')
-    assert list(read_objects(tmp_path / "a.jsonl")) == [(2, {"a": 1})]
-    with pytest.raises(ValueError, match=r"a\.jsonl, line 1: expected a JSON object"):
-        list(read_objects(tmp_path / "a.jsonl", keep_blank=True))
+        assert list(read_delimited(path, delimiter=delimiter)) == every[:2]
+        path.write_text("\n \na\n\nb\n")
+        header = [(3, ["a"]), (4, [""]), (5, ["b"])]
+        assert list(read_delimited(path, delimiter=delimiter, keep_blank=True)) == header
+        every = [(1, [""]), (2, [" "]), *header]
+        assert list(read_delimited(path, delimiter=delimiter, keep_blank=True, header=False)) == every
+
+
+BLANK = {  # rows with a blank line before, among and behind them
+    ".csv": "\ntext,label\n\na b,x\n \nc d,y\n\n",
+    ".tsv": "\ntext\tlabel\n\na b\tx\n \nc d\ty\n\n",
+    ".jsonl": '\n{"text": "a b", "label": "x"}\n \n{"text": "c d", "label": "y"}\n\n',
+}
+
+
+@pytest.mark.parametrize("suffix", BLANK)
+def test_blank_lines_are_passed_over_by_every_reader(tmp_path, suffix):
+    path = tmp_path / f"a{suffix}"
+    path.write_text(BLANK[suffix])
+    expected = ["a b", "c d"]
+    assert [text for text, _ in read_text_rows(path, TextColumns())] == expected  # encode, search, mine, cluster
+    assert read_corpus(path, others=True).rows == [0, 1]
+    assert [row["text"] for row in read_columns(path)] == expected
+    assert [row.members[0] for row in Columns(("text",), label="label").rows(path)] == expected  # training, evaluate
+    assert read_texts(path) == (expected, None)  # visualize
+
+
+@pytest.mark.parametrize("suffix", BLANK)
+def test_a_broken_record_has_one_line(tmp_path, suffix):
+    path = tmp_path / f"a{suffix}"
+    path.write_text(BLANK[suffix].replace("c d", "c\n d").replace('"c', "c"))
+    readers = [
+        lambda: list(read_text_rows(path, TextColumns())),
+        lambda: list(read_columns(path)),
+        lambda: list(Columns(("text",), label="label").rows(path)),
+        lambda: list(read_table(path, ["label"])),
+        lambda: list(read_texts(path)),
+    ]
+    line = BLANK[suffix][: BLANK[suffix].index("c d")].count("\n") + 1
+    for read in readers:
+        with pytest.raises(ValueError, match=f", line {line}: "):
+            read()
 
 
 def test_columns_by_name_or_number(tmp_path):

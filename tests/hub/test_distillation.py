@@ -9,7 +9,7 @@ import numpy
 import pytest
 import spacy
 import torch
-from pipelines import TRANSFORMERS, real_data
+from pipelines import TRANSFORMERS, real_data, write_modules
 from scipy import sparse
 from spacy.training import Example
 from thinc.api import Adam
@@ -127,6 +127,7 @@ def test_teacher_that_lower_cases(tiny_bert, make_nlp, tmp_path):
     cased = BertTokenizerFast(str(folder / "vocab.txt"), do_lower_case=False)
     assert cased.tokenize("A Man") == ["[UNK]", "[UNK]"]
     cased.save_pretrained(folder)
+    write_modules(folder, ("Transformer", ""))
     (folder / "sentence_bert_config.json").write_text(json.dumps({"max_seq_length": 24, "do_lower_case": True}))
     upper = [text.upper() for text in TEXTS]
     nlp = distill_static(make_nlp("own", name=folder), upper, size=6)

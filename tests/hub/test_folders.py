@@ -8,10 +8,10 @@ import pytest
 import spacy
 import torch
 from invoking import said
-from pipelines import MINILM, ROOT, make_example, write_modules
+from pipelines import MINILM, ROOT, change_json, make_example, one_pipe, write_modules
 from sentence_transformers import SentenceTransformer
 from sentence_transformers.sentence_transformer.modules import Dense, Normalize, Pooling, Transformer
-from transformers import BertConfig, BertModel
+from transformers import BertConfig, BertModel, BertTokenizerFast
 
 from spacy_sbert.hub import export_folder, import_folder
 from spacy_sbert.models.resolve import resolve
@@ -140,11 +140,14 @@ def test_prompts_and_truncation_travel(base, tmp_path):
     assert not numpy.allclose(ours.encode(texts), ours.encode(texts, prompt=""), atol=1e-3)
 
 
-@pytest.mark.parametrize("case", ["mean", "lasttoken"])
+@pytest.mark.parametrize("case", ["mean", "lasttoken", "weightedmean", "cls+max+mean"])
 def test_prompts_that_are_not_pooled(case, base, made, tmp_path):
     texts = ["a man is eating food", "cat"]
     make(base, tmp_path / "in", case, include_prompt=False, prompts={"query": "the dog: "})
     nlp = import_folder(str(tmp_path / "in"))
+    by_name = one_pipe(tmp_path / "in", pooling=case).get_pipe("sbert")  # the folder decides what is pooled
+    expected = nlp.get_pipe("sbert").encode(texts, prompt_name="query")
+    assert largest_difference(by_name.encode(texts, prompt_name="query"), expected) < 1e-5
     export_folder(nlp, tmp_path / "out")
     given = nlp.get_pipe("sbert").encode(texts, prompt_name="query")
     for folder in ("in", "out"):
@@ -174,6 +177,96 @@ def test_limits_of_older_folders(base, tmp_path):
     limits = json.loads((tmp_path / "out" / "sentence_bert_config.json").read_text())
     assert limits == {"max_seq_length": 7, "do_lower_case": True}
     assert largest_difference(encode(tmp_path / "out", [text])[0], given) < 1e-6
+
+
+ORDERS = [
+    ("Transformer", "Pooling", "Normalize", "Normalize"),
+    ("Transformer", "Normalize", "Pooling"),
+    ("Transformer", "Pooling", "Pooling"),
+    ("Transformer", "Transformer", "Pooling"),
+]
+
+
+@pytest.mark.parametrize("kinds", ORDERS)
+def test_an_order_that_is_not_followed(kinds, made, tmp_path):
+    shutil.copytree(made["mean"], tmp_path / "in")
+    paths = {"Transformer": "", "Pooling": "1_Pooling", "Normalize": "2_Normalize"}
+    write_modules(tmp_path / "in", *((kind, paths[kind]) for kind in kinds))
+    for use in (import_folder, lambda folder: one_pipe(folder)("a man")):
+        with pytest.raises(ValueError, match=f"has the modules {', '.join(kinds)}: expected"):
+            use(str(tmp_path / "in"))
+
+
+def test_modules_of_one_name(made, tmp_path):
+    """Of which sentence-transformers keeps the last."""
+    file = shutil.copytree(made["all"], tmp_path / "in") / "modules.json"
+    listed = json.loads(file.read_text())
+    listed[2]["name"] = listed[1]["name"]
+    file.write_text(json.dumps(listed))
+    with pytest.raises(ValueError, match="says name = '1': expected a name of its own for each module"):
+        import_folder(str(tmp_path / "in"))
+
+
+def test_without_modules_other_files_are_not_read(base, tmp_path):
+    texts = ["a man is EATING food on the mat", "the cat"]
+    folder = shutil.copytree(base, tmp_path / "plain")
+    change_json(folder / "sentence_bert_config.json", max_seq_length=4)
+    change_json(folder / "config_sentence_transformers.json", prompts={"query": "he "}, default_prompt_name="query")
+    expected = encode(folder, texts)
+    assert largest_difference(one_pipe(folder).get_pipe("sbert").encode(texts), expected) < 1e-5
+    assert largest_difference(import_folder(str(folder)).get_pipe("sbert").encode(texts), expected) < 1e-5
+
+
+def test_the_first_file_of_limits_is_read(made, tmp_path):
+    """In the order of sentence-transformers, which passes over empty files and other names."""
+    texts = ["a man is EATING food on the mat", "the cat"]
+    folder = shutil.copytree(made["mean"], tmp_path / "in")
+    (folder / "sentence_bert_config.json").write_text("{}")
+    limits = {"albert": 5, "roberta": 8, "foo": 4}
+    for kind, limit in limits.items():
+        change_json(folder / f"sentence_{kind}_config.json", max_seq_length=limit)
+    given = import_folder(str(folder)).get_pipe("sbert").encode(texts)
+    assert largest_difference(given, encode(folder, texts)) < 1e-5
+
+
+def test_lower_casing_leaves_special_tokens(base, tmp_path):
+    """And lengthens what gets longer, as the tokenizer's own Lowercase does."""
+    texts = ["A Man [SEP] is EATING", "\u0130 Cat"]
+    folder = shutil.copytree(base, tmp_path / "cased")
+    BertTokenizerFast(str(folder / "vocab.txt"), model_max_length=24, do_lower_case=False).save_pretrained(folder)
+    write_modules(folder, ("Transformer", ""), ("Pooling", "1_Pooling"))
+    change_json(folder / "1_Pooling" / "config.json", embedding_dimension=64, pooling_mode="mean")
+    cased = encode(folder, texts)
+    change_json(folder / "sentence_bert_config.json", do_lower_case=True)
+    expected = encode(folder, texts)
+    assert largest_difference(cased, expected) > 1e-3
+    nlp = import_folder(str(folder))
+    assert largest_difference(nlp.get_pipe("sbert").encode(texts), expected) < 1e-5
+    assert [token.has_vector for token in nlp("A Man ran")] == [True] * 3
+    export_folder(nlp, tmp_path / "out")
+    assert largest_difference(encode(tmp_path / "out", texts), expected) < 1e-5
+
+
+SETTINGS = [
+    {"pooling": "max+cls", "normalize": True, "truncate_dim": 5},
+    {"prompts": {"query": "the dog ran "}, "default_prompt_name": "query", "include_prompt": False},
+    {
+        "prompts": {"query": "he "},
+        "default_prompt_name": "query",
+        "include_prompt": False,
+        "pooling": "cls+weightedmean",
+    },
+    {"tokenizer_config": {"model_max_length": 8}},
+    {"tokenizer_config": {"do_lower_case": False}},
+    {"transformer_config": {"num_hidden_layers": 1, "hidden_act": "relu"}},
+]
+
+
+@pytest.mark.parametrize("settings", SETTINGS)
+def test_an_exported_folder_has_the_vectors_of_every_setting(settings, make_nlp, tmp_path):
+    nlp, texts = make_nlp(model=settings), ["A man is eating food on the mat and the dog ran", "the CAT"]
+    export_folder(nlp, tmp_path / "out")
+    assert largest_difference(nlp.get_pipe("sbert").encode(texts), encode(tmp_path / "out", texts)) < 1e-5
 
 
 def test_commands(made, tmp_path):
@@ -220,8 +313,8 @@ WRONG = [  # file, where in it, and value; None for the whole content
     ("modules.json", (1, "type"), "sentence_transformers.models.Normalize", "in this order"),
     ("modules.json", (1, "path"), "../elsewhere", "lies outside of its folder"),
     ("modules.json", None, "[{", "modules.json, a part of the encoder's folder"),
-    ("1_Pooling/config.json", ("pooling_mode",), "median", "Pooling module of .* something unknown here"),
-    (LINEAR, ("activation_function",), "os.system", "its activation os.system is none of torch.nn"),
+    ("1_Pooling/config.json", ("pooling_mode",), "median", "1_Pooling.* pooling_mode = 'median': expected some of"),
+    (LINEAR, ("activation_function",), "os.system", "its activation_function os.system is none of torch.nn"),
     (LINEAR, None, "[1]", r"2_Dense/config\.json.*expected a JSON object, found list"),
     (LINEAR, ("out_features",), 99, r"its config says linear.weight of \(99, 128\)"),
 ]
@@ -279,6 +372,8 @@ def test_wrong_exports(make_nlp, tmp_path):
         export_folder(nlp, tmp_path / "out", name="other")
     with pytest.warns(UserWarning, match="averages over windows"):
         export_folder(make_nlp(model={"overflow": "windows"}), tmp_path / "out")
+    with pytest.warns(UserWarning, match='precision = "bfloat16"'):
+        export_folder(make_nlp(model={"precision": "bfloat16"}), tmp_path / "half")
     dense = {"@layers": "Linear.v1", "nO": 4, "nI": 16}
     linear = make_nlp(model={"dense": dense})
     linear.initialize()

@@ -211,7 +211,7 @@ DAMAGES = {  # beside those of models/test_wordpiece_table.py, which reads table
     ),
     "Dense of another width": (
         lambda folder: (
-            change_json(folder / "1_Dense" / "config.json", in_features=9),
+            change_json(folder / "1_Dense" / "config.json", in_features=9, bias=False),
             save_file({"linear.weight": torch.zeros(8, 9)}, folder / "1_Dense" / "model.safetensors"),
         ),
         "takes vectors of 9 numbers, and those before it have 16",

@@ -8,7 +8,7 @@ import pytest
 import spacy
 from made_views import SENTENCES as CORPUS
 from made_views import WORDS, unit
-from pipelines import make_example, reloaded, through_docbin
+from pipelines import OTHER_VECTORS, make_example, reloaded, shim_of, through_docbin
 from spacy.tokens import Doc
 from spacy.util import import_file
 
@@ -354,3 +354,50 @@ def test_fewer_directions_than_the_widest_member_are_logged(make_members, caplog
     caplog.clear()
     fit_meta(make_members(method="svd", size=3), "sbert_meta", lambda: CORPUS[:9])
     assert "directions" not in caplog.text
+
+
+@pytest.mark.filterwarnings("error:.sbert-meta-other-members")
+def test_members_that_stayed_are_not_warned_of(svd, saved, make_meta):
+    spacy.load(saved)(TEXT)
+    svd.get_pipe("sbert_meta").encode([TEXT])
+    for method in ("conc", "avg"):  # which learn nothing
+        made = make_meta(method=method)
+        made(TEXT)
+        made.get_pipe("sbert").model.get_ref("pooling").normalize = True
+        made(TEXT)
+
+
+@pytest.mark.parametrize("setting", OTHER_VECTORS)
+def test_a_fit_warns_of_members_that_are_set_otherwise(svd, make_nlp, tiny_bert, setting):
+    """Each setting that changes vectors; another width is refused."""
+    spans = {"@span_getters": "spacy-sbert.sentence_spans.v1", "unit": "doc"}
+    nlp = make_nlp(unit="doc", model={"normalize": False, **OTHER_VECTORS[setting]})
+    if (dense := nlp.get_pipe("sbert").model.get_ref("pooling").dense) is not None:
+        dense.set_param("W", numpy.ones((4, 16), dtype="float32"))
+        dense.set_param("b", numpy.ones(4, dtype="float32"))
+    model = {"name": str(tiny_bert), "get_spans": spans, "pooling": "max", "normalize": False}
+    nlp.add_pipe("sbert", name="sbert_max", config={"model": model})
+    nlp.add_pipe("sbert_meta", config={"method": "svd", "size": 6})
+    nlp.get_pipe("sbert_meta").from_bytes(svd.get_pipe("sbert_meta").to_bytes())
+    if "dense" in setting or setting in ("width", "two poolings"):
+        with pytest.raises(ValueError, match="Members of widths"):
+            nlp(TEXT)
+    else:
+        with pytest.warns(UserWarning, match=r"sbert-meta-other-members.* than its members have now \(sbert\)"):
+            nlp(TEXT)
+
+
+@pytest.mark.parametrize("change", ["trained", "replaced", "saved, trained"])
+def test_a_fit_warns_of_members_that_were_trained_or_replaced(make_meta, change, tmp_path):
+    nlp = make_meta(method="svd", size=6)
+    if change == "saved, trained":
+        nlp = reloaded(nlp, tmp_path)
+    nlp(TEXT)
+    if change == "replaced":
+        for weights in shim_of(nlp, "sbert_max").weights.parameters():
+            weights.data = 1.5 * weights.data
+    else:
+        pairs = [make_example(nlp, *CORPUS[i : i + 2], score=0.5) for i in range(0, 8, 2)]
+        nlp.update(pairs, sgd=nlp.resume_training())
+    with pytest.warns(UserWarning, match="sbert-meta-other-members"):
+        nlp(TEXT)

@@ -20,6 +20,7 @@ from pipelines import (
     slow,
     stock_nlp,
     through_docbin,
+    write_modules,
 )
 from spacy.tokens import Doc
 from spacy.training import Example
@@ -33,6 +34,7 @@ from spacy_sbert.pipeline.doc_vectors import find
 from spacy_sbert.pipeline.listeners import find_heads
 from spacy_sbert.search import SpanSearch, collect_spans, identify
 from spacy_sbert.similarity import cosine
+from spacy_sbert.visual import render
 
 TEXT = "A man is eating food. The cat sat on the mat."
 TEXTS = ["A man is eating food.", "The cat sat on the mat.", "a dog"]
@@ -97,6 +99,7 @@ def test_fingerprint_of_comparable_vectors(make_nlp, tiny_bert, tmp_path):
 
 def test_fingerprint_of_other_vectors(make_nlp, other_bert, tiny_bert, tmp_path):
     cased = shutil.copytree(tiny_bert, tmp_path / "cased")
+    write_modules(cased, ("Transformer", ""))
     (cased / "sentence_bert_config.json").write_text('{"do_lower_case": false, "max_seq_length": 24}')
     for name in ("tokenizer.json", "tokenizer_config.json"):
         text = (cased / name).read_text(encoding="utf8")
@@ -175,17 +178,22 @@ def test_comparison_across_encoders_warns_once(make_nlp, other_bert):
     joined.add_pipe("sbert", config={"model": {"name": str(other_bert)}})
     given, warned = caught(lambda: doc.similarity(theirs))
     assert given == pytest.approx(expected, abs=1e-6) and len(warned) == 1
-    assert of(doc) in str(warned[0].message) and of(theirs) in str(warned[0].message)
+    assert f"'{other_bert}' of the pipe 'sbert'" in str(warned[0].message) and of(doc) not in str(warned[0].message)
     assert warned[0].filename == __file__
     again = [lambda: theirs.similarity(doc), lambda: doc[0:2].similarity(theirs[1])]
     assert [caught(do)[1] for do in again] == [[], []]
-    assert len(caught(lambda: doc[1].similarity(third(TEXT)[1]))[1]) == 1
+    _, (same_name,) = caught(lambda: doc[1].similarity(third(TEXT)[1]))
+    assert of(doc) in str(same_name.message) and of(third(TEXT)) in str(same_name.message)  # what tells them apart
     for do in (
         lambda: doc[1:3].similarity(theirs[1:3]),
         lambda: doc._.sbert_similarity(theirs),
         lambda: doc._.sbert_most_similar(theirs),
         lambda: SpanSearch(collect_spans(doc, "sent")).search(theirs),
         lambda: SpanSearch([*collect_spans(doc, "sent"), theirs[:]]),
+        lambda: render([doc, theirs], jupyter=False),
+        lambda: render([doc], jupyter=False, options={"columns": [theirs]}),
+        lambda: render([doc, theirs], "tokens", jupyter=False),
+        lambda: render([doc, theirs], "map", jupyter=False),
         lambda: restore(Doc.from_docs([doc, joined("a cat.")])).vector,
     ):
         encoders._warned.clear()

@@ -7,9 +7,12 @@ from logging import Logger
 import numpy
 import pytest
 import spacy
-from pipelines import MINILM, change_json, one_pipe, write_modules
-from transformers import AutoConfig, BertForMaskedLM, BertModel
+import torch
+from packaging.version import Version
+from pipelines import MINILM, change_json, one_pipe, warnings_with, write_modules
+from transformers import AutoConfig, BertForMaskedLM, BertModel, BertTokenizerFast
 
+from spacy_sbert.models.loading import INSTALLED
 from spacy_sbert.models.resolve import resolve
 from spacy_sbert.models.sbert_config import TransformerConfig
 from spacy_sbert.models.shim import TransformerShim
@@ -167,9 +170,57 @@ def test_a_foreign_transformer_module(folder, kind):
 
 
 def test_max_seq_length_leaves_room(folder):
+    write_modules(folder, ("Transformer", ""))
     change_json(folder / "sentence_bert_config.json", max_seq_length=2)
     with pytest.raises(ValueError, match=r"limited to 2 wordpieces .*2 are special tokens"):
         encode(folder)
     change_json(folder / "sentence_bert_config.json", max_seq_length=3)
     with pytest.warns(UserWarning, match="limit of 3 wordpieces"):
         assert encode(folder).any()
+
+
+REMEDIES = [
+    ({"model_type": "nobert"}, "names the model_type 'nobert', which transformers .* Install a version that does"),
+    ({"model_type": "bart", "d_model": 8}, "an encoder with a decoder .is_encoder_decoder = true.. Use an encoder"),
+    ({"model_type": "musicgen_decoder"}, "names the model_type|has no class for the model"),
+    ({"num_attention_heads": 3}, "cannot encode a text by itself|do not make an encoder|cannot read"),
+]
+
+
+@pytest.mark.parametrize(("settings", "message"), REMEDIES)
+def test_a_whole_folder_is_not_to_be_downloaded_again(folder, settings, message):
+    change_json(folder / "config.json", **settings)
+    with pytest.raises(ValueError, match=message):
+        encode(folder)
+
+
+def test_weights_that_are_not_finite(folder):
+    model = BertModel.from_pretrained(folder)
+    model.embeddings.word_embeddings.weight.data.fill_(float("nan"))
+    model.save_pretrained(folder)
+    with pytest.raises(ValueError, match=r"bert are not finite: training diverged.* Use an earlier checkpoint"):
+        encode(folder)
+
+
+def test_types_that_a_class_takes_beside_that_of_its_default(folder):
+    expected = encode(folder)
+    for settings in ({"hidden_dropout_prob": 0}, {"classifier_dropout": 0.5}):
+        change_json(folder / "config.json", **settings)
+        assert numpy.allclose(encode(folder), expected, atol=1e-6)
+
+
+def test_another_precision_is_no_setting_of_transformers(folder):
+    with pytest.raises(ValueError, match=r"torch_dtype = 'float16', expected float32.* set precision"):
+        encode(folder, transformer_config={"torch_dtype": "float16"})
+
+
+@pytest.mark.parametrize("precision", ["float32", "reference"])
+def test_weights_of_half_precision_are_read_as_float32(folder, precision):
+    BertModel.from_pretrained(folder).bfloat16().save_pretrained(folder)
+    with warnings_with("sbert-half-precision") as told:
+        found = encode(folder, precision=precision, normalize=False, pooling="cls")
+    assert len(told) == (Version("5.0") <= INSTALLED)
+    model = BertModel.from_pretrained(folder).float().eval()
+    with torch.no_grad():
+        states = model(**BertTokenizerFast.from_pretrained(folder)(TEXT, return_tensors="pt")).last_hidden_state
+    assert numpy.allclose(found, states[0, 0].numpy(), atol=1e-6)

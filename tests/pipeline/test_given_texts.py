@@ -8,6 +8,7 @@ from pipelines import one_pipe
 from sklearn.compose import ColumnTransformer
 from sklearn.preprocessing import FunctionTransformer
 
+from spacy_sbert import find_meta
 from spacy_sbert.validation import checked_texts
 
 TEXTS = ["a dog", "the cat sat", ""]
@@ -85,8 +86,7 @@ def test_docs_and_spans_are_their_texts_alone(make_nlp, monkeypatch):
     assert numpy.array_equal(sbert.encode(iter(spans)), sbert.encode([span.text for span in spans]))
     mixed = sbert.encode([docs[1], spans[0], "a dog"])
     assert numpy.array_equal(mixed, sbert.encode([docs[1].text, spans[0].text, "a dog"]))
-    with pytest.raises(TypeError, match="expected several texts"):
-        sbert.encode(docs[0])
+    assert numpy.array_equal(sbert.encode(docs[0]), sbert.encode([docs[0]])[0])
     monkeypatch.setattr(type(sbert.text_encoder()), "encode", None)  # a list is checked before that
     with pytest.raises(TypeError, match=r"text number 9, .*expected str"):
         sbert.encode([*"abcdefgh", None], window=1)
@@ -106,3 +106,27 @@ def test_pairs_and_texts_of_a_reranker(tiny_bert):
         with pytest.raises(TypeError, match="Cannot score"):
             reranker.score_pairs(pairs)
     assert reranker.score_pairs(zip(FRAME["text"], FRAME["text"], strict=True)).shape == (3,)
+
+
+@pytest.mark.parametrize("options", [{}, {"normalize_embeddings": True}, {"convert_to_tensor": True}])
+def test_a_single_text_has_a_single_vector(make_nlp, options):
+    """As in sentence-transformers; a Doc or Span is one text, too."""
+    nlp = make_nlp()
+    nlp.add_pipe("sbert", name="other", config={"model": nlp.get_pipe_config("sbert")["model"]})
+    nlp.add_pipe("sbert_meta")
+    doc = nlp("the cat sat")
+    for encode in (nlp.get_pipe("sbert").encode, find_meta(nlp).encode):
+        expected = encode(["the cat sat"], **options)[0]
+        for text in ("the cat sat", numpy.str_("the cat sat"), numpy.array("the cat sat"), doc, doc[:]):
+            found = encode(text, **options)
+            assert type(found) is type(expected) and found.shape == expected.shape == (expected.shape[0],)
+            assert (found == expected).all()
+        assert not encode("", **options).any()
+        with pytest.raises(TypeError, match=r"shape \(\)"):
+            encode(numpy.array(3.0), **options)
+
+
+def test_a_single_text_has_its_prompt_and_its_dimensions(make_nlp):
+    sbert = make_nlp(model={"prompts": {"query": "a query: "}}).get_pipe("sbert")
+    for options in ({"prompt": "a dog "}, {"prompt_name": "query"}, {"truncate_dim": 4}):
+        assert numpy.array_equal(sbert.encode("a cat", **options), sbert.encode(["a cat"], **options)[0])

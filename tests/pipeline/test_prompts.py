@@ -1,8 +1,11 @@
 """Prompts and truncation: in the config and for a call, with Docs and without, and where they cannot be."""
 
+import shutil
+
 import numpy
 import pytest
-from pipelines import make_example
+import spacy
+from pipelines import change_json, make_example, write_modules
 from spacy.tokens import Doc
 
 from spacy_sbert.search import identify
@@ -117,7 +120,28 @@ def test_wrong_calls(make_nlp):
         shared("a man", component_cfg={"sbert": {"prompt": "query: "}})
     expected = make_nlp().get_pipe("sbert").encode(["he ran"])
     assert numpy.allclose(shared.get_pipe("sbert").encode(["ran"], prompt="he "), expected, atol=1e-6)  # no Docs
-    with pytest.raises(ValueError, match="include_prompt = false leaves the first wordpieces out"):
-        prompted(make_nlp, include_prompt=False, pooling="cls")
     with pytest.raises(ValueError, match="do not go together"):
         prompted(make_nlp, include_prompt=False, overflow="windows")
+
+
+def test_an_unknown_default_prompt_is_refused_when_the_pipe_is_made(make_nlp, tiny_bert, tmp_path):
+    expected = "Cannot use default_prompt_name = 'document': the prompts of the encoder are 'query', 'passage'"
+    with pytest.raises(ValueError, match=expected):
+        prompted(make_nlp, default_prompt_name="document")
+    folder = shutil.copytree(tiny_bert, tmp_path / "bert")
+    write_modules(folder, ("Transformer", ""))
+    change_json(folder / "config_sentence_transformers.json", prompts={"p": "he "}, default_prompt_name="p")
+    nlp = make_nlp(name=folder, model={"default_prompt_name": "p"})
+    nlp.to_disk(tmp_path / "nlp")
+    shutil.rmtree(folder)  # the prompts of the folder are saved with the encoder
+    assert numpy.array_equal(spacy.load(tmp_path / "nlp")("ran").vector, nlp("ran").vector)
+
+
+def test_a_folder_without_its_prompt_in_windows(make_nlp, tiny_bert, tmp_path):
+    folder = shutil.copytree(tiny_bert, tmp_path / "bert")
+    write_modules(folder, ("Transformer", ""), ("Pooling", "1_Pooling"))
+    change_json(folder / "1_Pooling" / "config.json", pooling_mode="mean", include_prompt=False)
+    sbert = make_nlp(name=folder, model={"overflow": "windows"}).get_pipe("sbert")
+    assert sbert.encode(["the cat"]).any()
+    with pytest.raises(ValueError, match="do not go together"):
+        sbert.encode(["the cat"], prompt="he ")

@@ -1,5 +1,7 @@
 """Docs that come without hooks: `restore` brings them back, and comparisons that notice it name that."""
 
+import subprocess
+import sys
 import warnings
 from collections import deque
 from itertools import count, islice
@@ -10,14 +12,14 @@ from pipelines import warnings_with
 from spacy.tokens import DocBin
 
 from spacy_sbert import restore
-from spacy_sbert.pipeline import doc_vectors as hooks
+from spacy_sbert.pipeline import lost_hooks
 
 TEXT = "A man is eating food. The cat sat on the mat."
 
 
 @pytest.fixture(autouse=True)
 def nothing_said(monkeypatch):
-    monkeypatch.setattr(hooks, "_warned", set())
+    monkeypatch.setattr(lost_hooks, "_warned", set())
 
 
 @pytest.fixture
@@ -42,13 +44,14 @@ def said(do):
 
 
 def test_what_notices(make_nlp, nlp):
-    doc, given = nlp(TEXT), next(docbin(nlp(TEXT)))
+    doc, given = nlp(TEXT), next(restore(docbin(nlp(TEXT))))
+    given.user_hooks.clear()
     found, warned = said(lambda: given._.sbert_most_similar(doc))
     assert len(warned) == 1 and found[0].score == pytest.approx(1)
     assert said(lambda: doc.similarity(given))[1] == []  # once
     doc = make_nlp(set_hooks=False)(TEXT)  # whose pipe does not answer
     given = next(docbin(doc))
-    hooks._warned.clear()
+    lost_hooks._warned.clear()
     assert said(lambda: (given._.sbert_similarity(doc), given._.sbert_most_similar(doc)))[1] == []
 
 
@@ -131,3 +134,32 @@ def test_restore_of_a_stream_as_a_statement_says_that_nothing_was_done(nlp):
     assert len(docs) == 1  # none was taken
     assert said(lambda: next(restore(iter(docs))))[1] == []  # taken of, if not to the end
     assert said(lambda: list(restore(iter([]))))[1] == []
+
+
+READ = """
+import sys, warnings
+import srsly
+before = set(sys.modules)
+srsly.msgpack_loads(srsly.msgpack_dumps({"a": {"b": 1}}))
+print(sorted(name for name in set(sys.modules) - before if "spacy" in name))
+import spacy
+from spacy.tokens import DocBin
+data = DocBin().from_disk(sys.argv[1])
+with warnings.catch_warnings(record=True) as caught:
+    warnings.simplefilter("always")
+    docs = list(data.get_docs(spacy.vocab.Vocab()))
+print([(str(one.message)[:18], one.filename) for one in caught], docs[0].vector.any())
+print(docs[0]._.sbert_vector.shape)
+"""
+
+
+def test_a_process_that_does_not_know_the_package_is_warned(nlp, tmp_path):
+    DocBin(docs=[nlp(TEXT), nlp(TEXT)], store_user_data=True).to_disk(tmp_path / "docs.spacy")
+    done = subprocess.run(
+        [sys.executable, "-c", READ, tmp_path / "docs.spacy"], capture_output=True, text=True, check=False
+    )
+    assert done.stdout.splitlines() == [
+        "['spacy_sbert_msgpack']",  # and not spaCy
+        "[('[sbert-lost-hooks]', '<string>')] False",
+        f"({len(nlp(TEXT).vector)},)",
+    ], done.stderr

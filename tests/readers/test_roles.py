@@ -1,6 +1,7 @@
 """Which columns of a table are the texts and the gold: by options, by well-known names, or refused with the options."""
 
 import json
+import re
 from functools import partial
 
 import pytest
@@ -9,7 +10,7 @@ from made_tables import NLI, cycle, text, write_columns
 
 from spacy_sbert.files.tables import TextColumns, read_text_rows
 from spacy_sbert.readers import PairCorpus
-from spacy_sbert.readers.infer_schema import find_table
+from spacy_sbert.readers.infer_schema import find_table, find_texts
 
 NLP = spacy.blank("en")
 
@@ -27,7 +28,7 @@ def write(tmp_path):
 
 FOUND = {  # the kind of a table; its header, of which the first two are texts and the last is the gold; other columns
     "Quora": ("binary", ("question1", "question2", "created_at", "is_duplicate"), cycle("2024-03-04"), cycle(0, 1)),
-    "e-SNLI": ("labelled", ("premise", "hypothesis", "explanation", "label"), text, cycle(*NLI)),
+    "e-SNLI": ("labelled", ("premise", "hypothesis", "annotator", "label"), partial(text, size=2), cycle(*NLI)),
     "a person": ("graded", ("Text A", "Text B", "author", "Score"), partial(text, size=2), cycle(1.5, 4)),
     "fractions under a label": ("graded", ("q1", "q2", "gold"), cycle(0, 0.5)),
     "the STS benchmark of the hub": (
@@ -93,6 +94,79 @@ def test_other_names_are_refused(write, header):
         table = find_table(path, members=header[:2], **{gold: header[-1]})
         assert roles(table) == ("binary" if gold == "score" else "labelled", header[:2], header[-1])
     assert roles(find_table(path, members=header[:1], label=header[-1]))[:2] == ("classes", header[:1])
+
+
+UNREAD = {  # headers whose second name is not known, and the column of texts that would not be read
+    ("message", "other", "same"): "other",
+    ("text", "text_b", "label"): "text_b",
+    ("utterance", "reference", "target"): "reference",
+    ("sentence", "rewritten", "is_paraphrase"): "rewritten",
+    ("query", "found", "relevant"): "found",
+    ("premise", "hypothesis", "explanation", "label"): "explanation",
+    ("query", "positive", "negative", "title"): "title",
+}
+
+
+@pytest.mark.parametrize("header", UNREAD)
+@pytest.mark.parametrize("suffix", [".csv", ".jsonl", ".parquet"])
+def test_texts_that_are_not_read_are_refused(write, header, suffix):
+    columns = [cycle("0", "1") if name == header[-1] and name != "title" else text for name in header]
+    path, name = write(header, *columns, suffix=suffix), UNREAD[header]
+    with pytest.raises(ValueError, match=f"the column '{name}' holds texts, and would not be read") as caught:
+        find_table(path)
+    to_read, to_leave_out = re.findall("--members ([^ ]+) to", str(caught.value))
+    assert name in to_read.split(",") and name not in to_leave_out.split(",")
+    if len(header) == 3:
+        assert find_table(path, members=to_read.split(",")).columns.members == header[:2]
+    assert name in find_table(path, members=to_leave_out.split(",")).unused
+
+
+TEXTS = {  # what a column may hold: texts
+    "sentences": ["My card was stolen.", "Where is it?", "Top up failed."],
+    "questions without marks": ["how old must i be", "is it free", "where is my card"],
+    "two words": ["Kart\u0131m \u00e7al\u0131nd\u0131.", "Karte gestohlen!", "Geht nicht."],
+    "Chinese": [
+        "\u4e00\u4e2a\u4eba\u5728\u5403\u996d\u3002",
+        "\u5929\u5728\u4e0b\u96e8\u3002",
+        "\u6211\u7684\u5361\u4e22\u4e86",
+    ],
+    "with numbers": ["I paid 30 pounds on 4 March", "The 2nd card is lost", "Room 12 is too cold"],
+    "some blank": ["My card was stolen.", "", "Where is my card?"],
+    "long": [
+        "One, two, and then three things that I would say. " * 30,
+        "Another one of them. " * 50,
+        "A third one, too.",
+    ],
+}
+OTHERS = {  # and what passes
+    "ids": ["a1b2-c3d4", "A 1 2", "77"],
+    "dates": ["2024-03-04", "Mon, 04 Mar 2024 10:00:00 GMT", "March 4, 2024"],
+    "times": ["4. M\u00e4rz 2024 um 10 Uhr", "2024-03-04T10:00:00Z", "Monday, 4 March 2024 at 10:00"],
+    "categories": ["card not working"] * 9 + ["top up has failed"] * 9,
+    "numbers": ["1", "2.5", "1,000 000"],
+    "urls": ["https://example.com/a-page", "www.example.com", "https://example.com/a b?c=d e"],
+    "names": ["Ada Lovelace", "Grace Hopper", "J. R. R. Tolkien"],
+    "words": ["card", "money", "free"],
+    "lists": ["news, sports, uk", "music; the uk; food", "sports|news|world"],
+    "markup": ["<p>one two three</p>", '{"a": "b c d"}', "['x y z', 'u']"],
+    "paths": ["/data/a.txt", "C:\\data\\b.txt", "a/b/c.txt"],
+    "blank": ["", " ", ""],
+}
+
+
+@pytest.mark.parametrize("name", [*TEXTS, *OTHERS])
+def test_columns_of_texts_are_known_by_their_values(write, name):
+    values = {**TEXTS, **OTHERS}[name]
+    path = write(("message", "added", "label"), text, lambda i: values[i], cycle("x", "y"), n=len(values))
+    assert find_texts(path, ["added", "label"]) == (["added"] if name in TEXTS else [])
+
+
+def test_texts_in_lists_of_json(tmp_path):
+    path = tmp_path / "a.jsonl"
+    path.write_text(
+        "".join(json.dumps({"others": [text(), text()], "n": {"a": 1}, "no": None}) + "\n" for _ in range(9))
+    )
+    assert find_texts(path, ["others", "n", "no", "left_out"]) == ["others"]
 
 
 def test_members_that_options_name_need_no_gold(write):

@@ -7,7 +7,7 @@ import pytest
 import spacy
 import torch
 from made_views import WORDS
-from pipelines import MINILM, change_json, no_warnings
+from pipelines import MINILM, change_json, no_warnings, write_modules
 from sentence_transformers import CrossEncoder
 from transformers import AutoTokenizer, BertTokenizer
 from transformers.models.bert.modeling_bert import BertForSequenceClassification
@@ -133,6 +133,7 @@ def test_an_activation_is_only_that_of_its_call(reranker):
         (lambda one: one.score_pairs(numpy.array([["a", "b", "c"]])), TypeError, "pair number 0, .* two texts"),
         (lambda one: one.score_pairs(pandas.DataFrame({"a": ["b"]})), TypeError, "a table of 1 columns"),
         (lambda one: one.score_pairs(pandas.DataFrame({"a": ["b"], "c": [None]})), TypeError, "pair number 0, "),
+        (lambda one: one.score_pairs(("a", "b", "c")), TypeError, "pair number 0, .*expected two texts"),
         (lambda one: one.predict(SHORT), TypeError, r"predict of 'sbert_reranker' scores Docs.*score_pairs\(pairs\)"),
         *((lambda one, k=k: one.rank("a", TEXTS, k), ValueError, "at least 1 and at most 5") for k in (0, 6)),
         (lambda one: one.rank("a", TEXTS, k=2, top_k=2), ValueError, "k = 2 and top_k = 2: expected one of them"),
@@ -242,7 +243,7 @@ IDENTITY = "torch.nn.modules.linear.Identity"
 @pytest.mark.parametrize(
     ("file", "values"),
     [
-        ("config_sentence_transformers.json", {"activation_fn": IDENTITY}),
+        ("config_sentence_transformers.json", {"activation_fn": IDENTITY, "model_type": "CrossEncoder"}),
         ("config.json", {"sentence_transformers": {"activation_fn": IDENTITY}}),
         ("config.json", {"sbert_ce_default_activation_function": IDENTITY}),
     ],
@@ -250,6 +251,7 @@ IDENTITY = "torch.nn.modules.linear.Identity"
 def test_auto_follows_the_folder(make_reranker, make_classifier, file, values):
     """As do the ms-marco cross-encoders, whose scores are logits; in the places that sentence-transformers writes."""
     folder = make_classifier(1)
+    write_modules(folder, ("Transformer", ""))
     change_json(folder / file, **values)
     nlp = make_reranker(folder)
     logits = find_reranker(make_reranker(folder, model={"activation": "identity"})).score_pairs(SHORT)
@@ -258,10 +260,49 @@ def test_auto_follows_the_folder(make_reranker, make_classifier, file, values):
     assert numpy.array_equal(find_reranker(loaded).score_pairs(SHORT), logits)
 
 
+def test_prompts(make_reranker, make_classifier):
+    """Before the first text of each pair, as CrossEncoder does."""
+    folder = make_classifier(1)
+    write_modules(folder, ("Transformer", ""))
+    prompts = {"query": "the dog: ", "none": ""}
+    change_json(folder / "sentence_bert_config.json", transformer_task="sequence-classification")
+    file = folder / "config_sentence_transformers.json"
+    change_json(file, model_type="CrossEncoder", prompts=prompts, default_prompt_name="query")
+    nlp = make_reranker(folder)
+    reranker, theirs = find_reranker(nlp), CrossEncoder(str(folder), device="cpu")
+    for options in ({}, {"prompt_name": "none"}, {"prompt": "he "}):
+        given = reranker.score_pairs(SHORT, **options)
+        assert numpy.allclose(given, theirs.predict(SHORT, show_progress_bar=False, **options), atol=1e-6)
+    written = [("the dog: " + first, second) for first, second in SHORT]
+    assert numpy.allclose(reranker.score_pairs(SHORT), reranker.score_pairs(written, prompt=""), atol=1e-6)
+    again = find_reranker(make_reranker("not there").from_bytes(nlp.to_bytes()))
+    assert numpy.array_equal(again.score_pairs(SHORT), reranker.score_pairs(SHORT))
+    first, second = SHORT[0]
+    assert reranker.rank(first, [second], prompt="he ")[0].score == reranker.score_pairs([SHORT[0]], prompt="he ")[0]
+    with pytest.raises(
+        ValueError, match="Cannot use prompt_name = 'other': the prompts of the encoder are 'query', 'none'"
+    ):
+        reranker.score_pairs(SHORT, prompt_name="other")
+    with pytest.raises(ValueError, match="Got both"):
+        reranker.score_pairs(SHORT, prompt_name="query", prompt="x")
+
+
+def test_modules_of_a_cross_encoder(make_reranker, make_classifier):
+    folder = make_classifier(1)
+    change_json(folder / "config_sentence_transformers.json", model_type="CrossEncoder")
+    for kind, expected in (
+        ("LogitScore", "LogitScore, which is unknown here"),
+        ("Dense", "modules Transformer, Dense"),
+    ):
+        write_modules(folder, ("Transformer", ""), (kind, "1"))
+        with pytest.raises(ValueError, match=expected):
+            find_reranker(make_reranker(folder)).score_pairs(SHORT)
+
+
 def test_foreign_activations_are_not_run(make_reranker, make_classifier):
     folder = make_classifier(1)
     change_json(folder / "config.json", sentence_transformers={"activation_fn": "os.getcwd"})
-    with pytest.raises(ValueError, match=r"names the activation 'os\.getcwd', which is not supported"):
+    with pytest.raises(ValueError, match=r"activation_fn = 'os\.getcwd', which is not supported"):
         find_reranker(make_reranker(folder)).score_pairs([("a", "b")])
     own = {"model": {"activation": "sigmoid"}}
     assert find_reranker(make_reranker(folder, **own)).score_pairs([("a", "b")]).shape == (1,)

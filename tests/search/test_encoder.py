@@ -3,7 +3,7 @@
 import json
 
 import numpy
-from pipelines import shim_of
+from pipelines import OTHER_VECTORS, shim_of
 
 from spacy_sbert.bulk.file_encoding import Encoding
 from spacy_sbert.models.fingerprint import pipeline_digest
@@ -12,25 +12,6 @@ from spacy_sbert.search import identify
 
 def identity(nlp):
     return identify(nlp.get_pipe("sbert"))
-
-
-DENSE = {"@layers": "spacy-sbert.Dense.v1", "nI": 16, "nO": 4, "activation": "tanh"}
-OTHERS = {  # settings that change vectors, by what they change
-    "pooling": {"pooling": "cls"},
-    "two poolings": {"pooling": "mean+max"},
-    "normalisation": {"normalize": True},
-    "windows": {"overflow": "windows"},
-    "width": {"truncate_dim": 8},
-    "prompt": {"prompts": {"p": "a dog "}, "default_prompt_name": "p"},
-    "prompt, pooled without": {"prompts": {"p": "a dog "}, "default_prompt_name": "p", "include_prompt": False},
-    "case": {"tokenizer_config": {"do_lower_case": False}},
-    "accents": {"tokenizer_config": {"strip_accents": False}},
-    "limit": {"tokenizer_config": {"model_max_length": 12}},
-    "activation": {"transformer_config": {"hidden_act": "relu"}},
-    "layer norm": {"transformer_config": {"layer_norm_eps": 0.1}},
-    "dense": {"dense": DENSE},
-    "dense, another activation": {"dense": {**DENSE, "activation": "sigmoid"}},
-}
 
 
 def digests(nlp):
@@ -44,7 +25,7 @@ def digests(nlp):
 
 def test_every_setting_that_changes_vectors_is_noticed_everywhere(make_nlp):
     """No two of these pipelines pass for the same, wherever vectors are kept."""
-    found = {name: digests(make_nlp(model=model)) for name, model in OTHERS.items()}
+    found = {name: digests(make_nlp(model=model)) for name, model in OTHER_VECTORS.items()}
     found["none"] = digests(make_nlp())
     for kept in zip(*found.values(), strict=True):
         same = [name for name, digest in zip(found, kept, strict=True) if kept.count(digest) > 1]

@@ -140,7 +140,7 @@ def test_equal_vectors_are_found(kind, share, tmp_path):
     copies = rng.permutation(3000)[: int(3000 * share)]
     vectors[copies] = vectors[copies[0]]
     queries = numpy.unique(vectors, axis=0)[:100]
-    exact_scores, exact = nearest(queries, vectors, k=5)
+    _, exact = nearest(queries, vectors, k=5)
     VectorIndex.build(iter(numpy.array_split(vectors, 7)), kind=kind, texts=list(map(str, range(3000)))).save(tmp_path)
     for index in (VectorIndex.build(vectors, kind=kind), VectorIndex.load(tmp_path)):
         assert len(index) == 3000

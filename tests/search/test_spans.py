@@ -5,7 +5,7 @@ import re
 import numpy
 import pytest
 import spacy
-from pipelines import ROOT, through_docbin
+from pipelines import ROOT, shim_of, through_docbin
 from spacy.tokens import Doc, Span
 
 from spacy_sbert.search import SpanSearch, VectorIndex, collect_spans
@@ -76,7 +76,7 @@ def test_a_saved_index_of_the_same_spans(docs, tmp_path):
     found = SpanSearch(spans, index=VectorIndex.load(tmp_path)).search("the cat", k=2)
     expected = SpanSearch(spans).search("the cat", k=2)
     assert [one.span for one in found] == [one.span for one in expected]
-    with pytest.raises(ValueError, match="The index is of others .* it holds 5 vectors, not 4"):
+    with pytest.raises(ValueError, match=r"The index is of others .* it holds 5 vectors, not 4"):
         SpanSearch(spans[1:], index=VectorIndex.load(tmp_path))
     with pytest.raises(ValueError, match=r"its vector 0 has the cosine -?0\.0"):
         other = numpy.zeros_like(spans[0].vector)
@@ -127,3 +127,62 @@ def test_each_sentence_finds_the_one_of_the_other_doc_that_says_the_same():
     assert len(pairs) == 3
     spans = collect_spans(nlp("One is here. Another is there."), "sent")
     assert len(list(spans)) == 2 and list(spans) == []
+
+
+def _trained(nlp):
+    for parameter in shim_of(nlp).weights.parameters():
+        parameter.data = parameter.data * 1.5
+
+
+MADE_OF = {  # the Spans that an index is opened with, from those that it was built of
+    "another order": lambda make_nlp, spans: spans[::-1],
+    "two of them changed places": lambda make_nlp, spans: [spans[1], spans[0], *spans[2:]],
+    "fewer": lambda make_nlp, spans: spans[:-1],
+    "more": lambda make_nlp, spans: [*spans, spans[0]],
+    "one twice": lambda make_nlp, spans: [spans[0], *spans[:-1]],
+    "a text that was edited": lambda make_nlp, spans: _spans(
+        make_nlp(unit="doc+sent"), [TEXTS[0], "", "The dog ran fast. He ran.", TEXTS[3]]
+    ),
+    "an encoder that was trained": lambda make_nlp, spans: _spans(make_nlp(unit="doc+sent"), TEXTS, _trained),
+    "another pooling": lambda make_nlp, spans: _spans(make_nlp(unit="doc+sent", model={"pooling": "cls"}), TEXTS),
+    "another width": lambda make_nlp, spans: _spans(make_nlp(unit="doc+sent", model={"truncate_dim": 8}), TEXTS),
+    "a prompt": lambda make_nlp, spans: _spans(
+        make_nlp(unit="doc+sent", model={"prompts": {"p": "a dog "}, "default_prompt_name": "p"}), TEXTS
+    ),
+}
+
+
+def _spans(nlp, texts, change=lambda nlp: None):
+    nlp(texts[0])
+    change(nlp)
+    return list(collect_spans(nlp.pipe(texts)))
+
+
+@pytest.mark.parametrize("kind", ["flat", "hnsw", "ivf"])
+@pytest.mark.parametrize("change", MADE_OF)
+def test_an_index_of_other_spans_is_refused(make_nlp, docs, kind, change, tmp_path):
+    """Built of their vectors alone, or by the search itself, with their texts; saved and loaded."""
+    spans = list(collect_spans(docs))
+    given = MADE_OF[change](make_nlp, spans)
+    VectorIndex.build(SpanSearch(spans).vectors, kind=kind).save(tmp_path / "plain")
+    SpanSearch(spans, kind=kind).index.save(tmp_path / "texts")
+    for name in ("plain", "texts"):
+        index = VectorIndex.load(tmp_path / name)
+        assert len(SpanSearch(spans, index=index)) == len(spans)
+        with pytest.raises(ValueError, match=r"The index is of others than these|unequal width"):
+            SpanSearch(given, index=index)
+
+
+def test_docs_that_another_encoder_read_since_are_not_asked_by_it(make_nlp):
+    """The search holds the vectors that the Docs had."""
+    nlp = make_nlp(unit="doc+sent")
+    docs = list(nlp.pipe(TEXTS))
+    search = SpanSearch(collect_spans(docs))
+    assert search.search("The man ran.", k=1)[0].score == pytest.approx(1)
+    _trained(nlp)
+    for doc in docs:
+        nlp.get_pipe("sbert")(doc)
+    with pytest.raises(ValueError, match="does not know a pipe with the encoder that made its vectors"):
+        search.search("The man ran.", k=1)
+    with pytest.warns(UserWarning, match="sbert-other-encoder"):
+        search.search(nlp("The man ran."), k=1)

@@ -8,6 +8,7 @@ from objectives import MULTI, several
 from pipelines import TRAINED
 from thinc.api import fix_random_seed
 
+from spacy_sbert.training.gold import check_scored
 from spacy_sbert.training.logger import progress_logger
 
 
@@ -82,18 +83,39 @@ def test_log_line_every_half_minute(make_nlp, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("weights", "is_refused"), [({"sts_spearman": 1.0}, False), ({"mine": 1.0}, True), ({}, False)]
+    ("weights", "message"),
+    [
+        ({"sts_spearman": 1.0}, None),
+        ({"mine": 1.0}, "No component has the score 'mine'"),
+        ({}, "All of .training.score_weights. are 0 or null"),
+    ],
 )
-def test_evaluation_without_a_weighted_score(make_nlp, weights, is_refused):
+def test_evaluation_without_a_weighted_score(make_nlp, weights, message):
     nlp = make_nlp()
     nlp.config["training"]["score_weights"] = {"sts_spearman": None, "sts_pearson": None, **weights}
+    if message is not None:
+        with pytest.raises(ValueError, match=message):
+            progress_logger()(nlp, io.StringIO(), io.StringIO())
+        return
     log, close = progress_logger()(nlp, io.StringIO(), io.StringIO())
-    if is_refused:
-        with pytest.raises(ValueError, match=r"\(mine\) is defined. Give weight to one of these: sts_spearman"):
-            log(info_of({"sbert": 1.0}))
-    else:
-        log(info_of({"sbert": 1.0}))
+    log(info_of({"sbert": 1.0}))
     close()
+
+
+def test_scores_that_an_evaluation_lacks():
+    with pytest.raises(ValueError, match=r"\(mine\) is defined. Give weight to one of these: sts_spearman"):
+        check_scored({"mine": 1.0, "sts_spearman": None}, {"sts_spearman": 0.5})
+
+
+@pytest.mark.parametrize(("later", "is_warned"), [(0.4, True), (0.5, False), (0.6, False)])
+def test_best_step_is_the_first(make_nlp, later, is_warned):
+    """`spacy train` does not score the last step, and does not look for the best one."""
+    _, stdout, log, close = make(make_nlp, io.StringIO())
+    results = [(0.5, 0), (later, 10)]
+    log({**info_of({"sbert": 1.0}), "checkpoints": results})
+    log(None)
+    close()
+    assert ("[sbert-nothing-learned]" in stdout.getvalue()) == is_warned
 
 
 def test_bar_shows_speed_and_time_left(make_nlp):

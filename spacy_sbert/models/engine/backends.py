@@ -93,6 +93,8 @@ class _ReferenceBackend(HFBackend):
 
     def passes(self, wordpieces: TokenizedBatch, windows: numpy.ndarray, budget: int) -> list[Batch]:
         """Return the batches of sentence-transformers: texts by their number of characters, 32 together."""
+        if not self.pads:
+            return super().passes(wordpieces, windows, budget)
         n_characters: Any = wordpieces.n_characters
         order = numpy.argsort(-n_characters)  # not stable, as there: texts of one length must come in the same order
         batches = [order[first : first + 32] for first in range(0, len(order), 32)]
@@ -220,7 +222,7 @@ def _versions(model: Network) -> list[int]:
 @torch.no_grad()
 def _make(model: Network, precision: str, calibration: "Calibration | None", *, pads: bool) -> Backend:
     if precision == REFERENCE:
-        return _ReferenceBackend(model)
+        return _ReferenceBackend(model, pads=pads)
     if calibration is not None:
         from .int8 import int8_bert  # noqa: PLC0415 (only int8 needs it)
 

@@ -12,6 +12,8 @@ from typing import TypeVar
 
 import torch
 
+from ..surroundings import PROCESS_SETTINGS, undisturbed
+
 _Task = TypeVar("_Task")
 _Result = TypeVar("_Result")
 _TOKENIZERS = "TOKENIZERS_PARALLELISM"
@@ -54,7 +56,8 @@ class EncoderUse:
                 _refuse(self._changing)
             self._encoding.append(me)
         try:
-            yield
+            with undisturbed():
+                yield
         finally:
             with _STATE:
                 self._encoding.remove(me)
@@ -71,7 +74,8 @@ class EncoderUse:
         try:
             with _STATE:
                 _STATE.wait_for(lambda: not _others(self._encoding))
-            yield
+            with undisturbed():
+                yield
         finally:
             with _STATE:
                 self._changing.remove(me)
@@ -149,6 +153,7 @@ def _release_in_parent() -> None:
 def _release_in_child() -> None:
     LOADING.release()
     _STATE.release()
+    PROCESS_SETTINGS.release_in_child()
     torch.set_num_threads(1)
 
 

@@ -8,7 +8,7 @@ import numpy
 import torch
 from torch.nn import functional
 
-from ..loading import Network, attention_mask, embedding_rows, takes_token_types
+from ..loading import Network, attention_mask, padding_id, takes_token_types
 from ..tokenization import TokenizedBatch
 
 CPU_BUDGET = 2048  # wordpieces in a pass, whose states stay in the cache
@@ -150,13 +150,6 @@ def padded_inputs(
     if wordpieces.has_type_ids and takes_token_types(encoder):
         inputs["token_type_ids"] = types  # zeros, too: XLM, FlauBERT and GPT-2 add an embedding of them
     return inputs
-
-
-def padding_id(encoder: Network) -> int:
-    """Return the wordpiece that fills rows, which are masked there: 0 if that of the config has no embedding."""
-    padding = getattr(encoder.config, "pad_token_id", None) or 0
-    rows = embedding_rows(encoder)
-    return padding if padding > 0 and (rows is None or padding < rows) else 0
 
 
 def lay_out(

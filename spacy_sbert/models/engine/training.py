@@ -15,7 +15,7 @@ from torch.autograd.function import once_differentiable
 from torch.nn import functional
 from torch.optim.adam import adam
 
-from ..loading import Network
+from ..loading import Network, padding_id
 from ..span_batch import TokenEmbeddings
 from ..tokenization import TokenizedBatch
 from .bert_families import Module, distance_bias, is_packable, layers_of
@@ -26,7 +26,6 @@ from .packing import (
     lay_out,
     pack,
     padded_inputs,
-    padding_id,
     ragged_arange,
     single_batch,
     width_for,

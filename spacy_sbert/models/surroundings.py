@@ -1,0 +1,141 @@
+"""PyTorch's and NumPy's defaults, with which encoders are loaded, used and trained whatever the program has set."""
+
+import threading
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from typing import Any
+
+import numpy
+import torch
+
+from ..errors import Errors
+
+_NUMPY: dict[str, Any] = {"divide": "warn", "over": "warn", "under": "ignore", "invalid": "warn"}
+_DEVICE_TYPES = ("cpu", "cuda")  # for which autocast may be on
+
+# An error of these kinds is no fault of the files that are read, nor one of a class that their readers do not know.
+_FROM_AROUND = (Warning, MemoryError, RecursionError, FloatingPointError, TimeoutError, ImportError)
+_READERS = {
+    *("builtins", "json", "pickle", "zipfile", "struct", "zlib", "pydantic_core", "pyo3_runtime"),
+    *("torch", "transformers", "transformers_modules", "tokenizers", "safetensors", "huggingface_hub", "spacy_sbert"),
+}
+
+
+class _ProcessSettings:
+    """PyTorch's settings for all threads: the first that needs the defaults sets them, the last sets them back.
+
+    Attention takes the kernel of all inputs where none of those that the program allows takes ours.
+    """
+
+    def __init__(self) -> None:
+        self.lock, self.n_users = threading.Lock(), 0
+        self._before = torch.float32, True
+
+    def __enter__(self) -> None:
+        with self.lock:
+            if not self.n_users:
+                self._before = torch.get_default_dtype(), torch.backends.cuda.math_sdp_enabled()
+                torch.set_default_dtype(torch.float32)
+                torch.backends.cuda.enable_math_sdp(True)
+            self.n_users += 1
+
+    def __exit__(self, *error: object) -> None:
+        with self.lock:
+            self.n_users -= 1
+            if not self.n_users:
+                self._restore()
+
+    def release_in_child(self) -> None:
+        """Set them back in a forked process, which has none of the threads."""
+        if self.n_users:
+            self._restore()
+        self.n_users = 0
+        self.lock = threading.Lock()
+
+    def _restore(self) -> None:
+        dtype, math_sdp = self._before
+        torch.set_default_dtype(dtype)
+        torch.backends.cuda.enable_math_sdp(math_sdp)
+
+
+PROCESS_SETTINGS = _ProcessSettings()
+
+
+def _makes_plain_tensors() -> bool:
+    """Return whether tensors are made as by default; one of none shows it, also in inference mode and other modes."""
+    made = torch.empty(0)
+    is_plain = type(made) is torch.Tensor and made.dtype is torch.float32 and made.is_cpu
+    return is_plain and not made.is_inference()
+
+
+def _has_defaults() -> bool:
+    with PROCESS_SETTINGS.lock:
+        if PROCESS_SETTINGS.n_users or not torch.backends.cuda.math_sdp_enabled() or not _makes_plain_tensors():
+            return False
+    return not is_autocast() and numpy.geterr() == _NUMPY
+
+
+def is_autocast() -> bool:
+    """Return whether PyTorch computes in lower precision where it deems it safe."""
+    return any(map(torch.is_autocast_enabled, _DEVICE_TYPES))
+
+
+@contextmanager
+def undisturbed() -> Iterator[None]:
+    """Load or compute in a with block, or a function, as if the program around had set nothing.
+
+    Inference mode, autocast, a default dtype or device of PyTorch, and what `numpy.seterr` says do not count in it.
+    Gradients stay off if they are, see check_gradients.
+
+    RAISES (RuntimeError): if another mode of PyTorch changes the tensors that are made, such as a FakeTensorMode.
+    """
+    if _has_defaults():
+        yield
+        return
+    is_grad_enabled = torch.is_grad_enabled()
+    with ExitStack() as stack:
+        stack.enter_context(torch.inference_mode(False))
+        stack.enter_context(torch.set_grad_enabled(is_grad_enabled))  # leaving inference mode enables them
+        for device_type in _DEVICE_TYPES:
+            stack.enter_context(torch.autocast(device_type, enabled=False))
+        stack.enter_context(torch.device("cpu"))
+        stack.enter_context(numpy.errstate(**_NUMPY))
+        stack.enter_context(PROCESS_SETTINGS)
+        if not _makes_plain_tensors():
+            made = torch.empty(0)
+            raise RuntimeError(Errors.ACTIVE_MODE.format(given=f"{type(made).__name__}, {made.dtype}, {made.device}"))
+        yield
+
+
+def check_gradients(what: str) -> None:
+    """Check that PyTorch records gradients. RAISES (RuntimeError): if the program has turned them off.
+
+    what (str): would be trained, for the message.
+    """
+    if not torch.is_grad_enabled():
+        raise RuntimeError(Errors.NO_GRADIENTS.format(what=what))
+
+
+def check_data(module: torch.nn.Module, what: str) -> None:
+    """Check that the parameters of a module hold numbers. RAISES (RuntimeError): if they were made without.
+
+    what (str): they are of, for the message.
+    """
+    if any(parameter.is_meta for parameter in module.parameters()):
+        raise RuntimeError(Errors.NO_DATA.format(what=what))
+
+
+def check_draws(what: str) -> None:
+    """Check that PyTorch draws the weights of new layers. RAISES (RuntimeError): if it leaves memory as it is.
+
+    what (str): the layers are of, for the message.
+    """
+    weight = torch.zeros(1)
+    torch.nn.init.constant_(weight, 1.0)
+    if not weight.any():
+        raise RuntimeError(Errors.NOT_DRAWN.format(what=what))
+
+
+def is_from_around(error: BaseException) -> bool:
+    """Return whether an error is no fault of the files that are read, such as that of a full memory or an alarm."""
+    return isinstance(error, _FROM_AROUND) or type(error).__module__.partition(".")[0] not in _READERS

@@ -1,0 +1,129 @@
+"""Signs that examples are not what they were meant to be: inverted scores, contradictions, repeated rows, leaks."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+import numpy
+
+from ..errors import Warnings
+from .corpora import PairCorpus
+from .examples import Row
+
+_Key = tuple[str, ...]
+_SHARE = 0.02  # of the rows: what fewer do is normal, as published data sets show
+_SHOWN = 5  # lines that a message names
+_COMPARED = 20_000  # pairs whose texts are compared
+_FEWEST = 3  # pairs of a kind that are needed to compare their scores
+_LOWER = 0.2  # of 0 to 1: so much lower are inverted scores of pairs of near-identical texts
+_ALIKE = 0.6  # similarity of near-identical texts, see character_similarity
+_UNLIKE = 0.25
+
+
+@dataclass(frozen=True)
+class Finding:
+    """What is odd about some rows. is_rare: whether so few have it that a message will do in place of a warning."""
+
+    message: str
+    is_rare: bool = False
+
+
+@dataclass
+class ScannedRows:
+    """Texts and gold of the examples of a file.
+
+    first_rows: the line and the gold of each example, by its texts. count (int): of rows.
+    repeated, contradicting (list[int]): lines of rows with the texts of one before, and its gold, or another gold.
+    alike, unlike (list[float]): scores of pairs of near-identical texts, and of texts with little in common.
+    """
+
+    first_rows: dict[_Key, tuple[int, object]] = field(default_factory=dict)
+    count: int = 0
+    repeated: list[int] = field(default_factory=list)
+    contradicting: list[int] = field(default_factory=list)
+    alike: list[float] = field(default_factory=list)
+    unlike: list[float] = field(default_factory=list)
+
+    def findings(self, name: str) -> list[Finding]:
+        """Return what is odd about the rows. name (str): of the file."""
+        found = []
+        if min(len(self.alike), len(self.unlike)) >= _FEWEST:
+            alike, unlike = float(numpy.mean(self.alike)), float(numpy.mean(self.unlike))
+            if alike < unlike - _LOWER:
+                counts = {"n_alike": len(self.alike), "n_unlike": len(self.unlike)}
+                message = Warnings.SCORES_INVERTED.format(path=name, alike=alike, unlike=unlike, **counts)
+                found.append(Finding(message))
+        for message, lines in (
+            (Warnings.GOLD_CONTRADICTS, self.contradicting),
+            (Warnings.ROWS_REPEATED, self.repeated),
+        ):
+            found += _finding(message, lines, self.count, path=name)
+        return found
+
+
+def scan_rows(rows: Iterable[Row | None]) -> ScannedRows:
+    """Read examples; None is a row without gold, and passed over."""
+    scanned = ScannedRows()
+    for row in rows:
+        if row is None:
+            continue
+        scanned.count += 1
+        gold = row.label if row.score is None else row.score
+        key = row_key(row)
+        line, first_gold = scanned.first_rows.setdefault(key, (row.line, gold))
+        if line != row.line:
+            lines = scanned.repeated if gold == first_gold else scanned.contradicting
+            lines.append(row.line)
+        if row.score is not None and len(row.members) == 2 and scanned.count <= _COMPARED:
+            similarity = character_similarity(*row.members)
+            if similarity >= _ALIKE:
+                scanned.alike.append(row.score)
+            elif similarity <= _UNLIKE:
+                scanned.unlike.append(row.score)
+    return scanned
+
+
+def find_leak(train: ScannedRows, dev: Iterable[Row | None], name: str, train_name: str) -> list[Finding]:
+    """Return how many rows of the dev file have the texts of training examples. name, train_name: of both files."""
+    lines = []
+    count = 0
+    for row in dev:
+        if row is not None:
+            count += 1
+            if row_key(row) in train.first_rows:
+                lines.append(row.line)
+    return _finding(Warnings.DEV_IN_TRAIN, lines, count, path=name, train=train_name)
+
+
+def odd_corpora(train: object, dev: object) -> list[Finding]:
+    """Return what is odd about the corpora of a training; nothing of other readers than PairCorpus."""
+    if not isinstance(train, PairCorpus) or not isinstance(dev, PairCorpus):
+        return []
+    scanned = scan_rows(train.rows())
+    findings = scanned.findings("The training corpus") + scan_rows(dev.rows()).findings("The dev corpus")
+    return findings + find_leak(scanned, dev.rows(), "The dev corpus", "the training corpus")
+
+
+def row_key(row: Row) -> _Key:
+    """Return the texts of a row, of a pair with a score in any order."""
+    return row.members if row.score is None else tuple(sorted(row.members))
+
+
+def _finding(message: str, lines: Sequence[int], count: int, **names: str) -> list[Finding]:
+    """Return that so many of all rows have something in common; nothing if there are none."""
+    if not lines:
+        return []
+    more = f" and {len(lines) - _SHOWN} more" if len(lines) > _SHOWN else ""
+    listed = f"{'lines' if len(lines) > 1 else 'line'} {', '.join(map(str, lines[:_SHOWN]))}{more}"
+    text = message.format(found=len(lines), count=count, lines=listed, **names)
+    return [Finding(text, is_rare=len(lines) < _SHARE * count)]
+
+
+def character_similarity(first: str, second: str) -> float:
+    """Return the Dice coefficient of the sets of three characters in a row of two texts, 2 |A n B| / (|A| + |B|)."""
+    a, b = _trigrams(first), _trigrams(second)
+    return 2 * len(a & b) / (len(a) + len(b))
+
+
+def _trigrams(text: str) -> set[str]:
+    padded = f" {' '.join(text.lower().split())} "
+    return {padded[i : i + 3] for i in range(len(padded) - 2)}

@@ -1,0 +1,152 @@
+"""Check the settings of [training] before anything is loaded: spaCy checks their types, but not their ranges."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from difflib import get_close_matches
+from typing import Annotated, Any, Literal
+
+from pydantic import Field
+from spacy.language import Language
+from spacy.util import dot_to_object
+
+from ..validation import Epochs, NonNegative, NonNegativeFloat, Positive, PositiveFloat, Seed, check, short_repr
+from .gold import MEASURES, measure_of
+
+_Fraction = Annotated[float, Field(ge=0, lt=1)]
+_MOST_PARTS = 10_000  # of a batch: spaCy counts to this number at each step, whatever the size of the batch
+_Finite = float  # checks of this package refuse nan and inf
+_SETTINGS: dict[str, Any] = {  # of [training]
+    "patience": NonNegative,
+    "max_epochs": Epochs,
+    "max_steps": NonNegative,
+    "eval_frequency": Positive,
+    "accumulate_gradient": Annotated[int, Field(ge=1, le=_MOST_PARTS)],
+    "dropout": _Fraction,
+    "seed": Seed | None,
+    "gpu_allocator": Literal["pytorch", "tensorflow"] | None,
+    "score_weights": dict[str, _Finite | None],
+    "frozen_components": list[str],
+    "annotating_components": list[str],
+}
+# Of batchers, optimizers and schedules, whatever their names; every other number must not be negative.
+_POSITIVE = {"size", "buffer", "eps", "rate", "total_steps", "period", "t_max", "cut_frac", "ratio"}
+_FRACTIONS = {"beta1", "beta2", "warmup"}
+_OF_EVERY_PIPELINE = {"speed", "token_acc", "token_p", "token_r", "token_f"}  # scores of Language.evaluate
+
+
+def check_training(config: Mapping[str, Any]) -> None:
+    """Refuse settings of [training] that would end in an error later, train nothing, or never end.
+
+    config (Config): interpolated. What is left out has spaCy's default.
+    RAISES (ValueError): with the name of the setting, its value, and what is expected.
+    """
+    training = config["training"]
+    for name, annotation in _SETTINGS.items():
+        if name in training:
+            check(name, training[name], annotation)
+    for section in ("batcher", "optimizer"):
+        for name, value in _numbers(training.get(section, {}), section):
+            _check_number(name, value)
+    batch_size = config.get("nlp", {}).get("batch_size")
+    check("nlp.batch_size", batch_size, Positive | None)
+    _check_end(training)
+    for name in ("train_corpus", "dev_corpus"):
+        if name in training:
+            _check_corpus(name, training[name], config)
+    pipeline: list[str] = config.get("nlp", {}).get("pipeline", [])
+    for name in ("frozen_components", "annotating_components"):
+        _check_components(name, training.get(name, []), pipeline)
+    if pipeline and set(pipeline) <= {*training.get("frozen_components", [])}:
+        raise ValueError("All components are in frozen_components: nothing would be trained. Leave one of them out.")
+    _check_scores(training.get("score_weights", {}), config)
+
+
+def _numbers(block: object, path: str) -> Iterator[tuple[str, float]]:
+    """Yield the numbers in a block of a config, and in those inside of it, by their names."""
+    items: Sequence[Any] = list(block.items()) if isinstance(block, Mapping) else []
+    if isinstance(block, list):
+        items = [(path, value) for value in block]
+    for key, value in items:
+        name = key if isinstance(block, list) else f"{path}.{key}"
+        if isinstance(value, (int, float)) and not isinstance(value, bool):
+            yield name, value
+        elif key not in ("corpus", "batcher"):  # of a schedule: blocks of their own
+            yield from _numbers(value, name)
+
+
+def _check_number(name: str, value: float) -> None:
+    key = name.rpartition(".")[2]
+    if key in _FRACTIONS:
+        check(name, value, _Fraction)
+    elif key in _POSITIVE:
+        check(name, value, PositiveFloat)
+    elif key in ("epochs", "max_steps"):  # those of the training
+        check(name, value, Epochs)
+    else:
+        check(name, value, NonNegativeFloat)
+
+
+def _check_end(training: Mapping[str, Any]) -> None:
+    """Refuse a training without an end."""
+    max_epochs, max_steps, patience = (training.get(name, 1) for name in ("max_epochs", "max_steps", "patience"))
+    if max_epochs < 1 and not max_steps and not patience:
+        raise ValueError(
+            f"The training would never end: max_epochs = {max_epochs}, max_steps = 0 and patience = 0. Set one of "
+            "them, such as max_epochs = 4."
+        )
+
+
+def _check_corpus(name: str, value: object, config: Mapping[str, Any]) -> None:
+    check(name, value, str)
+    try:
+        block = dot_to_object(config, value)  # type: ignore[arg-type] # the check above
+    except (KeyError, TypeError):
+        block = None
+    if block is None:
+        known = ", ".join(f"corpora.{key}" for key in config.get("corpora", {})) or "a block of [corpora]"
+        raise ValueError(f"Cannot use {name} = {short_repr(value)}: there is no such block. Expected {known}.")
+
+
+def _check_components(name: str, given: Sequence[str], pipeline: Sequence[str]) -> None:
+    unknown = [component for component in given if component not in pipeline]
+    if unknown and pipeline:
+        raise ValueError(
+            f"Cannot use {name} = {short_repr(list(given))}: there is no component '{unknown[0]}'. The pipeline has "
+            f"{', '.join(pipeline)}."
+        )
+
+
+def _check_scores(weights: Mapping[str, float | None], config: Mapping[str, Any]) -> None:
+    """Refuse weights that are all 0, and scores that no component of the pipeline has."""
+    weighted = [name for name, weight in weights.items() if weight]
+    if weights and not weighted:
+        raise ValueError(
+            "All of [training.score_weights] are 0 or null, so no weights would be better than others. Give one of "
+            f"{', '.join(weights)} the weight 1.0."
+        )
+    known = _known_scores(config)
+    if known is None:
+        return
+    for name in weighted:
+        if name not in known and measure_of(name) is None:
+            near = get_close_matches(name, known, n=1)
+            raise ValueError(
+                f"No component has the score '{name}' of [training.score_weights]. Expected "
+                f"{near[0] if near else ', '.join(sorted(known))}."
+            )
+
+
+def _known_scores(config: Mapping[str, Any]) -> set[str] | None:
+    """Return the scores that the components have by default; None if one of them has others."""
+    known = {*MEASURES, *_OF_EVERY_PIPELINE}
+    components = config.get("components", {})
+    for name in config.get("nlp", {}).get("pipeline", []):
+        block = components.get(name, {})
+        factory = block.get("factory")
+        if factory is None or not Language.has_factory(factory):
+            return None
+        meta = Language.get_factory_meta(factory)
+        scorer = (meta.default_config or {}).get("scorer")
+        if block.get("scorer", scorer) != scorer:
+            return None
+        known |= (meta.default_score_weights or {}).keys()
+    return known
