@@ -83,7 +83,7 @@ NO_COUNTERPART = (
     *("*adapter*", "*peft*", "*fp16*", "*model_card*", "*config_versions*", "*hard_negatives*", "*dropout*"),
     *("*bfloat16*", "*test_device*", "*_device_*", "*pretrained_stsb*", "*train_stsb*", "*output_value=None*"),
     *("*LabelAccuracy*", "*InformationRetrieval*"),
-    *("*dot_score*", "*angle_sim*", "*maxsim*", "*max_active_dims*", "*convert_to_tensor_*", "*large_vectors*"),
+    *("*dot_score_sparse*", "*angle_sim*", "*maxsim*", "*max_active_dims*", "*convert_to_tensor_*", "*large_vectors*"),
     *("*max_pairs_capacity*", "*top_k_is_per_sentence*"),
 )
 
@@ -214,12 +214,12 @@ def semantic_search(queries: Any, corpus: Any, top_k: int = 10, **_: Any) -> lis
 
 
 def paraphrase_mining(model: SentenceTransformer, sentences: list[str]) -> list[list]:
-    n = len(sentences)
-    return paraphrase_mining_embeddings(model.encode(sentences), max_pairs=n * (n - 1) // 2)
+    return paraphrase_mining_embeddings(model.encode(sentences))
 
 
-def paraphrase_mining_embeddings(embeddings: Any, max_pairs: int, **_: Any) -> list[list]:
-    scores, pairs = most_similar_pairs(embeddings, k=max_pairs)
+def paraphrase_mining_embeddings(embeddings: Any, max_pairs: int = 500_000, **_: Any) -> list[list]:
+    n = len(embeddings)
+    scores, pairs = most_similar_pairs(embeddings, k=min(max_pairs, n * (n - 1) // 2))
     return [[score, *pair] for score, pair in zip(scores.tolist(), pairs.tolist(), strict=True)]
 
 
