@@ -32,6 +32,8 @@ NAMED = {
     "*test_serialize_config_language_specific*": _ONE_MORE,
     "*test_config_overrides*": _ONE_MORE,
     "*test_serialize_pipeline_disable_enable*": _ONE_MORE,
+    "*test_load_model_blank_shortcut*": _ONE_MORE,
+    "*test_util_dot_section*": _ONE_MORE,
     "*test_issue1654*": _ONE_MORE,
     "*test_replace_last_pipe*": _ONE_MORE,
     "*test_rename_pipe*": _ONE_MORE,
