@@ -76,7 +76,7 @@ WARNINGS = [
     "export-windows", "foreign-rows", "gold-contradicts", "half-precision", "import-static-prompts",
     "import-static-uncut", "late-sentences", "lost-hooks", "meta-fewer-directions", "meta-left-out",
     "meta-not-positive", "meta-other-members", "no-sentences", "no-words", "nothing-learned", "nothing-to-learn",
-    "other-encoder", "other-pooling", "padding", "padding-counts", "part-of-batch", "pooled-in-context",
+    "other-encoder", "other-pooling", "padding", "part-of-batch", "pooled-in-context",
     "reranker-new-head", "reranker-nothing-to-learn", "reranker-training-cut", "reranker-truncated", "restore-unused",
     "rows-repeated", "scores-ignored", "scores-inverted", "shared-default-prompt", "slow-bfloat16", "sparse-attention",
     "tokens-without-embedding", "torn-records", "training-cut", "truncated", "unknown-batch", "unknown-dev-labels",
