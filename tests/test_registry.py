@@ -79,6 +79,7 @@ WARNINGS = [
     "other-encoder", "other-pooling", "padding", "part-of-batch", "pooled-in-context",
     "reranker-new-head", "reranker-nothing-to-learn", "reranker-training-cut", "reranker-truncated", "restore-unused",
     "rows-repeated", "scores-ignored", "scores-inverted", "shared-default-prompt", "slow-bfloat16", "sparse-attention",
+    "static-half-precision",
     "tokens-without-embedding", "torn-records", "training-cut", "truncated", "unknown-batch", "unknown-dev-labels",
     "unknown-evaluate-labels", "unknown-folder-keys", "unknown-init-labels", "unknown-settings",
     "unknown-tokenizer-keys", "unread-texts",

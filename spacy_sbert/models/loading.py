@@ -150,8 +150,8 @@ def _unreadable(file: Path, model_type: object, error: Exception) -> ValueError:
     """Return the error for a config.json that Transformers cannot read."""
     if model_type == "model2vec":
         return ValueError(
-            f"The folder {file.parent} holds a table of model2vec without modules.json. Save it by sentence-transformers: "
-            "SentenceTransformer(modules=[StaticEmbedding.from_model2vec(folder)]).save(...)."
+            f"The folder {file.parent} holds a table of model2vec without modules.json. Save it again by "
+            "sentence-transformers: SentenceTransformer(modules=[StaticEmbedding.from_model2vec(folder)]).save(...)."
         )
     if isinstance(model_type, str) and model_type not in CONFIG_MAPPING:
         return ValueError(
@@ -225,7 +225,7 @@ def load_tokenizer(source: Source) -> Tokenizer:
         if isinstance(error, ImportError):
             raise _needs_package(source, f"tokenizer ({raw.get('tokenizer_class')})", error) from error
         if is_from_around(error) or not (isinstance(error, Exception) or type(error).__name__ == "PanicException"):
-            raise error
+            raise error from error.__cause__
         reason, content = _in_one_line(error), source.folder / "tokenizer.json"
         if settings:
             raise ValueError(Errors.BAD_SETTING.format(setting="tokenizer_config", reason=reason)) from error
@@ -258,8 +258,8 @@ def _check_sentencepiece(folder: Path) -> None:
     models = sorted(file.name for file in folder.glob("*.model"))
     if models and missing:
         raise ValueError(
-            f"The tokenizer in {folder} is {models[0]}, of SentencePiece, without tokenizer.json. Install what reads it "
-            f"(pip install {missing}), or add the tokenizer.json of the same encoder."
+            f"The tokenizer in {folder} is {models[0]}, of SentencePiece, without tokenizer.json. Install what reads "
+            f"it (pip install {missing}), or add the tokenizer.json of the same encoder."
         )
 
 
