@@ -91,6 +91,7 @@ _ROUTES = (
     "Save one route as a folder of its own and use that: "
     "SentenceTransformer(modules=list(model[0].sub_modules['query'])).save(...).",
 )
+OLD_TRANSFORMERS = ("ALBERT", "BERT", "CamemBERT", "DistilBERT", "RoBERTa", "T5", "XLMRoBERTa", "XLNet")
 _OLD = (
     "a transformer, as sentence-transformers wrote it before 0.3",
     "Name it sentence_transformers.models.Transformer in modules.json, which reads the same files.",
@@ -115,8 +116,11 @@ FOREIGN = {
     "SpladePooling": _SPARSE,
     "SparseAutoEncoder": _SPARSE,
     "SparseStaticEmbedding": _SPARSE,
-    "LogitScore": ("the head of a CrossEncoder", "Use an encoder of single texts."),
-    **dict.fromkeys(("ALBERT", "BERT", "CamemBERT", "DistilBERT", "RoBERTa", "T5", "XLMRoBERTa", "XLNet"), _OLD),
+    "LogitScore": (
+        "a score by the next word that a cross-encoder would write",
+        "Use a cross-encoder with a head for sequence classification, or for vectors an encoder of single texts.",
+    ),
+    **dict.fromkeys(OLD_TRANSFORMERS, _OLD),
 }
 
 

@@ -137,7 +137,9 @@ def of_sentencepiece(folder):
 VALID_ELSEWHERE = {  # folders of which no file is damaged
     "a tokenizer of SentencePiece": (of_sentencepiece, r"sentencepiece\.bpe\.model.*pip install .*protobuf"),
     "one that needs a package": (
-        lambda folder: change_json(folder / "tokenizer_config.json", tokenizer_class="BertJapaneseTokenizer"),
+        lambda folder: change_json(
+            folder / "tokenizer_config.json", tokenizer_class="BertJapaneseTokenizer", word_tokenizer_type="mecab"
+        ),
         r"tokenizer \(BertJapaneseTokenizer\) in .* needs a package that is not installed.*fugashi",
     ),
     "model2vec without modules": (

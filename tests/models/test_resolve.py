@@ -118,6 +118,14 @@ def test_folder_without_weights(tiny_bert, tmp_path):
             resolve(str(folder))
 
 
+@pytest.mark.parametrize("name", ["config.json", "tokenizer.json", "model.safetensors"])
+def test_a_pointer_of_git_lfs(name, tiny_bert, tmp_path):
+    folder = shutil.copytree(tiny_bert, tmp_path / "bert")
+    (folder / name).write_text("version https://git-lfs.github.com/spec/v1\noid sha256:4d7a2814\nsize 90868376\n")
+    with pytest.raises(ValueError, match=f"{name} is a pointer of Git LFS.*git lfs pull"):
+        resolve(str(folder))
+
+
 def test_settings_of_minilm_and_of_a_plain_encoder(tiny_bert):
     found = [read_settings(resolve(MINILM), MINILM), read_settings(tiny_bert, "x")]
     given = [(settings.max_length, settings.normalize, settings.pooling) for settings in found]
