@@ -5,7 +5,7 @@ import shutil
 import sys
 
 import pytest
-from pipelines import MINILM, no_warnings, one_pipe, write_modules
+from pipelines import MINILM, change_json, no_warnings, one_pipe, write_modules
 
 from spacy_sbert.models import resolve as module
 from spacy_sbert.models.resolve import PACKAGES, resolve
@@ -144,9 +144,14 @@ def test_other_pooling_is_told(tiny_bert, tmp_path, make_nlp, caplog):
 
 def test_unknown_module_is_not_left_out_silently(tiny_bert, tmp_path, make_nlp):
     folder = shutil.copytree(tiny_bert, tmp_path / "bert")
-    write_modules(folder, ("Transformer", ""), ("Dense", "2_Dense"))
-    with pytest.raises(ValueError, match="with Dense"):
-        make_nlp(name=folder)("the cat")
+    change_json(folder / "1_Pooling" / "config.json", pooling_mode_mean_tokens=True)
+    for kind, remedy in (
+        ("Dense", "It comes with .* import .* Set normalize"),
+        ("LayerNorm", "the folder. Set normalize"),
+    ):
+        write_modules(folder, ("Transformer", ""), ("Pooling", "1_Pooling"), (kind, "2_Other"))
+        with pytest.raises(ValueError, match=f"with {kind}, and .*{remedy}"):
+            make_nlp(name=folder)("the cat")
     assert make_nlp(name=folder, model={"normalize": False})("the cat").has_vector
     write_modules(folder, ("Transformer", "../../etc"))
     with pytest.raises(ValueError, match="outside of its folder"):
