@@ -144,11 +144,12 @@ def test_other_pooling_is_told(tiny_bert, tmp_path, make_nlp, caplog):
 
 def test_unknown_module_is_not_left_out_silently(tiny_bert, tmp_path, make_nlp):
     folder = shutil.copytree(tiny_bert, tmp_path / "bert")
+    write_modules(folder, ("Transformer", ""), ("Dense", "2_Dense"))
+    with pytest.raises(ValueError, match=r"has the modules Transformer, Dense: expected Transformer and Pooling"):
+        make_nlp(name=folder)("the cat")
     change_json(folder / "1_Pooling" / "config.json", pooling_mode_mean_tokens=True)
-    for kind, remedy in (
-        ("Dense", "It comes with .* import .* Set normalize"),
-        ("LayerNorm", "the folder. Set normalize"),
-    ):
+    remedies = {"Dense": "It comes with .* import .* Set normalize", "LayerNorm": r"the folder\. Set normalize"}
+    for kind, remedy in remedies.items():
         write_modules(folder, ("Transformer", ""), ("Pooling", "1_Pooling"), (kind, "2_Other"))
         with pytest.raises(ValueError, match=f"with {kind}, and .*{remedy}"):
             make_nlp(name=folder)("the cat")
