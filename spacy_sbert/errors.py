@@ -36,8 +36,8 @@ class Errors:
     )
     BAD_STATE = "The saved encoder is damaged: {reason}. Save the pipeline again, or load the encoder by its name."
     BAD_TOKENIZER = (
-        "Cannot load the tokenizer of {folder} ({reason}): a file is damaged, or of another encoder. Copy or download "
-        "the files of the tokenizer again, from the encoder that has these weights."
+        "Cannot load the tokenizer of {folder} ({reason}): a file is missing, damaged, or of another encoder. Copy or "
+        "download the files of the tokenizer again, from the encoder that has these weights."
     )
     BAD_SETTING = "Cannot load the encoder with this {setting}: {reason}. Correct it in the config of the model."
     CHAT_TEMPLATE = (
@@ -178,13 +178,9 @@ class Warnings:
         "The tokenizer in {folder} has {count} wordpieces that its encoder has no embedding of ({names}): a text with "
         "one of them is refused."
     )
-    PADDING_COUNTS = (
-        "The tokenizer of '{name}' says {key} = {value}: in sentence-transformers its encoder counts padding, and a "
-        "vector depends on the texts beside it. Here it is that of a text by itself."
-    )
     PADDING = (
-        "Padding changes the states of '{name}' ({kind}), so that sentence-transformers gives a text other vectors "
-        'beside other texts. Here each text is encoded as by itself; for its batches set precision = "reference".'
+        "Padding changes the states of '{name}' ({cause}), so that sentence-transformers gives a text other vectors "
+        "beside other texts. Here each text is encoded as by itself{remedy}."
     )
     SPARSE_ATTENTION = (
         "'{name}' reads long texts by block_sparse attention, here always; sentence-transformers only until it has "
@@ -193,6 +189,10 @@ class Warnings:
     HALF_PRECISION = (
         "The weights of '{name}' are {dtype}, in which sentence-transformers computes with transformers 5. Here they "
         'are read as float32: vectors differ by rounding. For speed set precision = "bfloat16" or "auto".'
+    )
+    STATIC_HALF_PRECISION = (
+        "The table of '{name}' is {dtype}, in which sentence-transformers computes. Here it is read as float32: "
+        "vectors differ by rounding."
     )
     SLOW_BFLOAT16 = (
         'precision = "bfloat16" is several times slower than "float32" on this CPU, which has no arithmetic '

@@ -83,12 +83,11 @@ WARNINGS = [
     "export-windows", "foreign-rows", "gold-contradicts", "half-precision", "import-static-prompts",
     "import-static-uncut", "late-sentences", "lost-hooks", "meta-fewer-directions", "meta-left-out",
     "meta-not-positive", "meta-other-doc", "meta-other-members", "no-sentences", "no-words", "nothing-learned",
-    "nothing-to-learn", "other-encoder", "other-pooling", "padding", "padding-counts", "part-of-batch",
-    "pooled-in-context",
+    "nothing-to-learn", "other-encoder", "other-pooling", "padding", "part-of-batch", "pooled-in-context",
     "reranker-new-head", "reranker-nothing-to-learn", "reranker-training-cut", "reranker-truncated", "restore-unused",
     "rows-repeated", "scores-ignored", "scores-inverted", "shared-default-prompt", "slow-bfloat16", "sparse-attention",
-    "tokens-without-embedding", "torn-records", "training-cut", "truncated", "unknown-batch", "unknown-dev-labels",
-    "unknown-evaluate-labels", "unknown-folder-keys", "unknown-init-labels", "unknown-settings",
+    "static-half-precision", "tokens-without-embedding", "torn-records", "training-cut", "truncated", "unknown-batch",
+    "unknown-dev-labels", "unknown-evaluate-labels", "unknown-folder-keys", "unknown-init-labels", "unknown-settings",
     "unknown-tokenizer-keys", "unread-texts",
 ]  # fmt: skip
 

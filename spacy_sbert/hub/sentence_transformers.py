@@ -18,6 +18,7 @@ from ..errors import Errors, Warnings
 from ..files.atomic import atomic_folder
 from ..models import sbert_config
 from ..models.folder_keys import MODULE_KEYS, POOLING_FLAGS
+from ..models.loading import takes_token_types
 from ..models.pooling import SentencePooling
 from ..models.private_attributes import forward_settings
 from ..models.resolve import check_safetensors, resolve
@@ -71,6 +72,7 @@ def export_folder(nlp: Language, path: Path | str, *, name: str | None = None) -
                 text = Warnings.EXPORT_PRECISION.format(name=pipe.name, precision=encoder.shim.precision)
                 warnings.warn(text, stacklevel=3)
             encoder.shim.save_pretrained(folder)
+            _write_inputs(folder, encoder)
             limits = {"max_seq_length": settings.max_length, "do_lower_case": settings.lowercase}
             _write_json(folder / "sentence_bert_config.json", limits)
             _write_json(folder / "1_Pooling" / "config.json", _pooling_config(pooling.pooling_name, encoder))
@@ -95,6 +97,14 @@ def export_folder(nlp: Language, path: Path | str, *, name: str | None = None) -
         _write_json(folder / "config_sentence_transformers.json", shared | ({"truncate_dim": width} if width else {}))
         card = sentence_transformers_card(nlp, pipe.name, folder=Path(path).name)
         (folder / "README.md").write_text(card, encoding="utf8")
+
+
+def _write_inputs(folder: Path, encoder: SpanTransformer) -> None:
+    """Leave token types out of the tokenizer's output if the encoder does not read them, and would fail with them."""
+    shim, file = encoder.shim, folder / "tokenizer_config.json"
+    names = [name for name in shim.tokenizer.model_input_names if name != "token_type_ids"]
+    if names != shim.tokenizer.model_input_names and not takes_token_types(shim.network):
+        _write_json(file, {**sbert_config.read_object(file), "model_input_names": names})
 
 
 def _pooling_config(name: str, encoder: SpanTransformer) -> dict[str, object]:

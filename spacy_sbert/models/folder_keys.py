@@ -187,7 +187,7 @@ MODULE_KEYS: Mapping[str, Keys] = {
         "include_prompt": Key("`include_prompt`", bool, FLAG),
     },
     "Dense": {
-        **dict.fromkeys(("in_features", "out_features"), Key("`dense`: nI and nO")),
+        **dict.fromkeys(("in_features", "out_features"), Key("`dense`: nI and nO", PositiveInt, WHOLE)),
         "activation_function": Key("`dense`: activation"),
         "bias": Key("`dense`: bias", bool, FLAG),
         **_SENTENCES,

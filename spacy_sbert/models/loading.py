@@ -16,11 +16,11 @@ import transformers
 from packaging.version import InvalidVersion, Version
 from transformers import CONFIG_MAPPING, AutoConfig, PretrainedConfig
 from transformers.tokenization_utils_base import PreTrainedTokenizerBase
-from transformers.utils import logging
+from transformers.utils import is_protobuf_available, is_sentencepiece_available, logging
 
 from ..errors import DivergedError, Errors, Warnings
 from .sbert_config import TransformerConfig, check_merged, read_object, unexpected
-from .surroundings import is_from_around
+from .surroundings import is_from_around, unmasked
 from .tokenizer_keys import FOLLOWED, REFUSED, WITHOUT_EFFECT
 
 Network: TypeAlias = Any  # a PreTrainedModel
@@ -148,6 +148,11 @@ def load_config(source: Source) -> PretrainedConfig:
 
 def _unreadable(file: Path, model_type: object, error: Exception) -> ValueError:
     """Return the error for a config.json that Transformers cannot read."""
+    if model_type == "model2vec":
+        return ValueError(
+            f"The folder {file.parent} holds a table of model2vec without modules.json. Save it again by "
+            "sentence-transformers: SentenceTransformer(modules=[StaticEmbedding.from_model2vec(folder)]).save(...)."
+        )
     if isinstance(model_type, str) and model_type not in CONFIG_MAPPING:
         return ValueError(
             f"The file {file} names the model_type '{model_type}', which transformers {INSTALLED} does not know. "
@@ -215,12 +220,17 @@ def load_tokenizer(source: Source) -> Tokenizer:
         kind = _tokenizer_class(source, str(raw.get("tokenizer_class")))
         tokenizer = kind.from_pretrained(**source.options, **settings)
         tokenizer("a")
-    except BaseException as error:  # whatever files and settings lead to; a panic in Rust is not an Exception
+    except BaseException as raised:  # whatever files and settings lead to; a panic in Rust is not an Exception
+        error = unmasked(raised)
+        if isinstance(error, ImportError):
+            raise _needs_package(source, f"tokenizer ({raw.get('tokenizer_class')})", error) from error
         if is_from_around(error) or not (isinstance(error, Exception) or type(error).__name__ == "PanicException"):
-            raise
+            raise error from error.__cause__
         reason, content = _in_one_line(error), source.folder / "tokenizer.json"
         if settings:
             raise ValueError(Errors.BAD_SETTING.format(setting="tokenizer_config", reason=reason)) from error
+        if not content.is_file():
+            _check_sentencepiece(source.folder)
         damaged = content if content.is_file() else source.folder
         raise ValueError(Errors.BAD_TOKENIZER.format(folder=damaged, reason=reason)) from error
     arguments = _arguments(type(tokenizer))
@@ -241,10 +251,16 @@ def load_tokenizer(source: Source) -> Tokenizer:
     return tokenizer
 
 
-def warn_of_padding(tokenizer: Tokenizer, name: str, key: str) -> None:
-    """Warn of a key with which the padding of a batch changes the vectors of sentence-transformers."""
-    value = getattr(tokenizer, key)
-    warnings.warn(Warnings.PADDING_COUNTS.format(name=name, key=key, value=value), stacklevel=3)
+def _check_sentencepiece(folder: Path) -> None:
+    """Check that the packages are here that read a tokenizer of SentencePiece. RAISES (ValueError): if one is not."""
+    packages = {"sentencepiece": is_sentencepiece_available(), "protobuf": is_protobuf_available()}
+    missing = " ".join(name for name, is_here in packages.items() if not is_here)
+    models = sorted(file.name for file in folder.glob("*.model"))
+    if models and missing:
+        raise ValueError(
+            f"The tokenizer in {folder} is {models[0]}, of SentencePiece, without tokenizer.json. Install what reads "
+            f"it (pip install {missing}), or add the tokenizer.json of the same encoder."
+        )
 
 
 def _tokenizer_class(source: Source, name: str) -> Any:  # noqa: ANN401 (of Hugging Face)
@@ -280,6 +296,13 @@ def _check_known(setting: str, keys: Iterable[str], known: set[str]) -> None:
 
 def _bad_setting(setting: str, key: str, value: object, expected: str) -> ValueError:
     return ValueError(Errors.BAD_SETTING.format(setting=setting, reason=f"{key} = {value!r}, expected {expected}"))
+
+
+def _needs_package(source: Source, part: str, error: BaseException) -> ValueError:
+    """Return the error for a part of a folder that Transformers reads only with a package that is missing."""
+    return ValueError(
+        f"The {part} in {source.folder} needs a package that is not installed or too old: {_in_one_line(error)}."
+    )
 
 
 def _in_one_line(error: BaseException) -> str:
@@ -326,10 +349,7 @@ def load_weights(
                 **source.options, **_IN_FLOAT32, config=config, output_loading_info=True
             )
     except ImportError as error:
-        raise ValueError(
-            f"The encoder in {source.folder} ({config.model_type}) needs a package that is not installed or too old: "
-            f"{_in_one_line(error)}."
-        ) from error
+        raise _needs_package(source, f"encoder ({config.model_type})", error) from error
     except Exception as error:  # whatever config and weights lead to
         if is_from_around(error):
             raise

@@ -217,10 +217,12 @@ class SentencePooling(ConfiguredModel[EncodedSpans, PooledRows]):
             return self.attrs["upstream_normalize"]
         if folder.unknown_modules:
             unknown = ", ".join(folder.unknown_modules)
+            is_dense = set(folder.unknown_modules) == {"Dense"}
+            remedy = f"It comes with python -m spacy sbert import {folder.name} OUT. " if is_dense else ""
             raise ValueError(
                 f'The folder {folder.name} describes a sentence encoder with {unknown}, and normalize = "auto" follows '
-                f"the folder. A Dense layer comes with python -m spacy sbert import {folder.name} OUT. Set normalize = "
-                f"true or false to use the transformer and the pooling without {unknown}."
+                f"the folder. {remedy}Set normalize = true or false to use the transformer and the pooling without "
+                f"{unknown}."
             )
         return folder.normalize
 

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 CARD = "README.md"
 _CACHED = "models--"  # how the folder of an encoder in the hub's cache begins
+_POINTER, _POINTER_SIZE = b"version https://git-lfs", 200  # what Git LFS puts in place of a file, and its most bytes
 _NEEDED = {  # what an encoder needs, and the files that may be it
     "config.json": ("config.json",),
     "a file of weights": ("model.safetensors*", "pytorch_model.bin*"),
@@ -177,9 +178,11 @@ def _why_missing(name: str) -> str | None:
 
 def _check_folder(folder: Path) -> Path:
     """Return a folder that holds config.json, weights and tokenizer. A static encoder is checked when it is read."""
-    if static_module(folder) is not None:
+    static = static_module(folder)
+    inner = transformer_folder(folder) if static is None else static
+    _check_pointers(inner)
+    if static is not None:
         return folder
-    inner = transformer_folder(folder)
     check_merged(inner)
     for missing, patterns in _NEEDED.items():
         if not any(any(inner.glob(pattern)) for pattern in patterns):
@@ -187,6 +190,17 @@ def _check_folder(folder: Path) -> Path:
     for weights in sorted(inner.glob("*.safetensors")):
         check_safetensors(weights)
     return folder
+
+
+def _check_pointers(folder: Path) -> None:
+    """Check that no file only points to the one that is meant. RAISES (ValueError): if one does, of Git LFS."""
+    for file in sorted(folder.glob("*.*")):
+        is_small = file.is_file() and file.stat().st_size <= _POINTER_SIZE
+        if is_small and file.read_bytes().startswith(_POINTER):
+            raise ValueError(
+                f"The file {file} is a pointer of Git LFS, not the file itself. Run git lfs install and git lfs pull "
+                "in the repository that you cloned."
+            )
 
 
 def check_safetensors(file: Path) -> None:

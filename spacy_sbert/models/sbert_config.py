@@ -91,6 +91,11 @@ _ROUTES = (
     "Save one route as a folder of its own and use that: "
     "SentenceTransformer(modules=list(model[0].sub_modules['query'])).save(...).",
 )
+OLD_TRANSFORMERS = ("ALBERT", "BERT", "CamemBERT", "DistilBERT", "RoBERTa", "T5", "XLMRoBERTa", "XLNet")
+_OLD = (
+    "a transformer, as sentence-transformers wrote it before 0.3",
+    "Name it sentence_transformers.models.Transformer in modules.json, which reads the same files.",
+)
 _ALONE = "To train without it, use spacy-sbert.SentenceEncoder.v1 with normalize = true or false."
 # Modules of sentence-transformers that are unknown here: what each is, and what to do.
 FOREIGN = {
@@ -111,7 +116,11 @@ FOREIGN = {
     "SpladePooling": _SPARSE,
     "SparseAutoEncoder": _SPARSE,
     "SparseStaticEmbedding": _SPARSE,
-    "LogitScore": ("the head of a CrossEncoder", "Use an encoder of single texts."),
+    "LogitScore": (
+        "a score by the next word that a cross-encoder would write",
+        "Use a cross-encoder with a head for sequence classification, or for vectors an encoder of single texts.",
+    ),
+    **dict.fromkeys(OLD_TRANSFORMERS, _OLD),
 }
 
 
@@ -172,7 +181,7 @@ class _ListedModule(BaseModel):
     path: str
 
 
-_MODULES = TypeAdapter(list[_ListedModule])  # of modules.json
+_MODULES = TypeAdapter(Annotated[list[_ListedModule], Field(min_length=1)])  # of modules.json
 
 
 def read_settings(folder: Path, name: str, model_type: str = SENTENCE_TRANSFORMER) -> SentenceTransformersConfig:
@@ -266,10 +275,12 @@ class Module(NamedTuple):
 def read_modules(folder: Path) -> list[Module]:
     """Return the modules of a sentence encoder; none for a plain one. RAISES (ValueError): if the list is damaged."""
     file, modules = folder / MODULES_FILE, []
+    if not file.exists():
+        return []
     try:
-        listed = _MODULES.validate_json(file.read_bytes() if file.is_file() else "[]", strict=True)
+        listed = _MODULES.validate_json(file.read_bytes(), strict=True)
     except ValidationError as error:
-        reason = "expected a list of objects with 'type' and 'path'"
+        reason = "expected a list of objects with 'type' and 'path', one at least"
         raise ValueError(Errors.BAD_FOLDER_FILE.format(file=file, reason=reason)) from error
     for each in listed:
         inner = (folder / each.path).resolve()
@@ -321,6 +332,11 @@ def read_pooling(folder: Path) -> tuple[str, bool]:
     RAISES (ValueError): if the pooling is unknown.
     """
     file = folder / "config.json"
+    if not read_object(file):
+        raise ValueError(
+            f"The file {file}, which names the pooling, is missing or empty. Copy or download the encoder again, with "
+            "the folders inside of it."
+        )
     config = read_file(file, _Settings)
     modes = [flag for flag in POOLING_FLAGS if getattr(config, flag)] or ["pooling_mode_mean_tokens"]
     names = [POOLING_FLAGS[flag] for flag in modes]
@@ -364,7 +380,7 @@ def check_merged(folder: Path) -> None:
 
 def read_object(file: Path) -> dict[str, Any]:
     """Return the object in a JSON file; empty if there is no such file. RAISES (ValueError): if it is not an object."""
-    if not file.is_file():
+    if not file.exists():
         return {}
     try:
         content = json.loads(file.read_text(encoding="utf8"))

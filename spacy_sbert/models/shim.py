@@ -449,7 +449,7 @@ class TransformerShim(PyTorchShim):
         config = loading.load_config(source)  # which version 5 reads with the tokenizer, too
         tokenizer = loading.load_tokenizer(source)
         if "attention_mask" not in tokenizer.model_input_names:
-            loading.warn_of_padding(tokenizer, settings.name, "model_input_names")
+            self._warn_of_padding(settings.name, f"model_input_names = {tokenizer.model_input_names}")
         if is_plain and tokenizer.chat_template:
             raise ValueError(Errors.CHAT_TEMPLATE.format(folder=folder))
         weights = self._load_transformer(source, config)
@@ -469,7 +469,7 @@ class TransformerShim(PyTorchShim):
             inference.pads = self._may_pad(settings.name, tokenizer, weights, limit)
         pads_left = tokenizer.padding_side == "left" and self.precision != REFERENCE
         if pads_left and _counts_padding(weights, tokenizer, self._trial):
-            loading.warn_of_padding(tokenizer, settings.name, "padding_side")
+            self._warn_of_padding(settings.name, "padding_side = left", has_reference=True)
         in_half = loading.half_precision(config)
         if in_half and not is_saved:
             warnings.warn(Warnings.HALF_PRECISION.format(name=settings.name, dtype=in_half), stacklevel=2)
@@ -492,8 +492,17 @@ class TransformerShim(PyTorchShim):
         if (self.precision == REFERENCE and has_mask) or loading.ignores_padding(network, tokenizer, limit):
             return True
         if has_mask:  # else there is a warning already
-            warnings.warn(Warnings.PADDING.format(name=name, kind=kind), stacklevel=2)
+            self._warn_of_padding(name, kind, has_reference=True)
         return False
+
+    def _warn_of_padding(self, name: str, cause: str, *, has_reference: bool = False) -> None:
+        """Warn that the padding of a batch changes the vectors of sentence-transformers.
+
+        has_reference (bool): whether precision = "reference" gives the same.
+        """
+        has_reference = has_reference and self._model_type == SENTENCE_TRANSFORMER
+        remedy = '; for its batches set precision = "reference"' if has_reference else ""
+        warnings.warn(Warnings.PADDING.format(name=name, cause=cause, remedy=remedy), stacklevel=3)
 
     def _load_transformer(self, source: loading.Source, config: PretrainedConfig) -> Network | BertParameters:
         """Return the weights: without the Hugging Face model, whose import takes seconds, if that is all it needs."""

@@ -46,6 +46,7 @@ def read_static(folder: Path, settings: SentenceTransformersConfig) -> tuple[str
     check_safetensors(folder / WEIGHTS_FILE)
     tensors = load_file(folder / WEIGHTS_FILE)
     arrays = {key: tensor.float().numpy() for key, tensor in tensors.items()}  # NumPy has no bfloat16
+    half = {str(tensor.dtype).removeprefix("torch.") for tensor in tensors.values()} & {"float16", "bfloat16"}
     table = next((arrays[name] for name in TABLE_NAMES if name in arrays), None)
     try:
         tokenizer = Tokenizer.from_file(str(folder / TOKENIZER_FILE))
@@ -59,6 +60,8 @@ def read_static(folder: Path, settings: SentenceTransformersConfig) -> tuple[str
             f"embedding.weight or embeddings, of ({n_ids}, width). Download the encoder again; one that is "
             "quantized by its vocabulary must be made without that."
         )
+    if half:
+        warn(Warnings.STATIC_HALF_PRECISION.format(name=settings.name, dtype=" and ".join(half)))
     given = ", ".join(name for name, text in settings.prompts.items() if text)
     if given:
         warn(Warnings.IMPORT_STATIC_PROMPTS.format(name=settings.name, given=given))

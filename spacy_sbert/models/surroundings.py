@@ -139,3 +139,13 @@ def check_draws(what: str) -> None:
 def is_from_around(error: BaseException) -> bool:
     """Return whether an error is no fault of the files that are read, such as that of a full memory or an alarm."""
     return isinstance(error, _FROM_AROUND) or type(error).__module__.partition(".")[0] not in _READERS
+
+
+def unmasked(error: BaseException) -> BaseException:
+    """Return the error that the ImportError of a missing package hides; other errors as they are.
+
+    Transformers 4 misses protobuf whenever a tokenizer fails for any reason, as it looks up the error to catch there.
+    """
+    while isinstance(error, ImportError) and error.__cause__ is None and error.__context__ is not None:
+        error = error.__context__
+    return error

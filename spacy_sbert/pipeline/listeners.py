@@ -62,6 +62,14 @@ class SentenceModel(ChecksummedModel[list[Doc], list[EncodedDoc]]):
             table.load()  # it is no shim, which would load itself
         return super().to_bytes()
 
+    def from_bytes(self, bytes_data: bytes) -> "SentenceModel":
+        """Load what to_bytes returned. RAISES (ValueError): if the encoder has no prompt of the default name."""
+        super().from_bytes(bytes_data)
+        for node in self.walk():  # Thinc loads them without their from_bytes
+            if isinstance(node, SpanTransformer) and node.shim.is_loaded:
+                node.prompt()
+        return self
+
     @property
     def encoder(self) -> Model[list[Doc], list[EncodedDoc]]:
         return self.get_ref("encoder")

@@ -11,7 +11,7 @@ from invoking import said
 from pipelines import MINILM, ROOT, change_json, make_example, one_pipe, write_modules
 from sentence_transformers import SentenceTransformer
 from sentence_transformers.sentence_transformer.modules import Dense, Normalize, Pooling, Transformer
-from transformers import BertConfig, BertModel, BertTokenizerFast
+from transformers import BertConfig, BertModel, BertTokenizerFast, DistilBertConfig, DistilBertModel
 
 from spacy_sbert.hub import export_folder, import_folder
 from spacy_sbert.models.resolve import resolve
@@ -94,6 +94,18 @@ def test_both_ways(case, base, tmp_path):
     assert largest_difference(numpy.stack([doc.vector for doc in docs]), theirs) < 1e-6
     export_folder(loaded, tmp_path / "out")
     assert largest_difference(encode(tmp_path / "out", texts), theirs) < 1e-6
+
+
+def test_token_types_that_an_encoder_does_not_read_are_not_exported(base, tmp_path):
+    """With Transformers 4 sentence-transformers hands them to the encoder, which fails."""
+    tokenizer = BertTokenizerFast(str(base / "vocab.txt"), model_max_length=24)
+    sizes = {"dim": 16, "hidden_dim": 24, "n_layers": 1, "n_heads": 2, "vocab_size": len(tokenizer)}
+    tokenizer.save_pretrained(tmp_path / "in")
+    DistilBertModel(DistilBertConfig(**sizes, max_position_embeddings=24)).save_pretrained(tmp_path / "in")
+    nlp = import_folder(str(tmp_path / "in"))
+    export_folder(nlp, tmp_path / "out")
+    texts = ["the cat", "a man ran"]
+    assert largest_difference(encode(tmp_path / "out", texts), nlp.get_pipe("sbert").encode(texts)) < 1e-6
 
 
 @pytest.mark.slow

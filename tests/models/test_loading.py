@@ -2,6 +2,7 @@
 
 import json
 import shutil
+from importlib.util import find_spec
 from logging import Logger
 
 import numpy
@@ -11,6 +12,7 @@ import torch
 from packaging.version import Version
 from pipelines import MINILM, change_json, one_pipe, warnings_with, write_modules
 from transformers import AutoConfig, BertForMaskedLM, BertModel, BertTokenizerFast
+from transformers.utils import is_sentencepiece_available
 
 from spacy_sbert.models.loading import INSTALLED
 from spacy_sbert.models.resolve import resolve
@@ -124,6 +126,67 @@ def test_a_cut_file_is_named(folder, name):
         (folder / name).write_bytes(content[: int(len(content) * cut)])
         with pytest.raises(ValueError, match=name):
             encode(folder)
+
+
+def of_sentencepiece(folder):
+    (folder / "tokenizer.json").unlink()
+    (folder / "sentencepiece.bpe.model").write_bytes(b"x")
+    change_json(folder / "tokenizer_config.json", tokenizer_class="XLMRobertaTokenizer")
+
+
+VALID_ELSEWHERE = {  # folders of which no file is damaged
+    "a tokenizer of SentencePiece": (of_sentencepiece, r"sentencepiece\.bpe\.model.*pip install .*protobuf"),
+    "one that needs a package": (
+        lambda folder: change_json(
+            folder / "tokenizer_config.json", tokenizer_class="BertJapaneseTokenizer", word_tokenizer_type="mecab"
+        ),
+        r"tokenizer \(BertJapaneseTokenizer\) in .* needs a package that is not installed.*fugashi",
+    ),
+    "model2vec without modules": (
+        lambda folder: change_json(folder / "config.json", model_type="model2vec"),
+        r"holds a table of model2vec without modules\.json.*from_model2vec",
+    ),
+    "modules of before 0.3": (
+        lambda folder: write_modules(folder, ("BERT", "")),
+        r"module sentence_transformers\.models\.BERT.* before 0\.3.*models\.Transformer in modules\.json",
+    ),
+}
+
+
+@pytest.mark.skipif(is_sentencepiece_available() or find_spec("fugashi") is not None, reason="packages are here")
+@pytest.mark.parametrize("kind", VALID_ELSEWHERE)
+def test_a_folder_that_is_valid_elsewhere_is_not_called_damaged(folder, kind):
+    change, message = VALID_ELSEWHERE[kind]
+    if "package" in kind:
+        (folder / "tokenizer.json").unlink()
+    change(folder)
+    with pytest.raises(ValueError, match=message) as caught:
+        encode(folder)
+    assert "again, from" not in str(caught.value) and "ownload" not in str(caught.value)
+
+
+@pytest.mark.parametrize("content", [None, "{}", "a folder"])
+@pytest.mark.parametrize("name", ["1_Pooling/config.json", "modules.json"])
+def test_a_folder_that_was_copied_in_part(folder, name, content):
+    """A missing modules.json makes it a plain encoder, which is no error."""
+    write_modules(folder, ("Transformer", ""), ("Pooling", "1_Pooling"))
+    change_json(folder / "1_Pooling" / "config.json", pooling_mode_cls_token=True)
+    (folder / name).unlink()
+    if content == "a folder":
+        (folder / name).mkdir()
+    elif content is not None:
+        (folder / name).write_text(content)
+    if name == "modules.json" and content is None:
+        assert encode(folder).any()
+        return
+    with pytest.raises((ValueError, OSError), match=name):
+        encode(folder)
+
+
+def test_a_list_without_modules(folder):
+    (folder / "modules.json").write_text("[]")
+    with pytest.raises(ValueError, match=r"modules\.json.* one at least"):
+        encode(folder)
 
 
 UNKNOWN = [

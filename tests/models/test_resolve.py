@@ -5,7 +5,7 @@ import shutil
 import sys
 
 import pytest
-from pipelines import MINILM, no_warnings, one_pipe, write_modules
+from pipelines import MINILM, change_json, no_warnings, one_pipe, write_modules
 
 from spacy_sbert.models import resolve as module
 from spacy_sbert.models.resolve import PACKAGES, resolve
@@ -118,6 +118,14 @@ def test_folder_without_weights(tiny_bert, tmp_path):
             resolve(str(folder))
 
 
+@pytest.mark.parametrize("name", ["config.json", "tokenizer.json", "model.safetensors"])
+def test_a_pointer_of_git_lfs(name, tiny_bert, tmp_path):
+    folder = shutil.copytree(tiny_bert, tmp_path / "bert")
+    (folder / name).write_text("version https://git-lfs.github.com/spec/v1\noid sha256:4d7a2814\nsize 90868376\n")
+    with pytest.raises(ValueError, match=f"{name} is a pointer of Git LFS.*git lfs pull"):
+        resolve(str(folder))
+
+
 def test_settings_of_minilm_and_of_a_plain_encoder(tiny_bert):
     found = [read_settings(resolve(MINILM), MINILM), read_settings(tiny_bert, "x")]
     given = [(settings.max_length, settings.normalize, settings.pooling) for settings in found]
@@ -139,6 +147,13 @@ def test_unknown_module_is_not_left_out_silently(tiny_bert, tmp_path, make_nlp):
     write_modules(folder, ("Transformer", ""), ("Dense", "2_Dense"))
     with pytest.raises(ValueError, match=r"has the modules Transformer, Dense: expected Transformer and Pooling"):
         make_nlp(name=folder)("the cat")
+    change_json(folder / "1_Pooling" / "config.json", pooling_mode_mean_tokens=True)
+    remedies = {"Dense": "It comes with .* import .* Set normalize", "LayerNorm": r"the folder\. Set normalize"}
+    for kind, remedy in remedies.items():
+        write_modules(folder, ("Transformer", ""), ("Pooling", "1_Pooling"), (kind, "2_Other"))
+        with pytest.raises(ValueError, match=f"with {kind}, and .*{remedy}"):
+            make_nlp(name=folder)("the cat")
+    assert make_nlp(name=folder, model={"normalize": False})("the cat").has_vector
     write_modules(folder, ("Transformer", "../../etc"))
     with pytest.raises(ValueError, match="outside of its folder"):
         resolve(str(folder))

@@ -25,7 +25,7 @@ from torch.utils.flop_counter import FlopCounterMode
 from transformers import AlbertConfig, AlbertModel, AutoTokenizer
 
 from spacy_sbert.models import surroundings
-from spacy_sbert.models.loading import is_from_around
+from spacy_sbert.models.surroundings import is_from_around, unmasked
 
 try:
     from transformers.initialization import no_init_weights
@@ -390,6 +390,19 @@ class Alarm(Exception):
 )
 def test_only_what_files_lead_to_is_put_down_to_them(error, is_around):
     assert is_from_around(error) is is_around
+
+
+@pytest.mark.parametrize("error", [ValueError("cut"), Alarm(), KeyboardInterrupt(), ImportError("fugashi")])
+def test_a_missing_package_hides_no_error(error):
+    """As protobuf does, which Transformers 4 looks for whenever a tokenizer fails."""
+    try:
+        try:
+            raise error
+        except BaseException:
+            raise ImportError("requires the protobuf library")  # noqa: B904 (as Transformers has it)
+    except ImportError as hiding:
+        assert unmasked(hiding) is error
+    assert unmasked(error) is error
 
 
 @pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="no such signal")

@@ -135,6 +135,9 @@ def test_an_unknown_default_prompt_is_refused_when_the_pipe_is_made(make_nlp, ti
     nlp.to_disk(tmp_path / "nlp")
     shutil.rmtree(folder)  # the prompts of the folder are saved with the encoder
     assert numpy.array_equal(spacy.load(tmp_path / "nlp")("ran").vector, nlp("ran").vector)
+    override = {"components.sbert.model.default_prompt_name": "document"}
+    with pytest.raises(ValueError, match="Cannot use default_prompt_name = 'document'"):
+        spacy.load(tmp_path / "nlp", config=override)
 
 
 def test_a_folder_without_its_prompt_in_windows(make_nlp, tiny_bert, tmp_path):
