@@ -1,7 +1,6 @@
 """Similarity of vectors, correlation and principal components: one definition for use, training and evaluation."""
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from numbers import Real
 from typing import Any, NamedTuple, TypeVar
 
@@ -17,14 +16,11 @@ RowsT = TypeVar("RowsT", numpy.ndarray, Floats2d)  # float (n, width), NumPy or 
 PerRow = Any  # float (n,), of the kind of the rows
 
 
-@contextmanager
-def _to_zero() -> Iterator[None]:
-    """Let products of small numbers be 0, also if the program lets NumPy raise for them."""
-    with numpy.errstate(under="ignore"):
-        yield
+# A decorator: products of small numbers become 0, also if the program lets NumPy raise for them.
+_to_zero = numpy.errstate(under="ignore")
 
 
-@_to_zero()
+@_to_zero
 def cosine(u: RowsT, v: RowsT) -> PerRow:
     """Cosine similarity of paired rows.
 
@@ -38,7 +34,7 @@ def cosine(u: RowsT, v: RowsT) -> PerRow:
     return (unit_length(u) * unit_length(v)).sum(axis=1)
 
 
-@_to_zero()
+@_to_zero
 def euclidean(u: RowsT, v: RowsT) -> PerRow:
     """Euclidean distance of paired rows, see cosine for the shapes.
 
@@ -48,7 +44,7 @@ def euclidean(u: RowsT, v: RowsT) -> PerRow:
     return lengths(u - v)
 
 
-@_to_zero()
+@_to_zero
 def manhattan(u: RowsT, v: RowsT) -> PerRow:
     """Manhattan distance of paired rows, see cosine for the shapes.
 
@@ -73,14 +69,14 @@ def _is_float(rows: object) -> bool:
     return type(rows) is numpy.ndarray and rows.dtype.kind == "f"
 
 
-@_to_zero()
+@_to_zero
 def lengths(rows: RowsT) -> PerRow:
     """Return ||x||, the Euclidean length, float (n,), of each row of a float array (n, width), NumPy or CuPy."""
     _, norms, exponents = scaled_norms(rows)
     return get_array_module(rows).ldexp(norms, exponents)[:, 0]
 
 
-@_to_zero()
+@_to_zero
 def unit_length(rows: RowsT) -> RowsT:
     """Scale each row to length 1: x / ||x||; a zero vector stays zero.
 
@@ -92,7 +88,7 @@ def unit_length(rows: RowsT) -> RowsT:
     return scaled / xp.where(norms == 0, xp.ones_like(norms), norms)
 
 
-@_to_zero()
+@_to_zero
 def scaled_norms(rows: RowsT) -> tuple[RowsT, RowsT, Ints2d]:
     """Scale rows so that their squares can be summed: divide very long or short rows by a power of two.
 
@@ -221,7 +217,7 @@ class _PrincipalComponents(NamedTuple):
     rank: int
 
 
-@_to_zero()
+@_to_zero
 def principal_components(rows: numpy.ndarray) -> tuple[numpy.ndarray, _PrincipalComponents]:
     """Return the principal components of rows.
 
@@ -237,7 +233,7 @@ def principal_components(rows: numpy.ndarray) -> tuple[numpy.ndarray, _Principal
     return mean, _PrincipalComponents(axes, variances, int((deviations > rounding).sum()))
 
 
-@_to_zero()
+@_to_zero
 def components_of_covariance(covariance: numpy.ndarray) -> _PrincipalComponents:
     """Return the principal components of rows from their covariance, whose size does not grow with n.
 
@@ -291,7 +287,7 @@ def pearson(predicted: Numbers, gold: Numbers) -> float | None:
     return _correlation("pearsonr", predicted, gold)
 
 
-@_to_zero()
+@_to_zero
 def _correlation(name: str, predicted: Numbers, gold: Numbers) -> float | None:
     from scipy import stats  # noqa: PLC0415 (a tenth of the time to a first vector, which needs no scores)
 
@@ -325,7 +321,7 @@ def varies(values: Numbers) -> bool:
     return bool(numpy.ptp(numbers) > rounding * numpy.abs(numbers).max())
 
 
-@_to_zero()
+@_to_zero
 def cos_sim(u: ArrayLike, v: ArrayLike) -> numpy.ndarray:
     """Return the cosine of each vector of u and each of v; `spacy_sbert.search.exact` finds the best of many.
 
