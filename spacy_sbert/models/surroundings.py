@@ -10,6 +10,7 @@ import numpy
 import torch
 
 from ..errors import Errors
+from .private_attributes import is_in_torch_func, outside_of_torch_func
 
 _Arguments = ParamSpec("_Arguments")
 _Result = TypeVar("_Result")
@@ -77,7 +78,7 @@ def _has_defaults() -> bool:
     with PROCESS_SETTINGS.lock:
         if PROCESS_SETTINGS.n_users or not torch.backends.cuda.math_sdp_enabled() or not _makes_plain_tensors():
             return False
-    return not is_autocast() and numpy.geterr() == _NUMPY
+    return not is_autocast() and not is_in_torch_func() and numpy.geterr() == _NUMPY
 
 
 def is_autocast() -> bool:
@@ -85,10 +86,11 @@ def is_autocast() -> bool:
     return any(map(torch.is_autocast_enabled, _DEVICE_TYPES))
 
 
-class undisturbed:  # noqa: N801 (used as the functions of contextlib are)
+class undisturbed:
     """Load or compute in a with block, or a function, as if the program around had set nothing.
 
-    Inference mode, autocast, a default dtype or device of PyTorch, and what `numpy.seterr` says do not count in it.
+    Inference mode, autocast, a default dtype or device of PyTorch, a function of torch.func that runs this, and what
+    `numpy.seterr` says do not count in it.
     Gradients stay off if they are, see check_gradients. Where only NumPy computes, numpy_defaults is quicker.
 
     RAISES (RuntimeError): if another mode of PyTorch changes the tensors that are made, such as a FakeTensorMode.
@@ -97,6 +99,8 @@ class undisturbed:  # noqa: N801 (used as the functions of contextlib are)
     def __call__(self, function: Callable[_Arguments, _Result]) -> Callable[_Arguments, _Result]:
         @wraps(function)
         def run(*args: _Arguments.args, **kwargs: _Arguments.kwargs) -> _Result:
+            if torch.compiler.is_compiling():  # a program's torch.compile would trace this, and all that it calls
+                return torch.compiler.disable(run)(*args, **kwargs)
             if _has_defaults():
                 return function(*args, **kwargs)
             with _defaults():
@@ -116,6 +120,7 @@ class undisturbed:  # noqa: N801 (used as the functions of contextlib are)
 def _defaults() -> Iterator[None]:
     is_grad_enabled = torch.is_grad_enabled()
     with ExitStack() as stack:
+        stack.enter_context(outside_of_torch_func())
         stack.enter_context(torch.inference_mode(False))
         stack.enter_context(torch.set_grad_enabled(is_grad_enabled))  # leaving inference mode enables them
         for device_type in _DEVICE_TYPES:
