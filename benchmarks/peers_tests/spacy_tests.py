@@ -21,7 +21,18 @@ PARTS = ("doc", "pipeline", "serialize", "training", "test_language.py", "test_p
 ENCODER = "PEERS_TESTS_ENCODER"  # the environment variable with its folder
 WORDS = ("a", "the", "man", "cat", "dog", "is", "was", "this", "that", "he", "she", ".", ",", "!", "##s", "##ed")
 # Tests that fail only because there is one pipe more, or because it does what it is for.
-NAMED: dict[str, str] = {}
+_ONE_MORE = "the names or the config of all pipes: there is one pipe more"
+NAMED = {
+    "*test_issue5152*": "the Spans of a blank pipeline have vectors",
+    "*test_issue6815_3*": "a Span has the vector of its encoder, not that of the vocabulary",
+    "*test_pass_doc_to_pipeline?2?": "spaCy warns, W109, that the hooks of Docs do not travel to other processes",
+    "*test_language_from_config_before_after_init*": _ONE_MORE,
+    "*test_create_nlp_from_config*": _ONE_MORE,
+    "*test_config_nlp_roundtrip_bytes_disk*": _ONE_MORE,
+    "*test_serialize_config_language_specific*": _ONE_MORE,
+    "*test_config_overrides*": _ONE_MORE,
+    "*test_serialize_pipeline_disable_enable*": _ONE_MORE,
+}
 
 
 def make_encoder(folder: Path) -> str:

@@ -279,7 +279,7 @@ def calls(nlp, folder):
 ELSEWHERE = {  # tried as registered functions, by the commands, and by test_given; the last one has only paths
     *("SentenceBert.__init__", "SentenceMeta.__init__", "SentenceReranker.__init__"),
     *("build_ivfpq", "SentenceBert.classify", "SentenceBert.initialize", "SentenceReranker.initialize"),
-    "SentenceMeta.initialize",
+    *("SentenceMeta.initialize", "quickstart_config"),
 }
 
 
