@@ -4,7 +4,7 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from functools import wraps
-from typing import Any, ParamSpec, TypeVar
+from typing import Any, TypeVar, cast
 
 import numpy
 import torch
@@ -12,8 +12,7 @@ import torch
 from ..errors import Errors
 from .private_attributes import is_in_torch_func, outside_of_torch_func
 
-_Arguments = ParamSpec("_Arguments")
-_Result = TypeVar("_Result")
+_FunctionT = TypeVar("_FunctionT", bound=Callable[..., Any])
 _NUMPY: dict[str, Any] = {"divide": "warn", "over": "warn", "under": "ignore", "invalid": "warn"}
 _DEVICE_TYPES = ("cpu", "cuda")  # for which autocast may be on
 numpy_defaults = numpy.errstate(**_NUMPY)
@@ -96,9 +95,9 @@ class undisturbed:
     RAISES (RuntimeError): if another mode of PyTorch changes the tensors that are made, such as a FakeTensorMode.
     """
 
-    def __call__(self, function: Callable[_Arguments, _Result]) -> Callable[_Arguments, _Result]:
+    def __call__(self, function: _FunctionT) -> _FunctionT:
         @wraps(function)
-        def run(*args: _Arguments.args, **kwargs: _Arguments.kwargs) -> _Result:
+        def run(*args: Any, **kwargs: Any) -> Any:  # noqa: ANN401 (of the function)
             if torch.compiler.is_compiling():  # a program's torch.compile would trace this, and all that it calls
                 return torch.compiler.disable(run)(*args, **kwargs)
             if _has_defaults():
@@ -106,7 +105,7 @@ class undisturbed:
             with _defaults():
                 return function(*args, **kwargs)
 
-        return run
+        return cast(_FunctionT, run)
 
     def __enter__(self) -> None:
         self._defaults: AbstractContextManager[None] = nullcontext() if _has_defaults() else _defaults()

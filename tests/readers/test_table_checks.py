@@ -96,3 +96,10 @@ def test_init_config_says_what_is_odd(tmp_path):
     assert "[sbert-gold-contradicts]" in said and "1 of 40 rows have the texts of a row before them" in said
     assert "[sbert-rows-repeated]" in said and "(line 11)" in said and "(line 9)" in said
     assert "[sbert-dev-in-train]" in said and "2 of 40 rows also stand in" in said and "(lines 40, 41)" in said
+
+
+def test_convert_says_what_is_odd(tmp_path):
+    rows = [(text(), text(size=4), "Same" if i % 2 else "same") for i in range(20)]
+    path = write_rows(tmp_path / "a.csv", ("one", "two", "label"), rows)
+    said = run("convert", path, tmp_path / "a.spacy")
+    assert "[sbert-labels-alike]" in said and "'Same', 'same'" in said
