@@ -49,7 +49,7 @@ class Errors:
         "{path} is {kind}: expected nothing there, or a file of its own. Nothing was written through it. "
         "Remove it, or give another name."
     )
-    NOT_A_TEXT = "{path}, line {line}: expected a text in the column '{column}', got {given!r}. Repair the line."
+    NOT_A_TEXT = "{path}, line {line}: expected a text in the column '{column}', got {given}. Repair the line."
     BAD_ENCODING = "{path}, line {line}: not UTF-8 ({reason}). Convert the file to UTF-8."
     UNEQUAL_WIDTHS = (
         "Cannot compare vectors of unequal width: {ours} and {theirs}. Both sides must come from the same "
@@ -225,14 +225,19 @@ class Warnings:
     )
     GOLD_CONTRADICTS = (
         "{path}: {found} of {count} rows have the texts of a row before them, and another score or label ({lines}). "
-        "Keep one of them."
+        "Case, spaces and marks around words do not count. Keep one of them."
     )
     ROWS_REPEATED = (
-        "{path}: {found} of {count} rows repeat a row before them ({lines}). Remove them, or they count twice."
+        "{path}: {found} of {count} rows repeat a row before them ({lines}), up to case, spaces and marks around "
+        "words. Remove them, or they count twice."
+    )
+    LABELS_ALIKE = (
+        "{path}: the labels {labels} are read as different ones, and differ only in case, spaces, hyphens or "
+        "underscores. If they mean the same, write them alike."
     )
     DEV_IN_TRAIN = (
-        "{path}: {found} of {count} rows also stand in {train} ({lines}). Scores on them show what was learned by "
-        "heart: remove them from one of the files."
+        "{path}: {found} of {count} rows also stand in {train} ({lines}), up to case, spaces and marks around words. "
+        "Scores on them show what was learned by heart: remove them from one of the files."
     )
     TORN_RECORDS = (
         "{path}: left out records that do not have {expected} columns ({lines}). A line break or a tab in a "

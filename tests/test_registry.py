@@ -81,7 +81,7 @@ def test_wrong_settings(config, message):
 WARNINGS = [
     "behind-limit", "bulk-cut", "dev-in-train", "encoder-language", "encoder-missing", "export-precision",
     "export-windows", "foreign-rows", "gold-contradicts", "half-precision", "import-static-prompts",
-    "import-static-uncut", "late-sentences", "lost-hooks", "meta-fewer-directions", "meta-left-out",
+    "import-static-uncut", "labels-alike", "late-sentences", "lost-hooks", "meta-fewer-directions", "meta-left-out",
     "meta-not-positive", "meta-other-doc", "meta-other-members", "no-sentences", "no-words", "nothing-learned",
     "nothing-to-learn", "other-encoder", "other-pooling", "padding", "part-of-batch", "pooled-in-context",
     "reranker-new-head", "reranker-nothing-to-learn", "reranker-training-cut", "reranker-truncated", "restore-unused",

@@ -59,6 +59,7 @@ def _convert_cli(
         is_named = layout.members and not (layout.score or layout.label)  # texts that are named alone need no gold
         reading = given if is_named else reading_of(input_path, given, shown=not quiet)
         _check_range(input_path, given, reading)
+        _warn_of_odd_rows(input_path, reading, limit)
         count = convert(input_path, output_path, lang=lang, expect=expect, limit=limit, progress=not quiet, **reading)
     msg.good(f"Wrote {count} pairs to {output_path} (one epoch in batches of 16: {-(-count // 16)} steps)")
 
@@ -73,6 +74,16 @@ def _check_range(path: Path, given: Mapping[str, Any], reading: dict[str, Any]) 
         )
     for edge in {"min_score", "max_score"} - given.keys():
         reading.pop(edge, None)
+
+
+def _warn_of_odd_rows(path: Path, reading: Mapping[str, Any], limit: int = 0) -> None:
+    """Warn of signs that the rows of a file are not what they were meant to be; of .spacy files there are none."""
+    from ..readers.corpora import PairCorpus
+    from ..readers.table_checks import scan_rows
+
+    for finding in scan_rows(PairCorpus(path, limit=limit, **reading).rows()).findings(str(path)):
+        if not finding.is_rare:
+            msg.warn(finding.message)
 
 
 @command("evaluate")
@@ -102,6 +113,7 @@ def _evaluate_cli(
         members = reading.get("members", ())
         if reading.get("format") == "table" and len(members) == 2 and not {*_GOLDS} & reading.keys():
             fail(f"{data_path} has no gold beside ({', '.join(members)}): name its column by --score or --label.")
+        _warn_of_odd_rows(data_path, reading)
         scores, reasons = evaluate_with_reasons(nlp, data_path, progress=shown, **reading)
         measured = {key: score for key, score in scores.items() if key != "pairs" and score is not None}
         if not measured:

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from ..errors import Errors, import_extra
+from ..validation import short_repr
 from . import text_lines
 from .atomic import atomic_write, check_input
 
@@ -383,7 +384,7 @@ def read_text_rows(path: Path, columns: TextColumns) -> Iterator[_TextRow]:
 def _row(record: Record, columns: TextColumns, path: Path) -> _TextRow:
     line, (text, *rest) = record
     if not isinstance(text, str):
-        raise ValueError(Errors.NOT_A_TEXT.format(path=path, line=line, column=columns.text, given=text))
+        raise ValueError(Errors.NOT_A_TEXT.format(path=path, line=line, column=columns.text, given=short_repr(text)))
     text_lines.check_encoding(text, path, line)
     name = rest[0] if rest else ""
     if not isinstance(name, str) and (isinstance(name, bool) or not isinstance(name, int) or name not in _INT64):

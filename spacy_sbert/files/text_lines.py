@@ -13,6 +13,7 @@ from pathlib import Path, PurePath
 from typing import Any, BinaryIO, cast
 
 from ..errors import Errors
+from ..validation import short_repr
 from .atomic import check_input
 
 MAX_LINE = 2**24  # bytes; a file without line ends, or an unclosed quote, must not fill the memory
@@ -24,6 +25,19 @@ _WIDE = (  # UTF-32 first: its mark begins with that of UTF-16
     (codecs.BOM_UTF32_BE, "utf-32"),
     (codecs.BOM_UTF16_LE, "utf-16"),
     (codecs.BOM_UTF16_BE, "utf-16"),
+)
+_BINARY = (  # how files begin that are no text, whatever their name says
+    (b"PK\x03\x04", "a workbook or a .zip file", "Save its sheet as .csv, or unpack it."),
+    (b"\xd0\xcf\x11\xe0", "a workbook of Excel", "Save its sheet as .csv."),
+    (b"%PDF-", "a .pdf file", "Copy its texts to a .txt or .csv file."),
+    (b"PAR1\x15", "a .parquet file", "Rename it."),
+    (b"ARROW1\x00", "an Arrow file", "Write it as .parquet."),
+    (b"\x93NUMPY", "a file of vectors", "Give the file of texts."),
+    (b"\x1f\x8b", "compressed by gzip", "Give it a name that ends in .gz."),
+    (b"BZh91AY", "compressed by bzip2", "Unpack it."),
+    (b"\xfd7zXZ\x00", "compressed by xz", "Unpack it."),
+    (b"\x28\xb5\x2f\xfd", "compressed by Zstandard", "Unpack it."),
+    (b"SQLite format 3\x00", "a database of SQLite", "Write its table as .csv."),
 )
 _ALIASES = {".json": ".jsonl", ".ndjson": ".jsonl", ".pq": ".parquet", ".tab": ".tsv"}
 _WHOLE = re.compile(r"(-?[0-9]{1,28})\.0+")  # as pandas writes whole numbers of a column with blank cells
@@ -106,11 +120,20 @@ def _open_text(path: Path, line: Callable[[], int]) -> Iterator[BinaryIO]:
     check_input(path)
     with gzip.open(path, "rb") if _is_gzip(path) else path.open("rb") as file:
         try:
+            _check_start(cast(io.BufferedReader, file), path)
             yield cast(BinaryIO, file)
         except (EOFError, gzip.BadGzipFile, zlib.error) as error:
             raise ValueError(
                 f"{path}, line {line() + 1}: the compressed file is damaged ({error}). Fetch it again."
             ) from error
+
+
+def _check_start(file: io.BufferedReader, path: Path) -> None:
+    """Refuse a file that begins as one of another kind."""
+    start = file.peek(16)
+    for mark, kind, what_to_do in _BINARY:
+        if start.startswith(mark):
+            raise ValueError(f"{path} is {kind}: expected text. {what_to_do}")
 
 
 def _wide_encoding(file: BinaryIO) -> str | None:
@@ -188,7 +211,7 @@ def check_encoding(text: str, path: Path, line: int) -> None:
 def check_text(text: object, column: str, path: Path, line: int) -> str:
     """Return a text without white space around it. RAISES (ValueError): if it is no str, empty or not UTF-8."""
     if not isinstance(text, str):
-        raise ValueError(Errors.NOT_A_TEXT.format(path=path, line=line, column=column, given=text))
+        raise ValueError(Errors.NOT_A_TEXT.format(path=path, line=line, column=column, given=short_repr(text)))
     if not has_text(text):
         raise ValueError(f"{path}, line {line}: {column} is empty. Every column that is read needs text.")
     check_encoding(text, path, line)

@@ -25,6 +25,7 @@ from .sbert_config import INT8
 from .sentence_encoder import is_listener, is_static_embedding
 from .shim import TransformerShim
 from .span_batch import Array
+from .surroundings import undisturbed
 from .transformer import SpanTransformer, is_transformer, load
 
 LENGTH = 12  # hexadecimal digits of a fingerprint
@@ -51,6 +52,7 @@ class Fingerprint:
     def __reduce__(self) -> tuple[type, tuple]:
         return type(self), ()
 
+    @undisturbed()
     def of(
         self,
         models: Sequence[Model],
@@ -131,6 +133,7 @@ def _reads_static(models: Iterable[Model]) -> bool:
     return any(node.name in _STATIC_VECTORS for model in models for node in model.walk())
 
 
+@undisturbed()
 def _digest(
     models: Sequence[Model], pooling: SentencePooling, others: Iterable[bytes | str], *, exact: bool = False
 ) -> str:

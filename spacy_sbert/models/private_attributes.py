@@ -4,6 +4,7 @@ import os
 import platform
 import sys
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from importlib.util import find_spec
 from typing import TypeGuard
 
@@ -152,3 +153,18 @@ def is_a(value: object, name: str) -> bool:
     """Return whether an object is of a class of spacy-transformers, such as "Transformer"; False unless imported."""
     kind = getattr(sys.modules.get("spacy_transformers"), name, None)
     return kind is not None and isinstance(value, kind)
+
+
+def is_in_torch_func() -> bool:
+    """Return whether a function of torch.func runs this, such as grad or vmap: tensors that are made are then wrapped.
+
+    PyTorch has no public function that tells.
+    """
+    return torch._C._functorch.peek_interpreter_stack() is not None
+
+
+def outside_of_torch_func() -> AbstractContextManager[object]:
+    """Compute in a with block as if no function of torch.func ran this, which PyTorch offers itself alone."""
+    from torch._functorch.pyfunctorch import temporarily_clear_interpreter_stack  # noqa: PLC0415 (seldom needed)
+
+    return temporarily_clear_interpreter_stack()

@@ -1,17 +1,22 @@
 """PyTorch's and NumPy's defaults, with which encoders are loaded, used and trained whatever the program has set."""
 
 import threading
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
-from typing import Any
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
+from functools import wraps
+from typing import Any, TypeVar, cast
 
 import numpy
 import torch
 
 from ..errors import Errors
+from .private_attributes import is_in_torch_func, outside_of_torch_func
 
+_FunctionT = TypeVar("_FunctionT", bound=Callable[..., Any])
 _NUMPY: dict[str, Any] = {"divide": "warn", "over": "warn", "under": "ignore", "invalid": "warn"}
 _DEVICE_TYPES = ("cpu", "cuda")  # for which autocast may be on
+numpy_defaults = numpy.errstate(**_NUMPY)
+"""Decorator of functions that compute with NumPy alone, whatever `numpy.seterr` says; see undisturbed."""
 
 # An error of these kinds is no fault of the files that are read, nor one of a class that their readers do not know.
 _FROM_AROUND = (Warning, MemoryError, RecursionError, FloatingPointError, TimeoutError, ImportError)
@@ -72,7 +77,7 @@ def _has_defaults() -> bool:
     with PROCESS_SETTINGS.lock:
         if PROCESS_SETTINGS.n_users or not torch.backends.cuda.math_sdp_enabled() or not _makes_plain_tensors():
             return False
-    return not is_autocast() and numpy.geterr() == _NUMPY
+    return not is_autocast() and not is_in_torch_func() and numpy.geterr() == _NUMPY
 
 
 def is_autocast() -> bool:
@@ -80,20 +85,41 @@ def is_autocast() -> bool:
     return any(map(torch.is_autocast_enabled, _DEVICE_TYPES))
 
 
-@contextmanager
-def undisturbed() -> Iterator[None]:
+class undisturbed:
     """Load or compute in a with block, or a function, as if the program around had set nothing.
 
-    Inference mode, autocast, a default dtype or device of PyTorch, and what `numpy.seterr` says do not count in it.
-    Gradients stay off if they are, see check_gradients.
+    Inference mode, autocast, a default dtype or device of PyTorch, a function of torch.func that runs this, and what
+    `numpy.seterr` says do not count in it.
+    Gradients stay off if they are, see check_gradients. Where only NumPy computes, numpy_defaults is quicker.
 
     RAISES (RuntimeError): if another mode of PyTorch changes the tensors that are made, such as a FakeTensorMode.
     """
-    if _has_defaults():
-        yield
-        return
+
+    def __call__(self, function: _FunctionT) -> _FunctionT:
+        @wraps(function)
+        def run(*args: Any, **kwargs: Any) -> Any:  # noqa: ANN401 (of the function)
+            if torch.compiler.is_compiling():  # a program's torch.compile would trace this, and all that it calls
+                return torch.compiler.disable(run)(*args, **kwargs)
+            if _has_defaults():
+                return function(*args, **kwargs)
+            with _defaults():
+                return function(*args, **kwargs)
+
+        return cast(_FunctionT, run)
+
+    def __enter__(self) -> None:
+        self._defaults: AbstractContextManager[None] = nullcontext() if _has_defaults() else _defaults()
+        self._defaults.__enter__()
+
+    def __exit__(self, *error: Any) -> None:  # noqa: ANN401 (of the with statement)
+        self._defaults.__exit__(*error)
+
+
+@contextmanager
+def _defaults() -> Iterator[None]:
     is_grad_enabled = torch.is_grad_enabled()
     with ExitStack() as stack:
+        stack.enter_context(outside_of_torch_func())
         stack.enter_context(torch.inference_mode(False))
         stack.enter_context(torch.set_grad_enabled(is_grad_enabled))  # leaving inference mode enables them
         for device_type in _DEVICE_TYPES:

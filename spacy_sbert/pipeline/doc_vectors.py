@@ -22,7 +22,7 @@ from thinc.util import to_numpy
 from ..errors import Errors, Warnings, warn
 from ..models.pooling import Pooling, stretch_pooling
 from ..models.spans import trimmed
-from ..models.surroundings import undisturbed
+from ..models.surroundings import numpy_defaults
 from ..similarity import cosine, lengths, unit_length
 from .lost_hooks import Start, next_to_restore, warn_of_lost_hooks
 from .records import PREFIX, Encoders, PlacedRecord, Record, Records, find, names, notice_joining
@@ -64,7 +64,7 @@ def doc_of(obj: Piece) -> Doc:
     return obj.doc
 
 
-@undisturbed()
+@numpy_defaults
 def vector(obj: Piece, name: str | None = None, dense: _Dense | None = None) -> numpy.ndarray:
     """Return the stored vector of a Doc, Span or Token.
 
@@ -321,7 +321,7 @@ def check_hooks(doc: Doc) -> None:
 # Similarity
 
 
-@undisturbed()
+@numpy_defaults
 def similarity(first: Piece, second: object, name: str | None = None) -> float:
     """Return the cosine similarity of a Doc, Span or Token to another one, or to a Lexeme.
 

@@ -443,9 +443,9 @@ class SentenceBert(ChecksummedPipe):
             PyTorch's gradients are off, and an encoder of PyTorch is trained.
         """
         self.model.check_surroundings(self.name, is_train=True)
-        with undisturbed():
-            return self._learn(list(examples), drop, sgd, {} if losses is None else losses)
+        return self._learn(list(examples), drop, sgd, {} if losses is None else losses)
 
+    @undisturbed()
     def _learn(
         self, examples: list[Example], drop: float, sgd: Optimizer | None, losses: dict[str, float]
     ) -> dict[str, float]:

@@ -150,6 +150,8 @@ def find_table(
         for few scores that would make the range twice as wide as the others have it.
     """
     names = _all_names(path, header=header)
+    if not names:
+        raise _no_examples(path)
     try:
         roles = _find_roles(path, names, members, score or label, header=header)
     except _UnclearColumns as unclear:
@@ -202,6 +204,10 @@ def _kind_of(columns: Columns, *, is_binary: bool) -> _Kind:
     if columns.score is None:
         return "positives"
     return "binary" if is_binary else "graded"
+
+
+def _no_examples(path: Path) -> ValueError:
+    return ValueError(f"{path} holds no examples. Give a table with a row for each.")
 
 
 class _UnclearColumns(ValueError):
@@ -477,7 +483,7 @@ def _count(path: Path, columns: Columns, names: Sequence[str], *, is_given: bool
         count += 1
         numeric -= {name for name, text in zip(columns.members, row.members, strict=True) if math.isnan(_number(text))}
     if not count:
-        raise ValueError(f"{path} holds no examples. Give a table with a row for each.")
+        raise _no_examples(path)
     if numeric and not is_given:
         raise _unclear(path, names, f"by its name {sorted(numeric)[0]} is a text, but it holds numbers")
     return count, skipped

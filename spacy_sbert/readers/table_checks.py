@@ -1,5 +1,8 @@
 """Signs that examples are not what they were meant to be: inverted scores, contradictions, repeated rows, leaks."""
 
+import re
+import unicodedata
+from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
@@ -17,6 +20,9 @@ _FEWEST = 3  # pairs of a kind that are needed to compare their scores
 _LOWER = 0.2  # of 0 to 1: so much lower are inverted scores of pairs of near-identical texts
 _ALIKE = 0.6  # similarity of near-identical texts, see character_similarity
 _UNLIKE = 0.25
+_ERRORS = 2.0  # standard errors of the means: what differs by less may be chance
+_LABELS_COMPARED = 1000
+_ENDS_OF_WORDS = ".,;:!?\"'`()\u2018\u2019\u201c\u201d\u2026\u3001\u3002"
 
 
 @dataclass(frozen=True)
@@ -31,9 +37,10 @@ class Finding:
 class ScannedRows:
     """Texts and gold of the examples of a file.
 
-    first_rows: the line and the gold of each example, by its texts. count (int): of rows.
+    first_rows: the line and the gold of each example, by its texts, see row_key. count (int): of rows.
     repeated, contradicting (list[int]): lines of rows with the texts of one before, and its gold, or another gold.
     alike, unlike (list[float]): scores of pairs of near-identical texts, and of texts with little in common.
+    labels: up to 1,000 of them, by how they are read without case, spaces, hyphens and underscores.
     """
 
     first_rows: dict[_Key, tuple[int, object]] = field(default_factory=dict)
@@ -42,13 +49,15 @@ class ScannedRows:
     contradicting: list[int] = field(default_factory=list)
     alike: list[float] = field(default_factory=list)
     unlike: list[float] = field(default_factory=list)
+    labels: dict[str, set[str]] = field(default_factory=lambda: defaultdict(set))
 
     def findings(self, name: str) -> list[Finding]:
         """Return what is odd about the rows. name (str): of the file."""
         found = []
         if min(len(self.alike), len(self.unlike)) >= _FEWEST:
             alike, unlike = float(numpy.mean(self.alike)), float(numpy.mean(self.unlike))
-            if alike < unlike - _LOWER:
+            error = numpy.sqrt(sum(numpy.var(scores) / len(scores) for scores in (self.alike, self.unlike)))
+            if unlike - alike > max(_LOWER, _ERRORS * error):
                 counts = {"n_alike": len(self.alike), "n_unlike": len(self.unlike)}
                 message = Warnings.SCORES_INVERTED.format(path=name, alike=alike, unlike=unlike, **counts)
                 found.append(Finding(message))
@@ -57,6 +66,10 @@ class ScannedRows:
             (Warnings.ROWS_REPEATED, self.repeated),
         ):
             found += _finding(message, lines, self.count, path=name)
+        for spellings in self.labels.values():
+            if len(spellings) > 1:
+                listed = ", ".join(map(repr, sorted(spellings)))
+                found.append(Finding(Warnings.LABELS_ALIKE.format(path=name, labels=listed)))
         return found
 
 
@@ -68,6 +81,8 @@ def scan_rows(rows: Iterable[Row | None]) -> ScannedRows:
             continue
         scanned.count += 1
         gold = row.label if row.score is None else row.score
+        if row.label is not None and len(scanned.labels) < _LABELS_COMPARED:
+            scanned.labels[_label_key(row.label)].add(row.label)
         key = row_key(row)
         line, first_gold = scanned.first_rows.setdefault(key, (row.line, gold))
         if line != row.line:
@@ -104,8 +119,22 @@ def odd_corpora(train: object, dev: object) -> list[Finding]:
 
 
 def row_key(row: Row) -> _Key:
-    """Return the texts of a row, of a pair with a score in any order."""
-    return row.members if row.score is None else tuple(sorted(row.members))
+    """Return the texts of a row as they are compared: without case, spaces, and marks around words.
+
+    Those of a pair with a score come in any order.
+    """
+    texts = tuple(map(_text_key, row.members))
+    return texts if row.score is None else tuple(sorted(texts))
+
+
+def _text_key(text: str) -> str:
+    """Return a text as many encoders read it; the text itself if it is nothing but marks."""
+    words = unicodedata.normalize("NFKC", text).casefold().split()
+    return " ".join(filter(None, (word.strip(_ENDS_OF_WORDS) for word in words))) or text
+
+
+def _label_key(label: str) -> str:
+    return re.sub(r"(?<=\w)[\s_-]+(?=\w)", " ", unicodedata.normalize("NFKC", label).casefold())
 
 
 def _finding(message: str, lines: Sequence[int], count: int, **names: str) -> list[Finding]:

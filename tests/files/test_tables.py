@@ -172,6 +172,37 @@ def test_bad_lines(write, name, text, message):
 
 
 @pytest.mark.parametrize(
+    ("start", "kind"),
+    [
+        (b"PK\x03\x04", "a workbook or a .zip file"),
+        (b"\xd0\xcf\x11\xe0\xa1\xb1", "a workbook of Excel"),
+        (b"%PDF-1.7", "a .pdf file"),
+        (b"PAR1\x15\x04", "a .parquet file: expected text. Rename it"),
+        (b"ARROW1\x00\x00", "an Arrow file"),
+        (b"\x93NUMPY\x01", "a file of vectors"),
+        (b"BZh91AY&SY", "compressed by bzip2"),
+        (b"\xfd7zXZ\x00", "compressed by xz"),
+        (b"\x28\xb5\x2f\xfd", "compressed by Zstandard"),
+        (b"\x1f\x8b\x08", "compressed by gzip: expected text. Give it a name"),
+        (b"SQLite format 3\x00", "a database of SQLite"),
+    ],
+)
+@pytest.mark.parametrize("name", ["a.csv", "a.tsv", "a.jsonl", "a.json", "a.txt", "a.csv.gz"])
+def test_files_of_other_kinds(write, name, start, kind):
+    content = start + bytes(100)
+    path = write(name, gzip.compress(content) if name.endswith(".gz") else content)
+    with pytest.raises(ValueError, match=kind):
+        list(read_text_rows(path, TextColumns()))
+
+
+def test_a_long_value_is_shown_short(write):
+    path = write("a.jsonl", json.dumps({"text": ["one text"] * 1000}))
+    with pytest.raises(ValueError, match="expected a text in the column 'text', got ") as caught:
+        texts(path)
+    assert len(str(caught.value)) < 300 + len(str(path))
+
+
+@pytest.mark.parametrize(
     ("name", "text", "expected"),
     [
         ("a.csv", "id,text,,\n1,one,,\n2,two,,\n,,,\n", ["one", "two", ""]),

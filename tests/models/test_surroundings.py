@@ -376,6 +376,43 @@ def test_a_curated_transformer_does_not_compute_otherwise_unseen(make_nlp, state
     check_alike(encoded(nlp), expected, state)
 
 
+@pytest.mark.parametrize("transform", ["grad", *slow("vmap", "functionalize")])
+def test_within_a_function_of_torch_func(build, expected, tmp_path, transform):
+    first, losses, last = expected("own")
+    pipelines = []
+
+    def run(x):
+        nlp = build("own")
+        check_alike(encoded(nlp), first, transform)
+        check_alike(encoded(reloaded(nlp, tmp_path / "saved")), first, transform)
+        check_alike(trained(nlp, initialized(nlp)), losses, transform)
+        pipelines.append(nlp)
+        return x.sum()
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        getattr(torch.func, transform)(run)(torch.ones(2, 2))
+    check_alike(encoded(pipelines[0]), last, transform)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("encoder", ["own", "albert"])
+def test_called_by_a_compiled_function(build, expected, encoder):
+    """PyTorch compiles NumPy's functions, too, where they are called: similarities are rounded otherwise."""
+    first, losses, last = expected(encoder)
+    nlp = build(encoder)
+
+    @torch.compile(backend="eager")
+    def compiled(x):
+        used, optimizer = encoded(nlp), initialized(nlp)
+        return x + 1, used, trained(nlp, optimizer), encoded(nlp)
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for found, wanted in zip(compiled(torch.ones(2))[1:], (first, losses, last), strict=True):
+            check_alike(found, wanted, next(iter(ROUNDED)))
+
+
 class Alarm(Exception):
     """What a program's signal handler raises."""
 

@@ -314,3 +314,12 @@ def test_json_objects_without_gold(tmp_path, values, none):
         list(PairCorpus(path, format="table", members=["a", "b"], label="glod", missing=[""])(NLP))
     with pytest.raises(ValueError, match="'glod' has no gold in any of 41 rows"):
         find_table(path, score="glod")
+
+
+@pytest.mark.parametrize("name", ["a.csv", "a.tsv", "a.jsonl", "a.json"])
+@pytest.mark.parametrize("content", ["", "\n", " \n\t\n"])
+def test_a_table_without_a_header_holds_no_examples(tmp_path, name, content):
+    path = tmp_path / name
+    path.write_text(content)
+    with pytest.raises(ValueError, match=r"holds no examples\. Give a table"):
+        find_table(path)

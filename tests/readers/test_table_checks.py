@@ -24,6 +24,48 @@ def test_inverted_scores(alike, unlike, is_odd):
         assert f"{alike:.2f} of 0 to 1 for 4 pairs" in messages[0] and f"{unlike:.2f} for 3 pairs" in messages[0]
 
 
+def test_scores_that_may_be_lower_by_chance():
+    scored = [(pair, score) for pair, score in zip(ALIKE, (0, 0.9, 0.1, 0.2), strict=True)]
+    scored += [(pair, score) for pair, score in zip(UNLIKE, (1, 0, 0.7), strict=True)]
+    rows = [Row(pair, line, score=score) for line, (pair, score) in enumerate(scored, 2)]
+    assert not any("inverted" in finding.message for finding in scan_rows(rows).findings("a.csv"))
+
+
+@pytest.mark.parametrize(
+    ("text", "other", "is_same"),
+    [
+        ("Where is my card?", "where is  my card", True),
+        ("He said \u201cyes\u201d.", "he said yes", True),
+        ("Stra\u00dfe", "STRASSE", True),
+        ("\uff21\uff22", "ab", True),
+        ("It costs 3.5.", "It costs 35.", False),
+        ("C++", "C#", False),
+        ("I like it \U0001f600", "I like it \U0001f621", False),
+        ("!!!", "???", False),
+    ],
+)
+def test_texts_that_are_the_same(text, other, is_same):
+    scanned = scan_rows([Row((text,), 2, label="x"), Row((other,), 3, label="y")])
+    assert scanned.contradicting == ([3] if is_same else [])
+    assert len(find_leak(scanned, [Row((other,), 2, label="z")], "d", "t")) == 1
+
+
+@pytest.mark.parametrize(
+    ("labels", "named"),
+    [
+        (["Entailment", "entailment", "neutral"], "'Entailment', 'entailment'"),
+        (["not_entailment", "not entailment", "entailment"], "'not entailment', 'not_entailment'"),
+        (["-1", "1", "0"], None),
+        (["C", "C++", "C#"], None),
+    ],
+)
+def test_labels_that_differ_in_spelling_alone(labels, named):
+    rows = [Row((f"text {number}",), number, label=label) for number, label in enumerate(labels * 2)]
+    messages = [finding.message for finding in scan_rows(rows).findings("a.csv")]
+    assert len(messages) == (named is not None)
+    assert not named or f"the labels {named} are read as different ones" in messages[0]
+
+
 def test_character_similarity():
     assert character_similarity("ab", "AB ") == 1 and character_similarity("abc", "xyz") == 0
     assert character_similarity("abc", "abd") == 2 * 1 / 6  # " ab", "abc", "bc " and " ab", "abd", "bd "
@@ -54,3 +96,10 @@ def test_init_config_says_what_is_odd(tmp_path):
     assert "[sbert-gold-contradicts]" in said and "1 of 40 rows have the texts of a row before them" in said
     assert "[sbert-rows-repeated]" in said and "(line 11)" in said and "(line 9)" in said
     assert "[sbert-dev-in-train]" in said and "2 of 40 rows also stand in" in said and "(lines 40, 41)" in said
+
+
+def test_convert_says_what_is_odd(tmp_path):
+    rows = [(text(), text(size=4), "Same" if i % 2 else "same") for i in range(20)]
+    path = write_rows(tmp_path / "a.csv", ("one", "two", "label"), rows)
+    said = run("convert", path, tmp_path / "a.spacy")
+    assert "[sbert-labels-alike]" in said and "'Same', 'same'" in said
