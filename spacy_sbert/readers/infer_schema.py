@@ -495,6 +495,14 @@ def _count(path: Path, columns: Columns, names: Sequence[str], *, is_given: bool
 def check_unread_texts(path: Path, table: OwnTable) -> None:
     """Refuse a table with a column of texts that is not read: it may be half of each pair."""
     columns = table.columns
+    nameless = _nameless_columns(path, header=columns.header)
+    # Columns are read by their numbers if there is no header; the header's own cell is blank here.
+    texts_without_name = find_texts(path, nameless, header=False)
+    if texts_without_name:
+        raise ValueError(
+            f"{path}: column {int(texts_without_name[0]) + 1} holds texts, and has no name in the header. Name it "
+            f"there to read it, or give {_members_option(columns.members)} to leave it out."
+        )
     unread = find_texts(path, table.unused, header=columns.header)
     if unread:
         more = _members_option((*columns.members, unread[0]))
@@ -503,6 +511,13 @@ def check_unread_texts(path: Path, table: OwnTable) -> None:
             f"{', '.join(columns.members)}. Name the columns of texts: {more} to read it, or "
             f"{_members_option(columns.members)} to leave it out, and the gold by --score or --label."
         )
+
+
+def _nameless_columns(path: Path, *, header: bool) -> list[str]:
+    """Return the numbers of the columns whose name in the header is blank."""
+    if not header or format_suffix(path) in (".jsonl", ".parquet"):
+        return []
+    return [str(place) for place, name in enumerate(column_names(path)) if not name]
 
 
 def _members_option(names: Sequence[str]) -> str:

@@ -46,6 +46,12 @@ def warned(nlp, *, pipe="sbert", **model):
     return ours
 
 
+def test_the_warning_is_at_the_line_that_adds_the_pipe():
+    with pytest.warns(UserWarning, match=r"\[sbert-encoder-language\]") as caught:
+        spacy.blank("fr").add_pipe("sbert")
+    assert {one.filename for one in caught if "encoder-language" in str(one.message)} == {__file__}
+
+
 @pytest.mark.parametrize("card", CARDS)
 def test_a_language_is_that_of_the_card(folders, card):
     language, name = LANGUAGES.get(card), str(folders / card)

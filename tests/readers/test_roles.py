@@ -107,6 +107,25 @@ UNREAD = {  # headers whose second name is not known, and the column of texts th
 }
 
 
+@pytest.mark.parametrize("names", ["text,,label", "text, ,tag,label", ",text,label"])
+def test_texts_of_a_column_without_a_name_are_refused(tmp_path, names):
+    cells = {"text": "My card number {} was stolen.", "label": "{}", "": "Somebody took my card {}.", "tag": "4"}
+    header = [name.strip() for name in names.split(",")]
+    rows = [",".join(cells[name].format(row % 2 if name == "label" else row) for name in header) for row in range(30)]
+    path = tmp_path / "own.csv"
+    path.write_text("\n".join([names, *rows]), encoding="utf8")
+    with pytest.raises(ValueError, match=f"column {header.index('') + 1} holds texts, and has no name"):
+        find_table(path)
+    assert find_table(path, members=["text"]).columns.members == ("text",)
+
+
+def test_numbers_in_a_column_without_a_name_pass(tmp_path):
+    path = tmp_path / "own.csv"
+    rows = [f"{row},My card number {row} was stolen.,{row % 2}," for row in range(30)]
+    path.write_text("\n".join([",text,label,", *rows]), encoding="utf8")
+    assert find_table(path).columns.members == ("text",)
+
+
 @pytest.mark.parametrize("header", UNREAD)
 @pytest.mark.parametrize("suffix", [".csv", ".jsonl", ".parquet"])
 def test_texts_that_are_not_read_are_refused(write, header, suffix):
