@@ -69,7 +69,7 @@ class SentenceVectors(_base.TransformerMixin, _base.BaseEstimator):
     def __sklearn_clone__(self) -> Self:
         clone = type(self)(**self.get_params(deep=False))
         if "_loaded" in self.__dict__:
-            vars(clone)["_loaded"] = self._loaded  # cross-validation loads the encoder once
+            clone.__dict__["_loaded"] = self._loaded  # cross-validation loads the encoder once
         return clone
 
     def __sklearn_tags__(self) -> Any:  # noqa: ANN401 (sklearn.utils.Tags)

@@ -100,6 +100,11 @@ def identify(pipe: SentenceBert) -> EncoderIdentity:
     return EncoderIdentity(encoder.name, encoder.width, encoder.digest())
 
 
+def _identity(encoder: EncoderIdentity | SentenceBert | None) -> EncoderIdentity | None:
+    """Return the identity of an encoder that is given by it, or by its pipe; see identify for errors."""
+    return encoder if encoder is None or isinstance(encoder, EncoderIdentity) else identify(encoder)
+
+
 class IndexRow(NamedTuple):
     """Row that is saved beside a vector: its text, an id, and the row in its file; None if not known."""
 
@@ -164,21 +169,30 @@ class VectorIndex:
         index: Any,  # noqa: ANN401 (FAISS has no types)
         kind: Kind,
         *,
-        encoder: EncoderIdentity | None = None,
+        encoder: EncoderIdentity | SentenceBert | None = None,
         rows: Sequence[IndexRow] | None = None,
         vectors: str | None = None,
         folder: str | None = None,
         places: numpy.ndarray | None = None,
     ):
+        encoder = _identity(encoder)
         if encoder is not None:
             check_widths(index.d, encoder.width)
-        self.index, self.kind, self.encoder, self.rows, self.places = index, kind, encoder, rows, places
+        self._index, self.kind, self.encoder, self.rows, self.places = index, kind, encoder, rows, places
         self.vectors, self.folder = vectors, folder
+        self._contents: bytes | None = None  # of `index` before anybody else could change it
         if rows is not None and len(rows) != len(self):
             raise ValueError(ROW_COUNT.format(given=len(rows), expected=len(self)))
 
+    @property
+    def index(self) -> Any:  # noqa: ANN401 (FAISS has no types)
+        """The FAISS index. What becomes of its changes: see save."""
+        if self._contents is None:
+            self._contents = _contents(self._index)
+        return self._index
+
     def __len__(self) -> int:
-        return int(self.index.ntotal) if self.places is None else len(self.places)
+        return int(self._index.ntotal) if self.places is None else len(self.places)
 
     def __repr__(self) -> str:
         of = "" if self.encoder is None else f" by {self.encoder.name}"
@@ -190,7 +204,7 @@ class VectorIndex:
 
     @property
     def width(self) -> int:
-        return int(self.index.d)
+        return int(self._index.d)
 
     @classmethod
     def build(
@@ -198,7 +212,7 @@ class VectorIndex:
         vectors: ArrayLike | Iterator[ArrayLike],
         *,
         kind: BuiltKind = "flat",
-        encoder: EncoderIdentity | None = None,
+        encoder: EncoderIdentity | SentenceBert | None = None,
         texts: Sequence[str] | None = None,
         ids: Sequence[str | int] | None = None,
     ) -> "VectorIndex":
@@ -209,13 +223,14 @@ class VectorIndex:
         kind (str): "flat", exact; "hnsw", a graph of neighbours, the quickest to search and slow to build; "ivf",
             lists of near vectors, of which those near the query are searched. The lists of blocks are trained on the
             first 65,536 vectors, those of an array on vectors drawn from all of it.
-        encoder (EncoderIdentity): what made the vectors, see `identify`.
+        encoder (EncoderIdentity or SentenceBert): what made the vectors, see `identify`.
         texts (Sequence[str]), ids (Sequence[str or int]): of each vector, saved beside them.
         RAISES (ValueError): if there is no vector, or shapes, counts, numbers or the kind are wrong. (ImportError):
             if FAISS is not installed.
         SOURCE: Malkov and Yashunin 2018 (hnsw); Jégou et al. 2011, section 4 (ivf); Douze et al. 2024, FAISS.
         """
         check("kind", kind, BuiltKind)
+        encoder = _identity(encoder)
         faiss = import_faiss()  # before blocks are made
         rows = _rows(texts, ids)
         if not isinstance(vectors, Iterator | StoredVectors):
@@ -274,7 +289,7 @@ class VectorIndex:
     def _search(self, rows: numpy.ndarray, k: int) -> Best:
         if self.places is None:
             return self._search_places(rows, k)
-        scores, found = self._search_places(rows, min(k, self.index.ntotal))
+        scores, found = self._search_places(rows, min(k, self._index.ntotal))
         by_place, ends = self._of_places
         best = numpy.empty((len(rows), k), dtype="float32"), numpy.empty((len(rows), k), dtype="int64")
         for i, own in enumerate(found):
@@ -290,14 +305,14 @@ class VectorIndex:
         return numpy.argsort(places, kind="stable"), numpy.cumsum([0, *numpy.bincount(places)])
 
     def _search_places(self, rows: numpy.ndarray, k: int) -> Best:
-        scores, indices = self.index.search(rows, k)
+        scores, indices = self._index.search(rows, k)
         short = (indices < 0).any(axis=1)  # fewer than k were seen: all are compared
         if short.any():
             faiss = import_faiss()
             if self.kind == "hnsw":
-                found = faiss.downcast_index(self.index.storage).search(rows[short], k)
+                found = faiss.downcast_index(self._index.storage).search(rows[short], k)
             else:
-                found = self.index.search(rows[short], k, params=faiss.SearchParametersIVF(nprobe=self.index.nlist))
+                found = self._index.search(rows[short], k, params=faiss.SearchParametersIVF(nprobe=self._index.nlist))
             scores[short], indices[short] = found
         return scores, indices
 
@@ -306,10 +321,16 @@ class VectorIndex:
         expected = len(self) if self.rows is None else len(self.rows)
         if self.places is not None:
             expected = int(self.places.max()) + 1
-        if not self.index.ntotal or self.index.ntotal != expected:
+        of_rows = self.rows is not None or self.places is not None
+        reason = ""
+        if not self._index.ntotal or self._index.ntotal != expected:
+            reason = f"holds {self._index.ntotal} vectors, expected {expected or 'some'}"
+        elif of_rows and self._contents is not None and _contents(self._index) != self._contents:
+            reason = "holds other vectors than those of the texts, ids and places"
+        if reason:
             raise ValueError(
-                f"The FAISS index holds {self.index.ntotal} vectors, expected {expected or 'some'}: add, remove_ids "
-                "and reset of FAISS leave texts, ids and equal vectors as they were. Build an index of the new vectors."
+                f"The FAISS index {reason}: add, remove_ids and reset of FAISS leave texts, ids and equal vectors as "
+                "they were. Build an index of the new vectors."
             )
 
     def check_made_of(self, vectors: numpy.ndarray, texts: Sequence[str]) -> None:
@@ -326,7 +347,7 @@ class VectorIndex:
             if not reason and row.text not in (None, text):
                 reason = f"its text {place} is {row.text[:50]!r}, not {text[:50]!r}"
         if not reason:
-            stored = self.index.reconstruct_n(0, self.index.ntotal)
+            stored = self._index.reconstruct_n(0, self._index.ntotal)
             scores = cosine(stored if self.places is None else stored[self.places], vectors)
             first = int((scores < _SAME).argmax())
             reason = f"its vector {first} has the cosine {scores[first]:.3f} to it" if scores.min() < _SAME else ""
@@ -346,30 +367,52 @@ class VectorIndex:
         if self.kind == "ivfpq":
             raise ValueError("An index of the kind ivfpq is in a folder already. Copy the folder.")
         self._check_unchanged()
-        if not _is_of_kind(self.index, self.kind):
+        if not _is_of_kind(self._index, self.kind):
             raise ValueError(
-                f"Cannot save a {type(self.index).__name__} as an index of the kind {self.kind}, which load would "
+                f"Cannot save a {type(self._index).__name__} as an index of the kind {self.kind}, which load would "
                 "refuse. Write it with faiss.write_index."
             )
         manifest = Manifest(kind=self.kind, width=self.width, count=len(self), encoder=self.encoder)
-        write_folder(Path(folder), manifest, lambda _: self.index, self.rows, self.places)
+        write_folder(Path(folder), manifest, lambda _: self._index, self.rows, self.places)
 
     @classmethod
-    def load(cls, folder: str | Path, *, encoder: EncoderIdentity | None = None) -> "VectorIndex":
+    def load(cls, folder: str | Path, *, encoder: EncoderIdentity | SentenceBert | None = None) -> "VectorIndex":
         """Read what `save` wrote. An index is data that FAISS parses: take it from those you trust.
 
-        encoder (EncoderIdentity): what will make the queries; None not to check that it made the vectors.
+        encoder (EncoderIdentity or SentenceBert): what will make the queries; None not to check.
         RAISES (ValueError): if the vectors are of another encoder, or a file is damaged; (OSError): if there is none;
             (ImportError): if FAISS is not installed.
         """
-        folder = Path(folder)
+        folder, ours = Path(folder), _identity(encoder)
         saved = Manifest.read(folder)
-        if encoder is not None:
-            check_encoder(saved.encoder, encoder, folder)
+        if ours is not None:
+            check_encoder(saved.encoder, ours, folder)
         rows, places = _read_rows(folder, saved), _read_places(folder, saved)
         index = _read_index(folder, saved, saved.count if places is None else int(places.max()) + 1)
         stored = {"vectors": saved.vectors, "folder": saved.folder}
         return cls(index, saved.kind, encoder=saved.encoder, rows=rows, places=places, **stored)
+
+
+def _contents(index: Any) -> bytes:  # noqa: ANN401 (FAISS has no types)
+    """Return a digest that add, remove_ids and reset change, at a fraction of the cost of reading all vectors.
+
+    A flat index and a graph of neighbours end in another vector then. Lists are appended to, under the numbers from
+    `ntotal` on: so the length of a list, the last number in it, or the vector of the greatest number changes.
+    """
+    digest = hashlib.sha256(str(index.ntotal).encode())
+    if not index.ntotal:
+        return digest.digest()
+    if not hasattr(index, "invlists"):
+        digest.update(index.reconstruct(index.ntotal - 1).tobytes())
+        return digest.digest()
+    lists = index.invlists
+    sizes = list(map(lists.list_size, range(index.nlist)))
+    last = [lists.get_single_id(number, size - 1) if size else -1 for number, size in enumerate(sizes)]
+    digest.update(numpy.array([sizes, last], dtype="int64").tobytes())
+    newest = int(numpy.argmax(last))
+    code = lists.get_single_code(newest, sizes[newest] - 1)
+    digest.update(import_faiss().rev_swig_ptr(code, index.code_size).tobytes())
+    return digest.digest()
 
 
 def _same_encoder(given: EncoderIdentity | None, of_vectors: EncoderIdentity, where: str) -> EncoderIdentity:

@@ -167,3 +167,16 @@ def test_refused(make_nlp, nlp):
     with pytest.raises(ValueError, match="This Doc carries no sentence vectors"):
         spacy.blank("xx")("a b")._.sbert_most_similar("a")
     assert nlp(" ")._.sbert_most_similar("a") == []
+
+
+def test_spans_behind_the_limit_are_left_out_with_a_warning(make_nlp):
+    doc = make_nlp("own")("the dog " * 300)
+    with pytest.warns(UserWarning, match=r"\[sbert-spans-left-out\] 1 of 2 Spans have no vector and are left out"):
+        spans, _ = with_vectors([doc[0:2], doc[590:592]])
+    assert spans == [doc[0:2]]
+
+
+@pytest.mark.parametrize("given", ["a text", None, 3, ["a", "b"]])
+def test_a_pipe_takes_docs(make_nlp, given):
+    with pytest.raises(TypeError, match="The pipe 'sbert' takes Docs, not"):
+        make_nlp("own").get_pipe("sbert")(given)

@@ -234,3 +234,24 @@ def test_ids_of_any_whole_type(tmp_path):
         VectorIndex.build(VECTORS[:3], ids=numpy.array([5, 6, 5]).astype(kind)).save(tmp_path)
         expected = ["5", "6", "5"] if kind == "str" else [5, 6, 5]
         assert [row.id for row in VectorIndex.load(tmp_path).rows] == expected
+
+
+@pytest.mark.parametrize("kind", ["flat", "ivf"])
+@pytest.mark.parametrize("removed", [[0], [99], [7], [97, 98, 99]])
+def test_as_many_other_vectors_are_refused_beside_texts(kind, removed, tmp_path):
+    vectors = numpy.random.default_rng(0).normal(size=(100, 8)).astype("float32")
+    index = VectorIndex.build(vectors, kind=kind, texts=[str(row) for row in range(100)])
+    index.index.remove_ids(numpy.array(removed))
+    index.index.add(numpy.eye(8, dtype="float32")[: len(removed)])
+    with pytest.raises(ValueError, match="holds other vectors than those of the texts"):
+        index.search(vectors[:1], k=1)
+    with pytest.raises(ValueError, match="holds other vectors than those of the texts"):
+        index.save(tmp_path / "index")
+
+
+def test_the_pipe_says_its_encoder(make_nlp, tmp_path):
+    sbert = find_sbert(make_nlp("own"))
+    VectorIndex.build(sbert.encode(["the dog", "a cat"]), encoder=sbert).save(tmp_path / "index")
+    assert VectorIndex.load(tmp_path / "index", encoder=sbert).encoder == identify(sbert)
+    with pytest.raises(TypeError, match="Cannot identify the encoder of 'sbert'"):
+        VectorIndex.load(tmp_path / "index", encoder="sbert")
