@@ -51,6 +51,7 @@ from ..validation import (
     TextOrTexts,
     Width,
     several_texts,
+    short_repr,
     validated,
 )
 from . import doc_vectors, listeners

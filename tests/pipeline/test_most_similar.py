@@ -9,6 +9,7 @@ from pipelines import EVERY_ENCODER, blank, reloaded
 from spacy.tokens import DocBin
 from thinc.api import Adam
 
+from spacy_sbert.pipeline.most_similar import with_vectors
 from spacy_sbert.search import SpanSearch, collect_spans
 
 TEXT = "A man is eating food. The cat sat on the mat. \n He cannot go. The dog ran fast."

@@ -6,7 +6,8 @@ import faiss
 import numpy
 import pytest
 
-from spacy_sbert.search import BinaryVectors, EncoderIdentity, Int8Vectors, VectorIndex, nearest, recall
+from spacy_sbert import find_sbert
+from spacy_sbert.search import BinaryVectors, EncoderIdentity, Int8Vectors, VectorIndex, identify, nearest, recall
 
 RNG = numpy.random.default_rng(0)
 CENTRES = RNG.standard_normal((50, 24))
