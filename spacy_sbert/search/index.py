@@ -191,6 +191,11 @@ class VectorIndex:
             self._contents = _contents(self._index)
         return self._index
 
+    @index.setter
+    def index(self, index: Any) -> None:  # noqa: ANN401 (FAISS has no types)
+        self._contents = self._contents or _contents(self._index)
+        self._index = index
+
     def __len__(self) -> int:
         return int(self._index.ntotal) if self.places is None else len(self.places)
 
