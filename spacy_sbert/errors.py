@@ -138,9 +138,8 @@ class Warnings:
         "They count as wrong: correct or remove them."
     )
     LOST_HOOKS = (
-        "A Doc has lost its hooks on its way (bytes, DocBin, n_process, from_docs): doc.vector is spaCy's own until "
-        "you call spacy_sbert.restore(doc), restore(list_of_docs), or loop over restore(nlp.pipe(...)). "
-        "doc._.sbert_vector needs none of it."
+        "Docs from bytes, a DocBin, nlp.pipe(n_process=2) or Doc.from_docs come without hooks: doc.vector is spaCy's "
+        "own until spacy_sbert.restore(docs) sets them, for a Doc, a list or a stream. doc._.sbert_vector needs none."
     )
     RESTORE_UNUSED = (
         "Nothing was restored: the result of spacy_sbert.restore(stream) was not read. Loop over it, or "
@@ -319,6 +318,10 @@ class Warnings:
     META_OTHER_MEMBERS = (
         "'{name}' was fitted on other encoders, or other settings, than its members have now ({members}): they were "
         "trained, replaced or set since. Fit it again: nlp.initialize(), or python -m spacy sbert fit-meta."
+    )
+    META_OTHER_DOC = (
+        "The vectors of {members} on a Doc are not by the encoders that '{name}' combines: another pipeline made them, "
+        "or they were trained since. Process the text again: nlp(doc.text)."
     )
     META_LEFT_OUT = "{count} sentences of {limit} tokens or more were left out; set max_tokens to take longer ones."
     EXPORT_WINDOWS = (

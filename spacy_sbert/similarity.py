@@ -1,9 +1,9 @@
 """Similarity of vectors, correlation and principal components: one definition for use, training and evaluation."""
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
+from functools import wraps
 from numbers import Real
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar, cast
 
 import numpy
 from numpy.typing import ArrayLike
@@ -14,17 +14,22 @@ from .errors import Errors
 from .validation import short_repr
 
 RowsT = TypeVar("RowsT", numpy.ndarray, Floats2d)  # float (n, width), NumPy or CuPy
+_FunctionT = TypeVar("_FunctionT", bound=Callable[..., Any])
 PerRow = Any  # float (n,), of the kind of the rows
 
 
-@contextmanager
-def _to_zero() -> Iterator[None]:
+def _to_zero(function: _FunctionT) -> _FunctionT:
     """Let products of small numbers be 0, also if the program lets NumPy raise for them."""
-    with numpy.errstate(under="ignore"):
-        yield
+
+    @wraps(function)
+    def wrapped(*args: Any, **kwargs: Any) -> Any:  # noqa: ANN401 (those of the function)
+        with numpy.errstate(under="ignore"):
+            return function(*args, **kwargs)
+
+    return cast(_FunctionT, wrapped)
 
 
-@_to_zero()
+@_to_zero
 def cosine(u: RowsT, v: RowsT) -> PerRow:
     """Cosine similarity of paired rows.
 
@@ -38,7 +43,7 @@ def cosine(u: RowsT, v: RowsT) -> PerRow:
     return (unit_length(u) * unit_length(v)).sum(axis=1)
 
 
-@_to_zero()
+@_to_zero
 def euclidean(u: RowsT, v: RowsT) -> PerRow:
     """Euclidean distance of paired rows, see cosine for the shapes.
 
@@ -48,7 +53,7 @@ def euclidean(u: RowsT, v: RowsT) -> PerRow:
     return lengths(u - v)
 
 
-@_to_zero()
+@_to_zero
 def manhattan(u: RowsT, v: RowsT) -> PerRow:
     """Manhattan distance of paired rows, see cosine for the shapes.
 
@@ -59,9 +64,9 @@ def manhattan(u: RowsT, v: RowsT) -> PerRow:
 
 
 def _paired(u: RowsT, v: RowsT) -> tuple[Any, Any]:
-    """Return two arrays of rows to compare; arrays of NumPy and CuPy as they are. RAISES (ValueError): see as_rows."""
+    """Return two float arrays of rows to compare; those of NumPy and CuPy as they are. RAISES: see as_rows."""
     sides: dict[str, Any] = {"u": u, "v": v}
-    both = [rows if is_cupy_array(rows) or _is_float(rows) else as_rows(rows, name) for name, rows in sides.items()]
+    both = [rows if is_cupy_array(rows) or _is_float(rows) else _floats(rows, name) for name, rows in sides.items()]
     shapes = [rows.shape for rows in both]
     are_rows = len(shapes[0]) == len(shapes[1]) == 2 and shapes[0][1] == shapes[1][1]
     if not are_rows or (shapes[0] != shapes[1] and 1 not in (shapes[0][0], shapes[1][0])):  # one is compared with all
@@ -73,14 +78,20 @@ def _is_float(rows: object) -> bool:
     return type(rows) is numpy.ndarray and rows.dtype.kind == "f"
 
 
-@_to_zero()
+def _floats(vectors: ArrayLike, name: str) -> numpy.ndarray:
+    """Return vectors as floats: differences of bytes and bools would wrap around, or not be defined."""
+    rows = as_rows(vectors, name)
+    return rows if rows.dtype.kind == "f" else rows.astype("float64")
+
+
+@_to_zero
 def lengths(rows: RowsT) -> PerRow:
     """Return ||x||, the Euclidean length, float (n,), of each row of a float array (n, width), NumPy or CuPy."""
     _, norms, exponents = scaled_norms(rows)
     return get_array_module(rows).ldexp(norms, exponents)[:, 0]
 
 
-@_to_zero()
+@_to_zero
 def unit_length(rows: RowsT) -> RowsT:
     """Scale each row to length 1: x / ||x||; a zero vector stays zero.
 
@@ -92,7 +103,7 @@ def unit_length(rows: RowsT) -> RowsT:
     return scaled / xp.where(norms == 0, xp.ones_like(norms), norms)
 
 
-@_to_zero()
+@_to_zero
 def scaled_norms(rows: RowsT) -> tuple[RowsT, RowsT, Ints2d]:
     """Scale rows so that their squares can be summed: divide very long or short rows by a power of two.
 
@@ -103,7 +114,10 @@ def scaled_norms(rows: RowsT) -> tuple[RowsT, RowsT, Ints2d]:
         for rows whose sum of squares overflows, or has lost digits to underflow.
     """
     xp = get_array_module(rows)
-    scaled = xp.asarray(rows, dtype=None if numpy.dtype(rows.dtype).kind == "f" else "float64")
+    kind = numpy.dtype(rows.dtype).kind
+    if kind not in "biuf":
+        raise TypeError(f"Cannot scale an array of dtype {rows.dtype}: expected real numbers, shape (n, width).")
+    scaled = xp.asarray(rows, dtype=None if kind == "f" else "float64")
     with numpy.errstate(over="ignore"):  # handled below
         squares = (scaled * scaled).sum(axis=1, keepdims=True)
     exponents = xp.zeros(squares.shape, dtype="int32")
@@ -161,7 +175,7 @@ def as_array(values: Any, name: str, expected: str) -> numpy.ndarray:  # noqa: A
         if array.dtype == object and array.size and all(isinstance(item, Real) for item in array.flat):
             array = array.astype("float64")  # of a nullable column
         reason = f"its dtype is {array.dtype}"
-    except (TypeError, ValueError, RuntimeError, AttributeError) as error:
+    except (TypeError, ValueError, RuntimeError, AttributeError, OverflowError) as error:
         array, reason = None, str(error).partition("\n")[0].rstrip(".")
     if array is None or array.dtype.kind not in "biuf":
         are_texts = array is None or array.dtype.kind in "OSU"
@@ -221,7 +235,7 @@ class _PrincipalComponents(NamedTuple):
     rank: int
 
 
-@_to_zero()
+@_to_zero
 def principal_components(rows: numpy.ndarray) -> tuple[numpy.ndarray, _PrincipalComponents]:
     """Return the principal components of rows.
 
@@ -237,7 +251,7 @@ def principal_components(rows: numpy.ndarray) -> tuple[numpy.ndarray, _Principal
     return mean, _PrincipalComponents(axes, variances, int((deviations > rounding).sum()))
 
 
-@_to_zero()
+@_to_zero
 def components_of_covariance(covariance: numpy.ndarray) -> _PrincipalComponents:
     """Return the principal components of rows from their covariance, whose size does not grow with n.
 
@@ -291,7 +305,7 @@ def pearson(predicted: Numbers, gold: Numbers) -> float | None:
     return _correlation("pearsonr", predicted, gold)
 
 
-@_to_zero()
+@_to_zero
 def _correlation(name: str, predicted: Numbers, gold: Numbers) -> float | None:
     from scipy import stats  # noqa: PLC0415 (a tenth of the time to a first vector, which needs no scores)
 
@@ -325,7 +339,7 @@ def varies(values: Numbers) -> bool:
     return bool(numpy.ptp(numbers) > rounding * numpy.abs(numbers).max())
 
 
-@_to_zero()
+@_to_zero
 def cos_sim(u: ArrayLike, v: ArrayLike) -> numpy.ndarray:
     """Return the cosine of each vector of u and each of v; `spacy_sbert.search.exact` finds the best of many.
 

@@ -75,7 +75,8 @@ def batch_of(lengths, ids, type_ids=None):
     """A TokenizedBatch of windows of these lengths, one for each text."""
     n, lengths, ids = len(lengths), numpy.asarray(lengths, dtype="int64"), numpy.asarray(ids, dtype="int64")
     nothing_cut, special = numpy.zeros(n, dtype="int64"), numpy.zeros(len(ids), dtype=bool)
-    return TokenizedBatch(numpy.arange(n), lengths, ids, type_ids, special, None, nothing_cut)
+    has_types = type_ids is not None
+    return TokenizedBatch(numpy.arange(n), lengths, ids, type_ids, special, None, nothing_cut, has_type_ids=has_types)
 
 
 @torch.no_grad()

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 import spacy
+import srsly
 from pipelines import no_warnings
 from spacy.util import registry
 
@@ -21,7 +22,8 @@ if is_installed():
     import spacy_transformers  # noqa: F401
 
 SOURCES = [file.read_text(encoding="utf8") for file in Path(spacy_sbert.__file__).parent.rglob("*.py")]
-ENTRY_POINTS = distribution("spacy-sbert").entry_points
+OF_SRSLY = "srsly_msgpack_decoders"
+ENTRY_POINTS = [ep for ep in distribution("spacy-sbert").entry_points if ep.group != OF_SRSLY]
 
 
 def test_entry_points_resolve():
@@ -29,6 +31,11 @@ def test_entry_points_resolve():
         target, (_, _, group) = entry_point.load(), entry_point.group.partition("_")
         if group not in ("factories", "cli"):
             assert getattr(registry, group).get(entry_point.name) is target, entry_point
+
+
+def test_srsly_finds_the_decoder():
+    (entry_point,) = distribution("spacy-sbert").entry_points.select(group=OF_SRSLY)
+    assert srsly.msgpack_decoders.get(entry_point.name) is entry_point.load()
 
 
 def test_every_registered_name_has_an_entry_point():
@@ -75,8 +82,9 @@ WARNINGS = [
     "behind-limit", "bulk-cut", "dev-in-train", "encoder-language", "encoder-missing", "export-precision",
     "export-windows", "foreign-rows", "gold-contradicts", "half-precision", "import-static-prompts",
     "import-static-uncut", "late-sentences", "lost-hooks", "meta-fewer-directions", "meta-left-out",
-    "meta-not-positive", "meta-other-members", "no-sentences", "no-words", "nothing-learned", "nothing-to-learn",
-    "other-encoder", "other-pooling", "padding", "padding-counts", "part-of-batch", "pooled-in-context",
+    "meta-not-positive", "meta-other-doc", "meta-other-members", "no-sentences", "no-words", "nothing-learned",
+    "nothing-to-learn", "other-encoder", "other-pooling", "padding", "padding-counts", "part-of-batch",
+    "pooled-in-context",
     "reranker-new-head", "reranker-nothing-to-learn", "reranker-training-cut", "reranker-truncated", "restore-unused",
     "rows-repeated", "scores-ignored", "scores-inverted", "shared-default-prompt", "slow-bfloat16", "spans-left-out",
     "sparse-attention", "tokens-without-embedding", "torn-records", "training-cut", "truncated", "unknown-batch",

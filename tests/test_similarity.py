@@ -6,6 +6,7 @@ import torch
 from scipy import stats
 from sklearn.decomposition import PCA
 
+from spacy_sbert import similarity
 from spacy_sbert.search import communities, most_similar_pairs, nearest
 from spacy_sbert.similarity import (
     components_of_covariance,
@@ -134,3 +135,24 @@ def test_functions_of_vectors_give_what_sentence_transformers_gives(form):
     ours = communities(given, threshold=0.9, min_size=5)
     theirs = util.community_detection(plain, threshold=0.9, min_community_size=5)
     assert [sorted(group.tolist()) for group in ours] == [sorted(group) for group in theirs] and len(ours) > 0
+
+
+@pytest.mark.parametrize("dtype", ["uint8", "int8", "bool", "int64", "float16"])
+@pytest.mark.parametrize("function", [similarity.cosine, similarity.euclidean, similarity.manhattan])
+def test_whole_numbers_do_not_wrap_around(function, dtype):
+    u, v = numpy.array([[0, 100, 1]], dtype=dtype), numpy.array([[1, 0, 100]], dtype=dtype)
+    expected = function(u.astype("float64"), v.astype("float64"))
+    assert numpy.allclose(function(u, v), expected, rtol=1e-3)
+    assert numpy.allclose(function(u.tolist(), v.tolist()), expected)
+
+
+@pytest.mark.parametrize("dtype", ["complex64", "U8", "S8", "datetime64[s]"])
+def test_what_is_no_number_is_not_scaled(dtype):
+    for function in (similarity.lengths, similarity.unit_length):
+        with pytest.raises(TypeError, match="Cannot scale an array of dtype"):
+            function(numpy.ones((2, 3), dtype="int64").astype(dtype))
+
+
+def test_numbers_too_large_for_a_float():
+    with pytest.raises(TypeError, match="int too large to convert to float"):
+        similarity.cos_sim([[10**400, 1]], [[1, 2]])

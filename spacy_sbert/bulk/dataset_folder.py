@@ -139,7 +139,7 @@ class RemoteFolder:
         try:
             with self.open().open_input_stream(path) as stream:
                 return parse_checksummed(model, bytes(stream.read()))
-        except (FileNotFoundError, ValueError):
+        except (FileNotFoundError, NotADirectoryError, ValueError):
             return None
 
     def write_json(self, path: str, content: BaseModel) -> None:
@@ -178,6 +178,20 @@ class RemoteFolder:
     def size(self, path: str) -> int | None:
         """Return the bytes of a file, None if it is not there."""
         return self.open().get_file_info(path).size
+
+    def modified(self, path: str) -> int:
+        """Return when a file was modified, in ns since 1970; 0 if it is missing, or not known.
+
+        Of a file of this machine also when it was moved there, or got another time.
+        """
+        files = self.open()
+        if files.base_fs.type_name == "local":
+            try:
+                stat = os.stat(f"{files.base_path}{path}")
+            except OSError:
+                return 0
+            return max(stat.st_mtime_ns, stat.st_ctime_ns)
+        return files.get_file_info(path).mtime_ns or 0
 
     def _made(self, path: str) -> "SubTreeFileSystem":
         """Return the file system in which the folder of a file exists."""

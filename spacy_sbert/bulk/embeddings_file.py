@@ -119,12 +119,14 @@ class FileVectors(StoredVectors):
         return numpy.delete(self[:], texts.blank, axis=0)
 
     def _take(self, rows: numpy.ndarray) -> numpy.ndarray:
-        if self._file_state() != self._state:
-            raise ValueError(f"{self.path} was changed since it was opened. Open it again: FileVectors(path).")
+        if (state := self._file_state()) != self._state:
+            if file_digest(self.path) != self.digest:
+                raise ValueError(f"{self.path} was changed since it was opened. Open it again: FileVectors(path).")
+            self._state = state
         if self.path.suffix.lower() == ".npy":
             return numpy.load(self.path, mmap_mode="r", allow_pickle=False)[rows]
         return TableReader(str(self.path)).take(rows)
 
     def _file_state(self) -> tuple[int, int, int]:
         stat = self.path.stat()
-        return stat.st_size, stat.st_mtime_ns, stat.st_ino
+        return stat.st_mtime_ns, stat.st_ctime_ns, stat.st_ino  # programs may set the first, not the second

@@ -31,7 +31,8 @@ class PartVectors(StoredVectors):
         self.name = self.place.name
         index, job = self.place.read_json(INDEX, Index), self.place.read_json(JOB, Job)
         self.parts = [] if index is None else index.parts
-        self._written = self._modified(INDEX)
+        self._written = self.place.modified(INDEX)
+        self._compared: dict[str, int] = {}  # when the files were modified whose bytes were compared
         self._starts = numpy.cumsum([0, *(part.made.rows for part in self.parts)])
         if job is None or not self._starts[-1]:
             raise ValueError(
@@ -83,10 +84,14 @@ class PartVectors(StoredVectors):
     def _reader(self, part: ShardManifest, *, whole: bool = False) -> Iterator[ArrayReader | TableReader]:
         """Open a part. whole (bool): whether its bytes are compared with what was written; newer ones always are."""
         try:
-            whole = whole or self._modified(part.vectors) > self._written  # the index was written last
+            modified = self.place.modified(part.vectors)
+            is_newer = modified > self._written  # the index was written last
+            whole = whole or (is_newer and self._compared.get(part.vectors) != modified)
             with self.place.open().open_input_file(part.vectors) as file:
                 if whole and (digest := hashlib.file_digest(file, "sha256").hexdigest()) != part.digest:
                     raise ValueError(f"its SHA-256 is {digest}, {INDEX} says {part.digest}")
+                if whole:
+                    self._compared[part.vectors] = modified
                 file.seek(0)
                 reader = (TableReader if part.vectors.endswith(".parquet") else ArrayReader)(file)
                 if reader.shape != (part.made.rows, self.shape[1]):
@@ -96,7 +101,3 @@ class PartVectors(StoredVectors):
             raise ValueError(
                 f"{part.vectors} in {self.name} is not the file that was written ({error}). Remove it and encode again."
             ) from error
-
-    def _modified(self, path: str) -> int:
-        """Return when a file of the folder was written, in ns since 1970; 0 if it is missing, or nobody knows."""
-        return self.place.open().get_file_info(path).mtime_ns or 0

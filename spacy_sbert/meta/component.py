@@ -136,7 +136,7 @@ class SentenceMeta(Pipe):
             }
             if len(places) and (fingerprint := self._fingerprint_of(doc)):
                 record["fingerprint"] = fingerprint
-                self._check_members(fingerprint)
+                self._check_members(fingerprint, doc)
             doc_vectors.store(doc, self.name, record, self)
 
     def _rows(self, doc: Doc) -> tuple[numpy.ndarray, numpy.ndarray, bool]:
@@ -150,6 +150,7 @@ class SentenceMeta(Pipe):
         return places, numpy.ones(len(places), dtype=bool), False
 
     def _combine(self, stretches: Sequence[Doc | Span]) -> numpy.ndarray:
+        self._check_names(self.estimator)
         views = [member.vectors(stretches) for member in self.members]
         if not self.estimator.needs_fit and not self.estimator.widths_:
             self.estimator.fit(views, [member.name for member in self.members])  # now their widths are known
@@ -161,6 +162,8 @@ class SentenceMeta(Pipe):
         RETURNS (float32 (width,)). RAISES (ValueError): if a member has no vector of it.
         """
         doc = doc_vectors.doc_of(obj)
+        if fingerprint := self._fingerprint_of(doc):
+            self._check_members(fingerprint, doc)
         return self._combine([doc[obj.i : obj.i + 1] if isinstance(obj, Token) else obj])[0]
 
     @overload
@@ -256,19 +259,27 @@ class SentenceMeta(Pipe):
 
     def made_of(self) -> dict[str, str]:
         """Return what the members' vectors depend on, except texts and arithmetic: a digest of each by its name."""
-        nlp = self._in_pipeline.nlp
-        pipes: dict[str, Any] = {} if nlp is None else dict(nlp.components)
-        found = {}
-        for member in self.members:
-            if isinstance(member, FunctionMember):
-                found[member.name] = vectors_digest(self.vocab)
-            elif hasattr(pipes.get(member.name), "fingerprint"):
-                pipe = pipes[member.name]
-                found[member.name] = digest_of_parts(pipe.fingerprint(), encoding_settings(pipe.model))
-        return found
+        functions = [member.name for member in self.members if isinstance(member, FunctionMember)]
+        return {
+            **{name: vectors_digest(self.vocab) for name in functions},
+            **{
+                name: digest_of_parts(pipe.fingerprint(), encoding_settings(pipe.model))
+                for name, pipe in self._member_pipes().items()
+            },
+        }
 
-    def _check_members(self, fingerprint: str) -> None:
-        """Warn if the estimator was fitted on other encoders, or others of their settings, than the members have."""
+    def _member_pipes(self) -> dict[str, Any]:
+        """Return the pipes among the members that are in the pipeline and know their encoder, by their names."""
+        nlp = self._in_pipeline.nlp
+        pipes = {} if nlp is None else dict(nlp.components)
+        names = [member.name for member in self.members if isinstance(member, PipeMember)]
+        return {name: pipes[name] for name in names if hasattr(pipes.get(name), "fingerprint")}
+
+    def _check_members(self, fingerprint: str, doc: Doc) -> None:
+        """Warn if the estimator was fitted on other encoders, or others of their settings, than made a Doc's vectors.
+
+        fingerprint (str): see _fingerprint_of. doc (Doc): maybe of another pipeline.
+        """
         if not self.estimator.needs_fit or fingerprint == self._checked_members:
             return
         self._checked_members = fingerprint
@@ -276,6 +287,10 @@ class SentenceMeta(Pipe):
         changed = [name for name, digest in self.made_of().items() if fitted_on.get(name, digest) != digest]
         if changed:
             self.notify(Warnings.META_OTHER_MEMBERS.format(name=self.name, members=", ".join(changed)))
+        pipes = self._member_pipes().items()
+        others = [name for name, pipe in pipes if {*doc_vectors.find(doc, name).encoders} != {pipe.fingerprint()}]
+        if others:
+            self.notify(Warnings.META_OTHER_DOC.format(name=self.name, members=", ".join(others)))
 
     @validated
     def initialize(
@@ -359,18 +374,22 @@ class SentenceMeta(Pipe):
 
     def _set_estimator(self, data: bytes) -> None:
         saved = estimator_from_bytes(data)
-        names = tuple(member.name for member in self.members)
-        if saved.names_ and saved.names_ != names:
-            raise ValueError(
-                f"The meta-embedding '{self.name}' was fitted on the members {saved.names_}, the pipeline gives it "
-                f"{names}. Restore the members, in this order, or fit again with python -m spacy sbert fit-meta."
-            )
+        self._check_names(saved)
         expected, actual = ({"method": each.method, **each.settings} for each in (self.estimator, saved))
         if expected != actual:
             raise ValueError(
                 f"'{self.name}' was saved with {actual}, the config says {expected}. Restore it, or run sbert fit-meta."
             )
         self.estimator = saved
+
+    def _check_names(self, estimator: MetaEmbedding) -> None:
+        """Raise ValueError if an estimator was fitted on members of other names, or in another order."""
+        names = tuple(member.name for member in self.members)
+        if estimator.names_ and estimator.names_ != names:
+            raise ValueError(
+                f"The meta-embedding '{self.name}' was fitted on the members {estimator.names_}, the pipeline gives it "
+                f"{names}. Restore the members, in this order, or fit again with python -m spacy sbert fit-meta."
+            )
 
 
 def _cut(doc: Doc, places: numpy.ndarray) -> Iterator[Doc | Span]:

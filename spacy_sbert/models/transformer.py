@@ -12,7 +12,7 @@ from ..files.serialization import ChecksummedModel
 from ..validation import ConfiguredModel
 from .engine.backends import run
 from .engine.bert_families import is_packable
-from .engine.concurrency import prepare_forks
+from .engine.concurrency import LOADING, prepare_forks
 from .loading import Tokenizer, embedding_rows
 from .private_attributes import is_a
 from .sbert_config import REFERENCE, TransformerConfig
@@ -71,17 +71,19 @@ class SpanTransformer(ConfiguredModel, ChecksummedModel, Model):
     def wordpiece_tokenizer(self) -> BatchTokenizer:
         """The encoder's tokenizer, for whole batches. RAISES (ValueError): if its class is not supported."""
         settings, tokenizer = self.shim.load(), self.shim.tokenizer
-        if self._tokenizer is None or self._tokenizer[0] is not tokenizer:
-            batched = BatchTokenizer(
-                tokenizer,
-                settings,
-                self.options.overflow,
-                include_prompt=self.prompts.includes(settings),
-                n_embeddings=embedding_rows(self.shim.weights),
-            )
-            batched.check()
-            self._tokenizer = tokenizer, batched
-        return self._tokenizer[1]
+        made = self._tokenizer
+        if made is None or made[0] is not tokenizer:
+            with LOADING:  # the check calls Hugging Face's tokenizer, which is not made for several threads
+                batched = BatchTokenizer(
+                    tokenizer,
+                    settings,
+                    self.options.overflow,
+                    include_prompt=self.prompts.includes(settings),
+                    n_embeddings=embedding_rows(self.shim.weights),
+                )
+                batched.check()
+            made = self._tokenizer = tokenizer, batched
+        return made[1]
 
     def prompt(self, prompt: str | None = None) -> str:
         """Return the prompt of a call, or else the default one of the config or the folder.

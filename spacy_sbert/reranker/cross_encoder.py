@@ -17,7 +17,7 @@ from transformers import PretrainedConfig, PreTrainedModel, PreTrainedTokenizerB
 from ..files.serialization import ChecksummedModel
 from ..losses._common import softmax
 from ..models.engine.backends import GPU_BUDGET
-from ..models.engine.concurrency import prepare_forks
+from ..models.engine.concurrency import LOADING, prepare_forks
 from ..models.engine.packing import CPU_BUDGET, padded_batches, padded_inputs
 from ..models.engine.training import autocast
 from ..models.folder_keys import ACTIVATION_KEYS, CROSS_ENCODER, MODEL_KEYS, TEXT
@@ -356,16 +356,18 @@ class CrossEncoder(ConfiguredModel[list[Pair], PairLogits], ChecksummedModel[lis
     def pair_tokenizer(self) -> _PairTokenizer:
         """Return the classifier's tokenizer, for whole batches. RAISES (ValueError): if it cannot have the limit."""
         settings, tokenizer = self.shim.load(), self.shim.tokenizer
-        if self._tokenizer is None or self._tokenizer[0] is not tokenizer:
+        made = self._tokenizer
+        if made is None or made[0] is not tokenizer:
             most, limit = position_limit(self.shim.network), self._max_length or settings.max_length
             if limit is not None and (limit < _MIN_LENGTH or (most is not None and limit > most)):
                 expected = f"{_MIN_LENGTH} to {most}" if most else f"{_MIN_LENGTH} or more"
                 raise ValueError(f"Cannot read pairs of max_length = {limit} wordpieces: expected {expected}.")
             rows = embedding_rows(self.shim.weights)
-            pair_tokenizer = _PairTokenizer(tokenizer, settings, limit, n_embeddings=rows)
-            pair_tokenizer.check()
-            self._tokenizer = tokenizer, pair_tokenizer
-        return self._tokenizer[1]
+            with LOADING:  # the check calls Hugging Face's tokenizer, which is not made for several threads
+                pair_tokenizer = _PairTokenizer(tokenizer, settings, limit, n_embeddings=rows)
+                pair_tokenizer.check()
+            made = self._tokenizer = tokenizer, pair_tokenizer
+        return made[1]
 
     def to_dict(self) -> dict:
         """Return the model's state; loads the weights first."""

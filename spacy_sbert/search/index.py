@@ -23,8 +23,8 @@ from pydantic import BaseModel, Field
 
 from ..bulk import PartVectors, StoredVectors
 from ..errors import Errors, import_extra
-from ..files.atomic import Lock, atomic_write, write_text
-from ..files.serialization import file_digest, read_arrays
+from ..files.atomic import Lock, atomic_write, rewrite_os_errors, write_text
+from ..files.serialization import digest_of_stream, file_digest, read_arrays
 from ..pipeline.sbert import SentenceBert
 from ..similarity import as_rows, checked, cosine, unit_length
 from ..validation import Positive, check, one_column, short_repr, validated
@@ -33,6 +33,10 @@ from .exact import Best, check_widths, checked_queries, nearest, slices
 MANIFEST = "index.json"
 Rows = numpy.ndarray | StoredVectors
 ROW_COUNT = "Given {given} texts or ids for {expected} vectors: expected one for each."
+_CHANGED = (
+    "The FAISS index {reason}: add, remove_ids and reset of FAISS leave texts, ids and equal vectors as they were. "
+    "Build an index of the new vectors."
+)
 Kind = Literal["flat", "hnsw", "ivf", "ivfpq"]
 BuiltKind = Literal["flat", "hnsw", "ivf"]  # by VectorIndex.build; "ivfpq" by build_ivfpq
 _CLASSES = {"flat": "IndexFlat", "hnsw": "IndexHNSWFlat", "ivf": "IndexIVFFlat", "ivfpq": "IndexIVFPQ"}  # of FAISS
@@ -157,7 +161,8 @@ def index_html(index: Sized, texts: Iterable[str]) -> str:
 class VectorIndex:
     """Vectors of length 1 in a FAISS index by inner product, which is their cosine similarity.
 
-    index (faiss.Index): the index. kind (str): "flat", "hnsw", "ivf", or "ivfpq" by build_ivfpq.
+    index (faiss.Index): the index, which is not changed elsewhere from then on.
+    kind (str): "flat", "hnsw", "ivf", or "ivfpq" by build_ivfpq.
     encoder (EncoderIdentity): what made the vectors; None if not known.
     rows (Sequence[IndexRow]): text and id of each vector; None if there are none.
     places (int64 (n,)): of each vector its place in `index`, where equal ones are once; None if it has all of them.
@@ -169,32 +174,47 @@ class VectorIndex:
         index: Any,  # noqa: ANN401 (FAISS has no types)
         kind: Kind,
         *,
-        encoder: EncoderIdentity | SentenceBert | None = None,
+        encoder: EncoderIdentity | None = None,
         rows: Sequence[IndexRow] | None = None,
         vectors: str | None = None,
         folder: str | None = None,
         places: numpy.ndarray | None = None,
     ):
-        encoder = _identity(encoder)
         if encoder is not None:
             check_widths(index.d, encoder.width)
-        self._index, self.kind, self.encoder, self.rows, self.places = index, kind, encoder, rows, places
+        self._index, self.kind, self.encoder, self.places = index, kind, encoder, places
         self.vectors, self.folder = vectors, folder
-        self._contents: bytes | None = None  # of `index` before anybody else could change it
-        if rows is not None and len(rows) != len(self):
-            raise ValueError(ROW_COUNT.format(given=len(rows), expected=len(self)))
+        self._digest: str | None = None  # of the vectors that the rows are of, once `index` was handed out
+        self._was_lent = False  # since the vectors were compared
+        self.rows = rows
 
     @property
     def index(self) -> Any:  # noqa: ANN401 (FAISS has no types)
-        """The FAISS index. What becomes of its changes: see save."""
-        if self._contents is None:
-            self._contents = _contents(self._index)
+        """The index of FAISS. The next search and each save find out whether its vectors were changed."""
+        self._lend()
         return self._index
 
     @index.setter
     def index(self, index: Any) -> None:  # noqa: ANN401 (FAISS has no types)
-        self._contents = self._contents or _contents(self._index)
+        self._lend()
         self._index = index
+
+    def _lend(self) -> None:
+        """Note which vectors `index` has before it is handed out."""
+        if self._digest is None:
+            self._digest = _digest_of_vectors(self._index)
+        self._was_lent = True
+
+    @property
+    def rows(self) -> Sequence[IndexRow] | None:
+        return self._rows
+
+    @rows.setter
+    def rows(self, rows: Sequence[IndexRow] | None) -> None:
+        if rows is not None and len(rows) != len(self):
+            raise ValueError(ROW_COUNT.format(given=len(rows), expected=len(self)))
+        self._rows = rows
+        self._digest, self._was_lent = None, False  # they are of the vectors that the index has now
 
     def __len__(self) -> int:
         return int(self._index.ntotal) if self.places is None else len(self.places)
@@ -264,18 +284,27 @@ class VectorIndex:
 
     @validated
     def search(
-        self, queries: ArrayLike, *, k: int, vectors: PartVectors | None = None, rescore: Positive = _RESCORED
+        self,
+        queries: ArrayLike,
+        *,
+        k: int,
+        vectors: PartVectors | None = None,
+        rescore: Positive = _RESCORED,
+        encoder: EncoderIdentity | None = None,
     ) -> Best:
         """Find the k vectors most similar to each query, the best first: as `nearest`, but not exactly unless flat.
 
         queries (float array of shape (n, width)), k (int): see `nearest`.
         vectors (PartVectors): those that an "ivfpq" index is of, to put rescore * k candidates in order by their own
             cosines; None to go by their codes, whose similarities are rough.
+        encoder (EncoderIdentity): what made the queries, see `identify`; None not to check that it made the vectors.
         RETURNS (float32 array of shape (n, k), int64 array of shape (n, k)): the similarities, and the rows.
         RAISES (ValueError): if the array is of another shape or width, a number is not finite, there are fewer than k
-            vectors, or the stored vectors are others.
+            vectors, the stored vectors or the encoder are others, or `index` was changed.
         """
         self._check_unchanged()
+        if encoder is not None:
+            check_encoder(self.encoder, encoder, "memory")
         rows = checked_queries(queries, (len(self), self.width), k)
         if vectors is None:
             return self._search(unit_length(rows), k)
@@ -310,7 +339,7 @@ class VectorIndex:
         return numpy.argsort(places, kind="stable"), numpy.cumsum([0, *numpy.bincount(places)])
 
     def _search_places(self, rows: numpy.ndarray, k: int) -> Best:
-        scores, indices = self._index.search(rows, k)
+        scores, indices = self._index.search(rows, int(k))  # FAISS takes no integer of NumPy
         short = (indices < 0).any(axis=1)  # fewer than k were seen: all are compared
         if short.any():
             faiss = import_faiss()
@@ -321,22 +350,22 @@ class VectorIndex:
             scores[short], indices[short] = found
         return scores, indices
 
-    def _check_unchanged(self) -> None:
-        """Raise ValueError if vectors were added to `index`, or removed, so that others belong to the rows."""
+    def _check_unchanged(self, *, is_lent: bool = False) -> None:
+        """Raise ValueError if the vectors in `index` are others than those that the rows, or the places, are of.
+
+        is_lent (bool): whether to compare the vectors even if `index` was not handed out since the last time.
+        """
         expected = len(self) if self.rows is None else len(self.rows)
         if self.places is not None:
             expected = int(self.places.max()) + 1
-        of_rows = self.rows is not None or self.places is not None
-        reason = ""
-        if not self._index.ntotal or self._index.ntotal != expected:
-            reason = f"holds {self._index.ntotal} vectors, expected {expected or 'some'}"
-        elif of_rows and self._contents is not None and _contents(self._index) != self._contents:
-            reason = "holds other vectors than those of the texts, ids and places"
-        if reason:
-            raise ValueError(
-                f"The FAISS index {reason}: add, remove_ids and reset of FAISS leave texts, ids and equal vectors as "
-                "they were. Build an index of the new vectors."
-            )
+        count = self._index.ntotal
+        if not count or count != expected:
+            raise ValueError(_CHANGED.format(reason=f"holds {count} vectors, expected {expected or 'some'}"))
+        belongs = self.rows is not None or self.places is not None
+        if belongs and self._digest is not None and (is_lent or self._was_lent):
+            if _digest_of_vectors(self._index) != self._digest:
+                raise ValueError(_CHANGED.format(reason="holds other vectors than before"))
+            self._was_lent = False
 
     def check_made_of(self, vectors: numpy.ndarray, texts: Sequence[str]) -> None:
         """Raise ValueError if the index is not of these vectors, float (n, width), and of these texts, in this order.
@@ -371,7 +400,7 @@ class VectorIndex:
         """
         if self.kind == "ivfpq":
             raise ValueError("An index of the kind ivfpq is in a folder already. Copy the folder.")
-        self._check_unchanged()
+        self._check_unchanged(is_lent=True)
         if not _is_of_kind(self._index, self.kind):
             raise ValueError(
                 f"Cannot save a {type(self._index).__name__} as an index of the kind {self.kind}, which load would "
@@ -398,26 +427,16 @@ class VectorIndex:
         return cls(index, saved.kind, encoder=saved.encoder, rows=rows, places=places, **stored)
 
 
-def _contents(index: Any) -> bytes:  # noqa: ANN401 (FAISS has no types)
-    """Return a digest that add, remove_ids and reset change, at a fraction of the cost of reading all vectors.
+def _digest_of_vectors(index: Any) -> str:  # noqa: ANN401 (FAISS has no types)
+    """Return a digest of the vectors in an index, in their order."""
 
-    A flat index and a graph of neighbours end in another vector then. Lists are appended to, under the numbers from
-    `ntotal` on: so the length of a list, the last number in it, or the vector of the greatest number changes.
-    """
-    digest = hashlib.sha256(str(index.ntotal).encode())
-    if not index.ntotal:
-        return digest.digest()
-    if not hasattr(index, "invlists"):
-        digest.update(index.reconstruct(index.ntotal - 1).tobytes())
-        return digest.digest()
-    lists = index.invlists
-    sizes = list(map(lists.list_size, range(index.nlist)))
-    last = [lists.get_single_id(number, size - 1) if size else -1 for number, size in enumerate(sizes)]
-    digest.update(numpy.array([sizes, last], dtype="int64").tobytes())
-    newest = int(numpy.argmax(last))
-    code = lists.get_single_code(newest, sizes[newest] - 1)
-    digest.update(import_faiss().rev_swig_ptr(code, index.code_size).tobytes())
-    return digest.digest()
+    def blocks() -> Iterator[bytes]:
+        for part in slices(index.ntotal, _BLOCK_ROWS):
+            # FAISS writes nothing for a number that no vector of a list has.
+            rows = numpy.full((part.stop - part.start, index.d), numpy.nan, dtype="float32")
+            yield index.reconstruct_n(part.start, len(rows), rows).tobytes()
+
+    return digest_of_stream(blocks())
 
 
 def _same_encoder(given: EncoderIdentity | None, of_vectors: EncoderIdentity, where: str) -> EncoderIdentity:
@@ -509,7 +528,8 @@ def write_folder(
 
     make (Callable): returns the index, and may write its lists to the path that it is given.
     """
-    folder.mkdir(parents=True, exist_ok=True)
+    with rewrite_os_errors(folder):
+        folder.mkdir(parents=True, exist_ok=True)
     build = uuid.uuid4().hex
     made = [folder / f"index-{build}.faiss", folder / f"index-{build}.lists", folder / f"rows-{build}.jsonl"]
     made += [folder / f"places-{build}.npz"]

@@ -1,6 +1,7 @@
 """Vectors in fewer bytes: a byte or a bit per dimension; and search among them."""
 
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
 import numpy
@@ -16,6 +17,7 @@ from .exact import BLOCK_BYTES, Best, BlockBytes, check_widths, checked_queries,
 
 _LEVELS = 255  # steps between the 256 codes of a byte
 _RESCORED = 4  # candidates for each vector wanted
+_ROUNDED = 0.125  # share of a vector's signs that another precision may change
 
 
 @dataclass(frozen=True)
@@ -129,7 +131,7 @@ class BinaryVectors:
             raise ValueError(
                 f"Cannot rescore by vectors of shape {given}: expected {(n, self.width)}, those quantised."
             )
-        at = self.decode if vectors is None else vectors.__getitem__  # reads only candidates
+        at = self.decode if vectors is None else partial(self._stored, vectors)  # reads only candidates
         words = numpy.ascontiguousarray(_words(self.bits).T)  # (words, n): a pass over each word of all vectors
         scores, indices = numpy.empty((len(rows), k), dtype="float32"), numpy.empty((len(rows), k), dtype="int64")
         for i, query in enumerate(_words(numpy.packbits(rows > 0, axis=1))):
@@ -141,6 +143,15 @@ class BinaryVectors:
             else:
                 scores[i], indices[i] = 1 - distances * numpy.float32(2 / self.width), near
         return scores, indices
+
+    def _stored(self, vectors: numpy.ndarray | StoredVectors, rows: numpy.ndarray) -> numpy.ndarray:
+        """Return some of the vectors. RAISES (ValueError): if their signs are others than those that are stored."""
+        read = vectors[rows]
+        differing = numpy.unpackbits(numpy.packbits(read > 0, axis=1) ^ self.bits[rows], axis=1).sum(axis=1)
+        if (differing > _ROUNDED * self.width).any():
+            place = rows[int(differing.argmax())]
+            raise ValueError(f"Vector {place} is not the one that was quantised. Give the same vectors, in order.")
+        return read
 
     def save(self, path: str | Path) -> None:
         """Write bits and width as plain arrays (.npz), whole or not at all."""

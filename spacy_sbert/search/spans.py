@@ -58,14 +58,16 @@ class SpanSearch:
     ):
         if index is None and kind != "exact":
             import_faiss()  # before Spans are made
-        self.spans, vectors = with_vectors(spans)
+        found, vectors = with_vectors(spans)
+        self.spans = tuple(found)
         if not self.spans:
             raise ValueError('There is no Span with a vector. Give other Docs, or another unit, such as unit = "doc".')
         widths = set(map(len, vectors))
         check_widths(min(widths), max(widths))
         self.vectors = numpy.stack(vectors)  # (spans, width)
+        self.vectors.flags.writeable = False
         self._encoders = doc_vectors.encoders_of_vector(self.spans[0])
-        texts = [span.text for span in self.spans]
+        texts = self._texts = [span.text for span in self.spans]
         if index is None and kind != "exact":
             index = VectorIndex.build(self.vectors, kind=kind, texts=texts)
         elif index is not None:
@@ -99,7 +101,8 @@ class SpanSearch:
         prompt_name (str): the encoder's prompt for a query that is a str, such as "query".
         nlp (Language): the pipeline that has this pipe, or one with the same encoder.
         RETURNS (list[SimilarSpan]): each has `span`, which knows its `doc`, `start_char` and `end_char`, and `score`.
-        RAISES (TypeError, ValueError): if the query is something else, or has no vector or another width.
+        RAISES (TypeError, ValueError): if the query is something else, or has no vector or another width, or a Doc was
+            retokenized.
         """
         if isinstance(query, numpy.ndarray):
             vector = query
@@ -107,4 +110,13 @@ class SpanSearch:
             vector = query_vector(query, self.spans[0], prompt_name, nlp=nlp, encoders=self._encoders)
         queries, k = numpy.asarray(vector)[None], min(k, len(self.spans))
         best = nearest(queries, self.vectors, k=k) if self.index is None else self.index.search(queries, k=k)
-        return [SimilarSpan(self.spans[i], float(score)) for score, i in zip(*(part[0] for part in best), strict=True)]
+        return [SimilarSpan(self._span(i), float(score)) for score, i in zip(*(part[0] for part in best), strict=True)]
+
+    def _span(self, place: int) -> Span:
+        """Return a Span. RAISES (ValueError): if its Doc has other tokens than when the search was made."""
+        span, text = self.spans[place], self._texts[place]
+        if span.end > len(span.doc) or span.text != text:
+            raise ValueError(
+                f"The Span {text[:50]!r} is no longer where it was: its Doc was retokenized. Make a new SpanSearch."
+            )
+        return span

@@ -57,7 +57,7 @@ def check_training(config: Mapping[str, Any]) -> None:
         _check_components(name, training.get(name, []), pipeline)
     if pipeline and set(pipeline) <= {*training.get("frozen_components", [])}:
         raise ValueError("All components are in frozen_components: nothing would be trained. Leave one of them out.")
-    _check_scores(training.get("score_weights", {}), config)
+    _check_scores(training, config)
 
 
 def _numbers(block: object, path: str) -> Iterator[tuple[str, float]]:
@@ -115,13 +115,14 @@ def _check_components(name: str, given: Sequence[str], pipeline: Sequence[str]) 
         )
 
 
-def _check_scores(weights: Mapping[str, float | None], config: Mapping[str, Any]) -> None:
-    """Refuse weights that are all 0, and scores that no component of the pipeline has."""
+def _check_scores(training: Mapping[str, Any], config: Mapping[str, Any]) -> None:
+    """Refuse scores that no component of the pipeline has, and waiting for a better score where none has a weight."""
+    weights: Mapping[str, float | None] = training.get("score_weights", {})
     weighted = [name for name, weight in weights.items() if weight]
-    if weights and not weighted:
+    if weights and not weighted and training.get("patience"):
         raise ValueError(
-            "All of [training.score_weights] are 0 or null, so no weights would be better than others. Give one of "
-            f"{', '.join(weights)} the weight 1.0."
+            "All of [training.score_weights] are 0 or null, so no score would be better than another. Give one of "
+            f"{', '.join(weights)} the weight 1.0, or set patience = 0 to train to the end."
         )
     known = _known_scores(config)
     if known is None:

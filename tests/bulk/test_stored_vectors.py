@@ -1,6 +1,9 @@
 """Stored vectors index as an array of NumPy does, or refuse by name: forms of an index by classes, counted."""
 
+import hashlib
 import os
+import shutil
+from pathlib import Path
 
 import numpy
 import pytest
@@ -127,3 +130,35 @@ def test_a_replaced_file_is_refused(stored, kind):
     finally:
         with open(path, "wb") as file:
             file.write(data)
+
+
+@pytest.mark.parametrize("kind", CLASSES)
+@pytest.mark.parametrize("times", ["of the other file", "of the file"])
+def test_a_file_replaced_by_one_that_is_as_old_is_refused(stored, kind, times, tmp_path):
+    vectors = stored[kind]
+    path = vectors.path if kind.startswith("file") else Path(vectors.place.address, vectors.parts[0].vectors)
+    other, stat = tmp_path / path.name, path.stat()
+    other.write_bytes(path.read_bytes()[:-8] + b"\0" * 8)
+    os.utime(other, ns=(1, 1) if times == "of the other file" else (stat.st_atime_ns, stat.st_mtime_ns))
+    shutil.move(path, tmp_path / "before")
+    try:
+        shutil.move(other, path)
+        again = vectors if kind.startswith("file") else PartVectors(vectors.place.address)
+        for opened in (vectors, again):
+            with pytest.raises(ValueError, match=r"was changed since|is not the file that was written"):
+                opened[0]
+    finally:
+        shutil.move(tmp_path / "before", path)
+    assert vectors[0].any()  # moved, but the same
+
+
+def test_a_copied_folder_is_compared_once(stored, tmp_path, monkeypatch):
+    shutil.copytree(stored["parts.npy"].place.address, tmp_path / "copy")
+    for path in (tmp_path / "copy").glob("*.npy"):
+        path.touch()
+    vectors, compared = PartVectors(tmp_path / "copy"), []
+    digest = hashlib.file_digest
+    monkeypatch.setattr(hashlib, "file_digest", lambda *given: compared.append(given) or digest(*given))
+    for _ in range(3):
+        vectors[0]
+    assert len(compared) == 1

@@ -52,7 +52,7 @@ PIPES = {  # a component to save by itself
 def _checkpoint(nlp, path):
     pairs = [make_example(nlp, *SENTENCES[:2], score=0.5)]
     optimizer = nlp.initialize(lambda: pairs)
-    save_checkpoint(path, nlp, optimizer, TrainingState(), TorchDistributed())
+    save_checkpoint(path, nlp, optimizer, TrainingState(), TorchDistributed(), {})
 
 
 def _texts(path, name):

@@ -133,6 +133,9 @@ def test_padded_states():
 
 
 class MetaHead(torch.nn.Linear):
+    def get_input_embeddings(self):
+        raise NotImplementedError
+
     def forward(self, input_ids, **_):
         return SimpleNamespace(logits=super().forward(torch.ones(len(input_ids), 1, device=META)))
 

@@ -70,8 +70,7 @@ def test_texts_without_docs(svd, saved):
     tensor = meta.encode(texts, convert_to_tensor=True, normalize_embeddings=True)
     assert tensor.norm(dim=1).tolist() == pytest.approx([1, 0, 1, 1])
     assert numpy.allclose(meta.similarity(tensor, tensor)[0, 2:], meta.similarity_pairwise(found[[0, 0]], found[2:]))
-    with pytest.raises(TypeError, match="expected several texts"):
-        meta.encode("a dog")
+    assert numpy.allclose(meta.encode("a dog"), meta.encode(["a dog"])[0], atol=1e-6)
     for name, value in {"device": "cuda", "prompt_name": "query", "convert_to_numpy": False}.items():
         with pytest.raises(ValueError, match=f"Cannot use {name} = "):
             meta.encode(texts, **{name: value})
@@ -401,3 +400,25 @@ def test_a_fit_warns_of_members_that_were_trained_or_replaced(make_meta, change,
         nlp.update(pairs, sgd=nlp.resume_training())
     with pytest.warns(UserWarning, match="sbert-meta-other-members"):
         nlp(TEXT)
+
+
+@pytest.mark.parametrize("method", ["svd", "conc"])
+def test_members_in_another_order_are_refused(make_meta, method):
+    nlp = make_meta(method=method)
+    nlp(TEXT)
+    nlp.get_pipe("sbert_meta").members.reverse()
+    with pytest.raises(ValueError, match=r"fitted on the members \('sbert', 'sbert_max'\), the pipeline gives it"):
+        nlp(TEXT)
+
+
+@pytest.mark.parametrize("read", ["vector", "pipe"])
+def test_docs_of_another_pipeline_are_warned_of(make_meta, saved, read):
+    """Their members' vectors are of the same names and widths, but of other encoders."""
+    other = make_meta(method="conc")
+    other(TEXT)
+    for weights in shim_of(other, "sbert_max").weights.parameters():
+        weights.data = 1.5 * weights.data
+    doc = other(TEXT)
+    meta = spacy.load(saved).get_pipe("sbert_meta")
+    with pytest.warns(UserWarning, match=r"sbert-meta-other-doc.* The vectors of sbert_max on a Doc are not by"):
+        meta.vector(doc) if read == "vector" else meta(doc)

@@ -132,7 +132,7 @@ def test_pairs_with_gaps_beside_a_tagger(make_nlp):
 @pytest.mark.spacy_transformers
 def test_normalize_auto_of_a_stock_transformer(tiny_bert, tmp_path):
     folder = shutil.copytree(tiny_bert, tmp_path / "bert")
-    write_modules(folder, ("Transformer", ""), ("Normalize", "2_Normalize"))
+    write_modules(folder, ("Transformer", ""), ("Pooling", "1_Pooling"), ("Normalize", "2_Normalize"))
     nlp = stock_nlp(folder, "spacy-transformers.doc_spans.v1")
     assert nlp(TEXT).vector_norm == pytest.approx(1.0)
     late = reloaded(nlp, tmp_path / "nlp", exclude=["sbert"])

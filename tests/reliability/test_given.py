@@ -15,7 +15,7 @@ from spacy_sbert.search import SpanSearch, collect_spans
 HALVES = ["\ud83d", "a \udc00 b", "\udfff\ud800", "a" * 5000 + "\ud800"]
 SURROGATES = {chr(code) for code in range(0xD800, 0xE000)}
 NO_TEXTS = [None, 3.5, 7, True, b"bytes", ["nested"], {"a": 1}, object()]
-NOT_SEVERAL = ["one text", b"bytes", None, 5, 1.5, True, {"a": "b"}, object()]
+NOT_SEVERAL = [b"bytes", None, 5, 1.5, True, {"a": "b"}, object()]
 ERRORS = (ValueError, TypeError)
 COSINE, SOFTMAX = layer("CosineSimilarityLoss"), layer("SoftmaxLoss")
 
@@ -69,13 +69,17 @@ def test_other_types(counted, nlp):
         "Cannot take Spans": lambda given: list(collect_spans([given])),
     }
     for_several = {
-        "several texts": sbert.encode,
         "score": reranker.score_pairs,
         "Cannot": lambda given: reranker.rank("a", given),
         "members": lambda given: example_doc(nlp, given),
     }
+    all_calls = (
+        (NO_TEXTS, for_texts),
+        (["one text", *NOT_SEVERAL], for_several),
+        (NOT_SEVERAL, {"several texts": sbert.encode}),  # of a single text it gives the vector
+    )
     with counted("what is not text is refused, and named") as cases:
-        for wrong, calls in ((NO_TEXTS, for_texts), (NOT_SEVERAL, for_several)):
+        for wrong, calls in all_calls:
             for given in wrong:
                 for named, call in calls.items():
                     with cases.refuses(f"{given!r} as {named}", named, errors=ERRORS):

@@ -19,6 +19,7 @@ from spacy_sbert.models.spans import sentence_spans
 from spacy_sbert.pipeline.most_similar import most_similar
 from spacy_sbert.search import corpus_search
 from spacy_sbert.training.batchers import batch_mixed
+from spacy_sbert.training.quickstart_config import quickstart_config
 
 RIGHT_FACTORS = {"zero", "one and a half", *MANY}  # a finite factor; a loss that is not finite is refused in training
 # Values that are right, by setting: with the reason, so that nothing is accepted by accident.
@@ -156,6 +157,7 @@ ROWS = RNG.normal(size=(12, 16)).astype("float32")
 DATA = {"self", "cls", "nlp", "vocab", "model", "docs", "texts", "vectors", "queries", "query", "stream", "spans"}
 DATA |= {"sbert", "teacher", "get_examples", "pipe", "source", "estimator", "text", "columns", "labels", "index"}
 DATA |= {"encoder", "read", "first", "second", "jupyter", "target", "pairs", "device", "activation_fn"}
+DATA |= {"train", "dev"}  # settings of corpora, which are tried as registered functions
 RIGHT = {  # by the argument's name, with the reason; what flags are, what may be None and defaults go without saying
     **dict.fromkeys(("batch_size", "window", "k", "limit"), MANY),  # no more than there are
     **dict.fromkeys(("block_bytes", "max_batch_items"), MANY),  # as much memory as it takes
@@ -194,6 +196,7 @@ ALSO_RIGHT = {  # in place of RIGHT, and of defaults and flags, by names of vali
     "import_folder": {"name": LATER},
     "render": {"options": {"none", "dict"}},
     "distill_static": {"words": {"zero", *MANY}},
+    "quickstart_config": {"count": MANY, "epochs": {"none", *MANY}},
 }
 
 
@@ -228,6 +231,7 @@ def calls(nlp, folder):
     corpus, texts = folder / "corpus.txt", ["a man", "the dog"]
     index, binary = search.VectorIndex.build(ROWS), search.BinaryVectors.of(ROWS)
     int8 = search.Int8Vectors.fit(ROWS).apply(ROWS)
+    tables = {name: {"path": str(folder / "pairs.csv")} for name in ("train", "dev")}
     of_file, rows = {"pipe": sbert, "corpus": corpus}, {"vectors": ROWS}
     written = {"input_path": corpus, "output_path": folder / "out.npy", "overwrite": True, "restart": True}
     dataset = {"source": folder / "texts", "target": folder / "vectors", "pipeline": folder / "nlp", "restart": True}
@@ -273,6 +277,7 @@ def calls(nlp, folder):
         "scatter": (visual.scatter.scatter, {"docs": doc, "labels": [0, 1, 1]}),
         "tokens": (visual.heatmap.tokens, {"docs": [doc, doc]}),
         "distill_static": (hub.distill_static, {"teacher": nlp, "texts": [TEXT] * 6, "size": 2}),
+        "quickstart_config": (quickstart_config, {**tables, "kind": "graded", "count": 4}),
     }
 
 

@@ -119,3 +119,12 @@ def test_arrays_that_do_not_fit(tmp_path):
                 archive.writestr(name, data)
         with pytest.raises(ValueError, match="holds no quantised vectors"):
             Int8Vectors.load(path)
+
+
+@pytest.mark.parametrize("change", ["order", "others", "negative"])
+def test_vectors_that_were_not_quantised_are_refused(change):
+    others = {"order": VECTORS[::-1], "others": QUERIES[numpy.arange(900) % 40], "negative": -VECTORS}[change]
+    with pytest.raises(ValueError, match=r"Vector \d+ is not the one that was quantised"):
+        BINARY.search(QUERIES, k=3, vectors=others)
+    rounded = BINARY.search(QUERIES, k=3, vectors=VECTORS.astype("float16"))[1]
+    assert recall(rounded, BINARY.search(QUERIES, k=3, vectors=VECTORS)[1]) > 0.99

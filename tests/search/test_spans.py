@@ -186,3 +186,23 @@ def test_docs_that_another_encoder_read_since_are_not_asked_by_it(make_nlp):
         search.search("The man ran.", k=1)
     with pytest.warns(UserWarning, match="sbert-other-encoder"):
         search.search(nlp("The man ran."), k=1)
+
+
+@pytest.mark.parametrize("kind", ["exact", "flat"])
+def test_docs_that_were_retokenized_since(make_nlp, kind):
+    """Their Spans lie on other tokens now, or beyond the end."""
+    nlp = make_nlp(unit="doc+sent")
+    doc = nlp("A man is eating food. The cat sat on the mat.")
+    search = SpanSearch(collect_spans(doc), kind=kind)
+    assert search.search("The cat sat on the mat.", k=1)[0].span.text == "The cat sat on the mat."
+    with doc.retokenize() as retokenizer:
+        retokenizer.merge(doc[0:2])
+    with pytest.raises(ValueError, match=r"'The cat sat on the mat\.' is no longer where it was.*retokenized"):
+        search.search(nlp("The cat sat on the mat."), k=2)
+
+
+def test_what_a_search_holds_is_not_changed(docs):
+    search = SpanSearch(collect_spans(docs))
+    assert isinstance(search.spans, tuple)
+    with pytest.raises(ValueError, match="read-only"):
+        search.vectors[0] = 0

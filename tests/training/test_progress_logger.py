@@ -92,7 +92,7 @@ def test_log_line_every_half_minute(make_nlp, monkeypatch):
 )
 def test_evaluation_without_a_weighted_score(make_nlp, weights, message):
     nlp = make_nlp()
-    nlp.config["training"]["score_weights"] = {"sts_spearman": None, "sts_pearson": None, **weights}
+    nlp.config["training"].update(patience=10, score_weights={"sts_spearman": None, "sts_pearson": None, **weights})
     if message is not None:
         with pytest.raises(ValueError, match=message):
             progress_logger()(nlp, io.StringIO(), io.StringIO())

@@ -99,6 +99,13 @@ def test_training_without_an_end(config):
     check_training(config)
 
 
+def test_no_weighted_score_trains_to_the_end(config):
+    config["training"].update(patience=0, score_weights={"sts_spearman": None})
+    check_training(config)
+    with pytest.raises(ValueError, match="patience = 0 to train to the end"):
+        check_training({**config, "training": {**config["training"], "patience": 10}})
+
+
 def test_scores_of_another_scorer_are_not_known(config):
     config["training"]["score_weights"] = {"my_score": 1.0}
     with pytest.raises(ValueError, match="No component has the score 'my_score'"):
