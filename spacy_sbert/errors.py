@@ -155,8 +155,13 @@ class Warnings:
         "with the same pipeline."
     )
     BEHIND_LIMIT = (
-        "A Span or Token lies behind the encoder's limit: its vector is missing or incomplete. Set "
-        'overflow = "windows" or unit = "doc+sent" in the config of the encoder of \'{name}\'.'
+        "A Span or Token lies behind the encoder's limit: its vector is missing or incomplete. Set overflow = "
+        '"windows" in the config of the encoder of \'{name}\', or encode its text: find_sbert(nlp, "{name}").encode('
+        'spans); for sentences, set unit = "doc+sent".'
+    )
+    SPANS_LEFT_OUT = (
+        "{count} of {total} Spans have no vector and are left out, the first '{text}': they lie behind the encoder's "
+        'limit, or have no word that is known. For a long text set overflow = "windows", or search the sentences.'
     )
     UNKNOWN_DEV_LABELS = (
         "{count} examples of [{corpus}] have labels that no training example has ({given}; known are {known}). "

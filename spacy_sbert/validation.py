@@ -243,12 +243,21 @@ def _checked(texts: Iterable[Any]) -> Iterator[str]:
     for number, item in enumerate(texts, start=1):
         if not isinstance(item, Text):
             raise TypeError(
-                f"Cannot encode text number {number}, {repr(item)[:50]}: expected str, got {type(item).__name__}. "
-                'Leave out missing texts, or fill them: df["text"].fillna("") of pandas.'
+                f"Cannot encode text number {number}, {short_repr(item)}: expected str, got {type(item).__name__}. "
+                f"{_remedy(item)}"
             )
         text = str(item) if isinstance(item, str) else item.text  # spaCy takes no numpy.str_
         check_text(text, f"text number {number}")
         yield text
+
+
+def _remedy(item: object) -> str:
+    """Return what to do with an item that is no text."""
+    if isinstance(item, list | tuple | Mapping | numpy.ndarray):
+        return "Give one flat list of texts; pairs of texts are read by score_pairs of an 'sbert_reranker'."
+    if isinstance(item, bytes | bytearray):
+        return 'Decode it: item.decode("utf8").'
+    return 'Leave out missing texts, or fill them: df["text"].fillna("") of pandas.'
 
 
 def one_column(texts: Iterable[Any]) -> Iterable[Any]:

@@ -13,7 +13,7 @@ from ..models.resolve import suggestion
 from ..models.sbert_config import Precision
 from ..pipeline.listeners import is_encoder
 from ..pipeline.sbert import SentenceBert, find_sbert
-from ..validation import NonNegative, check
+from ..validation import NonNegative, check, short_repr
 
 _VECTORS, _RERANKER = ("sbert", "sbert_meta"), "sbert_reranker"  # factories
 
@@ -34,9 +34,10 @@ def load_pipe(
     gpu_ids (Sequence[int]): GPUs it will work on, for "auto".
     RAISES (ValueError): if there is no such pipe, or no such precision, or no name where vectors are combined from
         several pipes. (OSError): if there is neither such a pipeline nor such an encoder.
+        (TypeError): if it is neither a name nor a folder.
     """
     check("precision", precision, Precision | None)
-    pipe = find_pipe(_blank(name) if pipeline is None else load_pipeline(str(pipeline), name), name)
+    pipe = find_pipe(_blank(name) if pipeline is None else load_pipeline(pipeline, name), name)
     if precision is not None:
         pipe.text_encoder().set_precision(precision, gpu_ids)
     return pipe
@@ -84,8 +85,14 @@ def _blank(name: str | None, encoder: str | None = None) -> Language:
     return nlp
 
 
-def load_pipeline(pipeline: str, name: str | None = None) -> Language:
+def load_pipeline(pipeline: str | Path, name: str | None = None) -> Language:
     """Load a folder or an installed package, or make a blank pipeline with an encoder; see load_pipe."""
+    if not isinstance(pipeline, str | Path):
+        raise TypeError(
+            f"Cannot load {short_repr(pipeline)}: expected the name of an encoder or package, or the folder of a "
+            "pipeline. Of a pipeline that is loaded, find_sbert(nlp) is the pipe; or save it: nlp.to_disk(folder)."
+        )
+    pipeline = str(pipeline)
     try:
         with missing_packages():
             return spacy.load(pipeline)

@@ -54,6 +54,7 @@ TextColumn = Annotated[str | None, Option("--column", "-c", help="The column or 
 _PRECISION = "The precision to compute in: float32, bfloat16, float16, int8, auto or reference."
 Precision = Annotated[str | None, Option("--precision", help=_PRECISION)]
 Vectors = Annotated[Path | None, Option("--vectors", help=VECTORS, exists=True)]
+HasHeader = Annotated[bool, Option(" /--no-header", help=_HEADER, show_default=False)]
 Limit = Annotated[int, Option("--limit", help="Read at most this many examples, or 0 for all.", min=0, max=MOST)]
 Seed = Annotated[int | None, Option("--seed", help="The seed of what is drawn at random.", min=0)]
 
@@ -97,7 +98,7 @@ class Columns:
 
     column: Annotated[str | None, Option("--column", "-c", help="The column of the texts.", show_default=COLUMN)] = None
     id_column: Annotated[str | None, Option("--id-column", help="A column to copy into the output, as id.")] = None
-    header: Annotated[bool, Option(" /--no-header", help=_HEADER, show_default=False)] = True
+    header: HasHeader = True
 
     def check(self, path: Path) -> None:
         """End the command if columns of a file with one text a line are named."""
@@ -132,7 +133,7 @@ class TableLayout:
     label: Annotated[str | None, Option("--label", help="The column of a table's labels.")] = None
     min_score: Annotated[float | None, Option(help="The score in a table that becomes 0.")] = None
     max_score: Annotated[float | None, Option(help="The score in a table that becomes 1.")] = None
-    header: Annotated[bool, Option(" /--no-header", help=_HEADER, show_default=False)] = True
+    header: HasHeader = True
 
     def settings(self) -> dict[str, Any]:
         """Return the options that have a value, as PairCorpus takes them; an empty name is none.

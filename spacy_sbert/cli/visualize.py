@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import count, islice
 from pathlib import Path
-from typing import Annotated, Any, cast
+from typing import TYPE_CHECKING, Annotated, Any, cast
 
 from spacy.language import Language
 from spacy.tokens import Doc, Span
@@ -21,6 +21,7 @@ from ._util import check_new, command, exit_on_error, fail
 from .options import (
     COLUMN,
     Corpus,
+    HasHeader,
     Limit,
     LoadingOnGpu,
     Overwrite,
@@ -32,6 +33,11 @@ from .options import (
     without_none,
 )
 from .search import check_vectors, vectors_of
+
+if TYPE_CHECKING:
+    import numpy
+
+    from ..bulk import FileVectors
 
 
 @dataclass
@@ -57,6 +63,7 @@ def _visualize_cli(
     style: Annotated[str, Option("--style", "-s", help="The kind of picture: heatmap, map or tokens.")] = "heatmap",
     sentences: Annotated[bool, Option("--sentences", help="Draw the sentences of the file, as one text.")] = False,
     column: TextColumn = None,
+    header: HasHeader = True,
     labels: Annotated[str | None, Option("--labels", "-l", help="The column of a table that colours a map.")] = None,
     clusters: Annotated[int, Option(help="Label a map by so many clusters, by k-means.", min=0)] = 0,
     limit: Limit = 0,
@@ -68,8 +75,8 @@ def _visualize_cli(
     A heat map shows the similarity of every two texts, a map has a point for each, and "tokens" compares the tokens of
     two texts. The picture is one HTML file.
     """
-    if sentences and (column or labels or limit or vectors):
-        fail("--sentences draws one whole text: leave --column, --labels, --limit and --vectors out")
+    if sentences and (column or labels or limit or vectors or not header):
+        fail("--sentences draws one whole text: leave --column, --no-header, --labels, --limit and --vectors out")
     if clusters and (labels or style != "map"):
         fail("--clusters finds the labels of a map: use it with --style map, and leave --labels out")
     check_new(output, texts_path, vectors, overwrite=overwrite)
@@ -90,14 +97,16 @@ def _visualize_cli(
             if column is None:
                 warn_of_unread_texts(texts_path)
             with ticking("Reading", shown=shown):
-                texts, found = read_texts(texts_path, column=column, label=labels, limit=limit)
+                texts, found = read_texts(texts_path, column=column, label=labels, limit=limit, header=header)
             given |= {} if found is None else {"labels": found}
             check_options(style, given, n_texts=len(texts))
             if clusters:
                 import_kmeans()
             nlp = loading.load(pipeline, answering=vectors is None)
             if vectors is not None:
-                docs = _with_vectors(nlp, loading.pipe, texts, vectors, texts_path, column or COLUMN)
+                docs = _with_vectors(
+                    nlp, loading.pipe, texts, vectors_of(vectors, texts_path, column or COLUMN, header=header)
+                )
             else:
                 docs = nlp.pipe(texts)
                 docs = progress_of(docs, total=len(texts), desc="Encoding", unit="texts", shown=shown, leave=False)
@@ -113,13 +122,13 @@ def _visualize_cli(
 
 
 def _with_vectors(
-    nlp: Language, name: str | None, texts: Sequence[str], path: Path, corpus: Path, column: str
+    nlp: Language, name: str | None, texts: Sequence[str], stored: "tuple[FileVectors, numpy.ndarray]"
 ) -> Iterator[Doc]:
     """Yield Docs whose vectors are those that `encode` wrote."""
     from ..bulk.loading import find_pipe
 
     pipe = find_pipe(nlp, name)
-    vectors = check_vectors(pipe, *vectors_of(path, corpus, column))[: len(texts)]  # of all texts, if they are limited
+    vectors = check_vectors(pipe, *stored)[: len(texts)]  # of all texts, if they are limited
     for text, vector in zip(texts, vectors, strict=True):
         words = re.findall(r"\w+|\W+", text)  # the language's own tokenizer is not at hand
         doc = Doc(pipe.vocab, words, [False] * len(words))
@@ -129,17 +138,22 @@ def _with_vectors(
 
 
 def read_texts(
-    path: Path, *, column: str | None = None, label: str | None = None, limit: NonNegative = 0
+    path: Path,
+    *,
+    column: str | None = None,
+    label: str | None = None,
+    limit: NonNegative = 0,
+    header: bool = True,
 ) -> tuple[list[str], list[str] | None]:
     """Read texts, and their labels if a column is named for them.
 
     path (Path): one text a line, blank lines left out; or a table, of which column and label are names.
-    limit (int): how many to read, 0 for all. RAISES (ValueError): as read_table.
+    limit (int): how many to read, 0 for all. header (bool), RAISES (ValueError): as read_table.
     """
     end = limit or None
-    if format_suffix(path) in TABLES or column is not None or label is not None:
+    if format_suffix(path) in TABLES or column is not None or label is not None or not header:
         names = [column or "text", *([] if label is None else [label])]
-        rows = list(islice(read_table(path, names), end))
+        rows = list(islice(read_table(path, names, header=header), end))
         texts = [check_text(record[0], names[0], path, line) for line, record in rows]
         return texts, None if label is None else [check_label(record[1], label, path, line) for line, record in rows]
     return list(islice((text.strip() for _, text in read_lines(path) if text.strip()), end)), None

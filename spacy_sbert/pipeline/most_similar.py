@@ -7,7 +7,7 @@ import numpy
 from spacy.language import Language
 from spacy.tokens import Doc, Span
 
-from ..errors import Errors
+from ..errors import Errors, Warnings, warn
 from ..models.spans import trimmed
 from ..similarity import cosine
 from ..validation import Positive, validated
@@ -38,8 +38,8 @@ def most_similar(
 
     argsort_s (-cos(query, s), s), its first k
 
-    Where there are no sentence boundaries, the encoder's rows take the place of sentences. Sentences without a vector,
-    of white space alone, are left out.
+    Where there are no sentence boundaries, the encoder's rows take the place of sentences. Sentences without a vector
+    are left out, with a warning if they are more than white space.
 
     text (Doc or Span): processed by an `sbert` pipe. query (str, Doc or Span): a str is encoded by the pipe that made
         the vectors of the text: a Doc knows it until it is stored or sent, later nlp does.
@@ -96,9 +96,15 @@ def query_vector(
 
 
 def with_vectors(spans: Iterable[Span], name: str | None = None) -> tuple[list[Span], list[numpy.ndarray]]:
-    """Return the Spans that have a vector, and their vectors, float32 (width,); warn if they are of two encoders."""
+    """Return the Spans that have a vector, and their vectors, float32 (width,).
+
+    Warn if the vectors are of two encoders, or a Span that is more than white space has none.
+    """
     found = [(span, *doc_vectors.comparable_vector(span, name)) for span in spans]
     doc_vectors.check_one_encoder(*{id(span.doc): encoders for span, _, encoders in found}.values())
+    missing = [span.text for span, vector, _ in found if not vector.any() and span.text.strip()]
+    if missing:
+        warn(Warnings.SPANS_LEFT_OUT.format(count=len(missing), total=len(found), text=missing[0][:50]))
     with_text = [(span, vector) for span, vector, _ in found if vector.any()]
     return [span for span, _ in with_text], [vector for _, vector in with_text]
 

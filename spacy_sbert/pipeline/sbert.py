@@ -51,6 +51,7 @@ from ..validation import (
     TextOrTexts,
     Width,
     several_texts,
+    short_repr,
     validated,
 )
 from . import doc_vectors, listeners
@@ -172,6 +173,12 @@ class SentenceBert(ChecksummedPipe):
         return self._predict(list(docs), self._settings(**options))
 
     def _predict(self, docs: list[Doc], settings: EncodeSettings) -> list[EncodedDoc]:
+        for doc in docs:
+            if not isinstance(doc, Doc):
+                raise TypeError(
+                    f"The pipe '{self.name}' takes Docs, not {short_repr(doc)}. Of a text, nlp(text) is a Doc, and "
+                    f'find_sbert(nlp, "{self.name}").encode(text) a vector.'
+                )
         return cast(SentenceEncoder, self.model.encoder).encode(docs, settings)
 
     @validated

@@ -41,7 +41,7 @@ class Corpus(NamedTuple):
 
 
 def read_corpus(
-    path: Path,
+    path: Path | str,
     column: str = TEXT,
     *,
     id_column: str | None = None,
@@ -51,12 +51,13 @@ def read_corpus(
 ) -> Corpus:
     """Read the texts of a file, without blank ones.
 
-    path (Path): .txt with a text a line, .jsonl, .csv, .tsv (each .gz or not) or .parquet.
+    path (Path or str): .txt with a text a line, .jsonl, .csv, .tsv (each .gz or not) or .parquet.
     column (str): the column or field of the texts. id_column (str): that of the ids, strings or whole numbers.
     header (bool): whether .csv and .tsv have one; if not, columns are named "0", "1", ...
     others (bool): whether to read the other columns of a table, too. progress (bool): whether to show a progress bar.
     RAISES (ValueError): if it holds none, or has a bad row, with its line.
     """
+    path = Path(path)
     texts, numbers, ids, kept = list[str](), list[int](), list[Any](), list[Columns]()
     has_others = others and format_suffix(path) in TABLES
     columns: Iterable[Columns] = read_columns(path, header=header) if has_others else repeat({})
@@ -154,11 +155,11 @@ def _open_index(
 @validated
 def search_texts(
     pipe: SentenceBert,
-    corpus: Path,
+    corpus: Path | str,
     queries: Sequence[str],
     *,
     k: Positive = 10,
-    index: Path | None = None,
+    index: Path | str | None = None,
     kind: BuiltKind | None = None,
     column: str = TEXT,
     header: bool = True,
@@ -170,9 +171,9 @@ def search_texts(
     """Find the texts that are most similar to each query.
 
     pipe (SentenceBert): the encoder. queries (Sequence[str]): what to search for.
-    corpus (Path): a file of texts, see read_corpus, or the folder of a saved index with texts.
+    corpus (Path or str): a file of texts, see read_corpus, or the folder of a saved index with texts.
     k (int): how many texts for each query; all if there are fewer.
-    index (Path): the folder of an index of the file; it is built and saved there if there is none. None to search
+    index (Path or str): the folder of an index of the file, built and saved there if there is none. None to search
         exactly, without one. kind (str): of the index, see VectorIndex.build; None for "hnsw", or that of the index.
     column (str), header (bool): of a table, see read_corpus.
     read (Corpus): the texts of the file, such as read_corpus reads with ids; by default they are read.
@@ -183,6 +184,7 @@ def search_texts(
     RAISES (ValueError): if a file cannot be read or holds nothing, a query has no text, or the index does not fit;
         (ImportError): if FAISS is needed and not installed.
     """
+    corpus = Path(corpus)
     if corpus.is_dir() or index is not None:
         import_faiss()
     encoded, opened = _encode_queries(pipe, queries, query_prompt, progress=progress), None
@@ -192,7 +194,7 @@ def search_texts(
     else:
         texts = read or read_corpus(corpus, column, header=header, progress=progress)
         if index is not None:
-            opened = _open_index(pipe, corpus, index, texts, kind=kind, vectors=vectors, progress=progress)
+            opened = _open_index(pipe, corpus, Path(index), texts, kind=kind, vectors=vectors, progress=progress)
     rows = _encode_texts(pipe, texts.texts, vectors, progress) if opened is None else None
     with ticking("Searching", shown=progress):
         k = min(k, len(texts.texts))
@@ -207,7 +209,7 @@ def search_texts(
 @validated
 def mine_texts(
     pipe: SentenceBert,
-    corpus: Path,
+    corpus: Path | str,
     *,
     k: Positive | None = 100,
     min_score: Cosine = -1.0,
@@ -241,7 +243,7 @@ def mine_texts(
 @validated
 def group_texts(
     pipe: SentenceBert,
-    corpus: Path,
+    corpus: Path | str,
     *,
     min_score: Cosine,
     column: str = TEXT,
@@ -266,7 +268,7 @@ def group_texts(
 @validated
 def cluster_texts(
     pipe: SentenceBert,
-    corpus: Path,
+    corpus: Path | str,
     *,
     method: Literal["communities", "hierarchical", "kmeans"] = "communities",
     column: str = TEXT,
@@ -326,7 +328,7 @@ _METHODS: dict[str, tuple[Callable[..., numpy.ndarray], tuple[str, ...]]] = {
 
 def search_folder(
     pipe: SentenceBert,
-    folder: Path,
+    folder: Path | str,
     queries: Sequence[str],
     *,
     k: Positive = 10,
@@ -336,14 +338,14 @@ def search_folder(
 ) -> list[list[_FoundText]]:
     """Find the stored vectors that are most similar to each query.
 
-    folder (Path): vectors that encode_dataset wrote, all of which are read; or an index of such, whose best candidates
-        are scored by their vectors.
+    folder (Path or str): vectors that encode_dataset wrote, all of which are read; or an index of such, whose best
+        candidates are scored by their vectors.
     vectors (str): the folder of the vectors of an index, if they were moved.
     For the other arguments see search_texts.
     RETURNS (list of lists of _FoundText): the best first.
     RAISES (ValueError): if a query has no text, or vectors are of another encoder or index.
     """
-    encoder = identify(pipe)
+    encoder, folder = identify(pipe), Path(folder)
     index = None if (folder / JOB).is_file() else VectorIndex.load(folder, encoder=encoder)
     stored = PartVectors(vectors or (index and index.folder) or str(folder))
     check_encoder(EncoderIdentity.of(stored), encoder, stored.name)

@@ -104,6 +104,11 @@ def identify(pipe: SentenceBert) -> EncoderIdentity:
     return EncoderIdentity(encoder.name, encoder.width, encoder.digest())
 
 
+def _identity(encoder: EncoderIdentity | SentenceBert | None) -> EncoderIdentity | None:
+    """Return the identity of an encoder that is given by it, or by its pipe; see identify for errors."""
+    return encoder if encoder is None or isinstance(encoder, EncoderIdentity) else identify(encoder)
+
+
 class IndexRow(NamedTuple):
     """Row that is saved beside a vector: its text, an id, and the row in its file; None if not known."""
 
@@ -232,7 +237,7 @@ class VectorIndex:
         vectors: ArrayLike | Iterator[ArrayLike],
         *,
         kind: BuiltKind = "flat",
-        encoder: EncoderIdentity | None = None,
+        encoder: EncoderIdentity | SentenceBert | None = None,
         texts: Sequence[str] | None = None,
         ids: Sequence[str | int] | None = None,
     ) -> "VectorIndex":
@@ -243,13 +248,14 @@ class VectorIndex:
         kind (str): "flat", exact; "hnsw", a graph of neighbours, the quickest to search and slow to build; "ivf",
             lists of near vectors, of which those near the query are searched. The lists of blocks are trained on the
             first 65,536 vectors, those of an array on vectors drawn from all of it.
-        encoder (EncoderIdentity): what made the vectors, see `identify`.
+        encoder (EncoderIdentity or SentenceBert): what made the vectors, see `identify`.
         texts (Sequence[str]), ids (Sequence[str or int]): of each vector, saved beside them.
         RAISES (ValueError): if there is no vector, or shapes, counts, numbers or the kind are wrong. (ImportError):
             if FAISS is not installed.
         SOURCE: Malkov and Yashunin 2018 (hnsw); Jégou et al. 2011, section 4 (ivf); Douze et al. 2024, FAISS.
         """
         check("kind", kind, BuiltKind)
+        encoder = _identity(encoder)
         faiss = import_faiss()  # before blocks are made
         rows = _rows(texts, ids)
         if not isinstance(vectors, Iterator | StoredVectors):
@@ -404,17 +410,17 @@ class VectorIndex:
         write_folder(Path(folder), manifest, lambda _: self._index, self.rows, self.places)
 
     @classmethod
-    def load(cls, folder: str | Path, *, encoder: EncoderIdentity | None = None) -> "VectorIndex":
+    def load(cls, folder: str | Path, *, encoder: EncoderIdentity | SentenceBert | None = None) -> "VectorIndex":
         """Read what `save` wrote. An index is data that FAISS parses: take it from those you trust.
 
-        encoder (EncoderIdentity): what will make the queries; None not to check that it made the vectors.
+        encoder (EncoderIdentity or SentenceBert): what will make the queries; None not to check.
         RAISES (ValueError): if the vectors are of another encoder, or a file is damaged; (OSError): if there is none;
             (ImportError): if FAISS is not installed.
         """
-        folder = Path(folder)
+        folder, ours = Path(folder), _identity(encoder)
         saved = Manifest.read(folder)
-        if encoder is not None:
-            check_encoder(saved.encoder, encoder, folder)
+        if ours is not None:
+            check_encoder(saved.encoder, ours, folder)
         rows, places = _read_rows(folder, saved), _read_places(folder, saved)
         index = _read_index(folder, saved, saved.count if places is None else int(places.max()) + 1)
         stored = {"vectors": saved.vectors, "folder": saved.folder}

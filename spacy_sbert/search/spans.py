@@ -45,8 +45,8 @@ def collect_spans(
 class SpanSearch:
     """Search among Spans by the vectors that they carry.
 
-    spans (Iterable[Span]): of Docs that a pipeline processed, see collect_spans; those without a vector, of white
-        space only, are left out.
+    spans (Iterable[Span]): of Docs that a pipeline processed, see collect_spans; those without a vector are
+        left out, with a warning if they are more than white space.
     kind (str): "exact", or the kind of a FAISS index, see VectorIndex.build.
     index (VectorIndex): a saved index of the same Spans.
     RAISES (ValueError): if no Span has a vector, widths differ, or the index is of other Spans or another encoder.

@@ -109,7 +109,8 @@ def tokens(
     if len(texts) != 2:
         given = len(texts) if len(texts) < 3 else "3 or more"
         raise ValueError(
-            f"Cannot draw the tokens of {given} texts: expected two Docs or Spans. Give two of them (--limit 2)."
+            f"Cannot draw the tokens of {given} texts: expected two Docs or Spans. Give two of them "
+            "(docs[:2]; --limit 2)."
         )
     (rows, u), (columns, v) = (_drawn_tokens(text, number) for number, text in enumerate(texts))
     check_one_encoder(*map(encoders_of_vector, texts))

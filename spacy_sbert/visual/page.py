@@ -12,6 +12,7 @@ from ..errors import Errors
 from ..pipeline import doc_vectors
 from ..render.document import render
 from ..similarity import checked, unit_length
+from ..validation import short_repr
 
 Text = Doc | Span
 _EXCERPT = 50  # characters of a text in a message
@@ -30,7 +31,8 @@ def as_rows(docs: Text | Iterable[Text]) -> Iterator[Text]:
     for number, row in enumerate(docs):
         if not isinstance(row, (Doc, Span)):
             raise TypeError(
-                f"Cannot draw {row!r:.50}, number {number} (from 0): expected Docs and Spans. Draw nlp.pipe(texts)."
+                f"Cannot draw {short_repr(row)}, number {number} (from 0): expected Docs or Spans. "
+                "Draw nlp.pipe(texts)."
             )
         yield row
 
@@ -44,7 +46,8 @@ def check_count(n: int, least: int, most: int) -> None:
         )
     if n > most:
         raise ValueError(
-            f"Cannot draw {n} texts: expected at most {most}. Choose some (--limit {most}) or draw a map (--style map)."
+            f"Cannot draw {n} texts: expected at most {most}. Choose some (docs[:{most}]; --limit {most}), or "
+            'draw a map (style="map"; --style map).'
         )
 
 

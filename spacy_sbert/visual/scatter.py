@@ -273,6 +273,9 @@ def class_terms(
     return terms
 
 
+_MISSING = {"None", "nan", "NaT", "<NA>"}  # labels, of Python, NumPy and pandas
+
+
 def _named(
     labels: Iterable[object] | None, words: Sequence[Sequence[str]], terms: bool | None
 ) -> tuple[list[str], list[int]]:
@@ -287,6 +290,12 @@ def _named(
     labels = list(labels)
     if len(labels) != len(words):
         raise ValueError(f"Given {len(labels)} labels, expected one for each of the {len(words)} texts.")
+    for place, label in enumerate(labels):
+        if not isinstance(label, str) and str(label) in _MISSING:
+            raise ValueError(
+                f"Label number {place} (from 0) is missing: {label}. Give each text a label: "
+                'labels.fillna("none") of pandas.'
+            )
     counts = Counter(map(str, labels))
     largest = {label for label, _ in counts.most_common(None if len(counts) <= MOST_LABELS else MOST_LABELS - 1)}
     names = [label for label in counts if label in largest]

@@ -77,7 +77,7 @@ def test_one_text_by_its_sentences(draw):
     assert len(draw(" ".join(TEXTS), "--sentences")[1]["rows"]) == 4
     assert "Cannot draw 1 texts: expected at least 2" in draw(" ".join(TEXTS), code=1)
     output = draw(" ".join(TEXTS), "--sentences", "--limit", "2", code=1)
-    assert "leave --column, --labels, --limit and --vectors out" in output
+    assert "leave --column, --no-header, --labels, --limit and --vectors out" in output
 
 
 def test_a_table_makes_a_map(draw):

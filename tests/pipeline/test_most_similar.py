@@ -9,6 +9,7 @@ from pipelines import EVERY_ENCODER, blank, reloaded
 from spacy.tokens import DocBin
 from thinc.api import Adam
 
+from spacy_sbert.pipeline.most_similar import with_vectors
 from spacy_sbert.search import SpanSearch, collect_spans
 
 TEXT = "A man is eating food. The cat sat on the mat. \n He cannot go. The dog ran fast."
@@ -167,3 +168,16 @@ def test_refused(make_nlp, nlp):
     with pytest.raises(ValueError, match="This Doc carries no sentence vectors"):
         spacy.blank("xx")("a b")._.sbert_most_similar("a")
     assert nlp(" ")._.sbert_most_similar("a") == []
+
+
+def test_spans_behind_the_limit_are_left_out_with_a_warning(make_nlp):
+    doc = make_nlp("own")("the dog " * 300)
+    with pytest.warns(UserWarning, match=r"\[sbert-spans-left-out\] 1 of 2 Spans have no vector and are left out"):
+        spans, _ = with_vectors([doc[0:2], doc[590:592]])
+    assert spans == [doc[0:2]]
+
+
+@pytest.mark.parametrize("given", ["a text", None, 3, ["a", "b"]])
+def test_a_pipe_takes_docs(make_nlp, given):
+    with pytest.raises(TypeError, match="The pipe 'sbert' takes Docs, not"):
+        make_nlp("own").get_pipe("sbert")(given)

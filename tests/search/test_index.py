@@ -6,7 +6,8 @@ import faiss
 import numpy
 import pytest
 
-from spacy_sbert.search import BinaryVectors, EncoderIdentity, Int8Vectors, VectorIndex, nearest, recall
+from spacy_sbert import find_sbert
+from spacy_sbert.search import BinaryVectors, EncoderIdentity, Int8Vectors, VectorIndex, identify, nearest, recall
 from spacy_sbert.search.index import IndexRow
 
 RNG = numpy.random.default_rng(0)
@@ -301,3 +302,11 @@ def test_ids_of_any_whole_type(tmp_path):
         VectorIndex.build(VECTORS[:3], ids=numpy.array([5, 6, 5]).astype(kind)).save(tmp_path)
         expected = ["5", "6", "5"] if kind == "str" else [5, 6, 5]
         assert [row.id for row in VectorIndex.load(tmp_path).rows] == expected
+
+
+def test_the_pipe_says_its_encoder(make_nlp, tmp_path):
+    sbert = find_sbert(make_nlp("own"))
+    VectorIndex.build(sbert.encode(["the dog", "a cat"]), encoder=sbert).save(tmp_path / "index")
+    assert VectorIndex.load(tmp_path / "index", encoder=sbert).encoder == identify(sbert)
+    with pytest.raises(TypeError, match="Cannot identify the encoder of 'sbert'"):
+        VectorIndex.load(tmp_path / "index", encoder="sbert")
