@@ -122,6 +122,11 @@ def _covered(record: PlacedRecord, start: int, end: int) -> numpy.ndarray:
     return (places[:, 0] < end) & (places[:, 1] > start)
 
 
+def _has_both_ends(record: PlacedRecord, start: int, end: int) -> bool:
+    """Return whether the encoder read the first and the last of the characters [start, end)."""
+    return bool(_covered(record, start, start + 1).any() and _covered(record, end - 1, end).any())
+
+
 def _vector_norm(obj: Doc | Token) -> float:
     return float(lengths(vector(obj)[None].astype("float64"))[0])
 
@@ -177,8 +182,7 @@ def _stretch_vector(piece: Piece, records: Records, dense: _Dense | None) -> num
         return row
     _check_states(record, records.text[start:end], dense)
     states = data["states"][_covered(record, start, end)]
-    ends_covered = _covered(record, start, start + 1).any() and _covered(record, end - 1, end).any()
-    if data["truncated"] and not ends_covered:
+    if data["truncated"] and not _has_both_ends(record, start, end):
         _notify(piece.doc, record.name, Warnings.BEHIND_LIMIT)
     elif isinstance(piece, Span) and len(states):
         _notify(piece.doc, record.name, Warnings.POOLED_IN_CONTEXT)
