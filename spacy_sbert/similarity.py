@@ -16,20 +16,21 @@ from .validation import short_repr
 RowsT = TypeVar("RowsT", numpy.ndarray, Floats2d)  # float (n, width), NumPy or CuPy
 _FunctionT = TypeVar("_FunctionT", bound=Callable[..., Any])
 PerRow = Any  # float (n,), of the kind of the rows
+NUMPY_DEFAULTS: dict[str, Any] = {"divide": "warn", "over": "warn", "under": "ignore", "invalid": "warn"}
 
 
-def _to_zero(function: _FunctionT) -> _FunctionT:
-    """Let products of small numbers be 0, also if the program lets NumPy raise for them."""
+def numpy_defaults(function: _FunctionT) -> _FunctionT:
+    """Compute with NumPy's defaults, whatever `numpy.seterr` says; a decorator."""
 
     @wraps(function)
-    def wrapped(*args: Any, **kwargs: Any) -> Any:  # noqa: ANN401 (those of the function)
-        with numpy.errstate(under="ignore"):
+    def run(*args: Any, **kwargs: Any) -> Any:  # noqa: ANN401 (of the function)
+        with numpy.errstate(**NUMPY_DEFAULTS):
             return function(*args, **kwargs)
 
-    return cast(_FunctionT, wrapped)
+    return cast(_FunctionT, run)
 
 
-@_to_zero
+@numpy_defaults
 def cosine(u: RowsT, v: RowsT) -> PerRow:
     """Cosine similarity of paired rows.
 
@@ -43,7 +44,7 @@ def cosine(u: RowsT, v: RowsT) -> PerRow:
     return (unit_length(u) * unit_length(v)).sum(axis=1)
 
 
-@_to_zero
+@numpy_defaults
 def euclidean(u: RowsT, v: RowsT) -> PerRow:
     """Euclidean distance of paired rows, see cosine for the shapes.
 
@@ -53,7 +54,7 @@ def euclidean(u: RowsT, v: RowsT) -> PerRow:
     return lengths(u - v)
 
 
-@_to_zero
+@numpy_defaults
 def manhattan(u: RowsT, v: RowsT) -> PerRow:
     """Manhattan distance of paired rows, see cosine for the shapes.
 
@@ -84,14 +85,14 @@ def _floats(vectors: ArrayLike, name: str) -> numpy.ndarray:
     return rows if rows.dtype.kind == "f" else rows.astype("float64")
 
 
-@_to_zero
+@numpy_defaults
 def lengths(rows: RowsT) -> PerRow:
     """Return ||x||, the Euclidean length, float (n,), of each row of a float array (n, width), NumPy or CuPy."""
     _, norms, exponents = scaled_norms(rows)
     return get_array_module(rows).ldexp(norms, exponents)[:, 0]
 
 
-@_to_zero
+@numpy_defaults
 def unit_length(rows: RowsT) -> RowsT:
     """Scale each row to length 1: x / ||x||; a zero vector stays zero.
 
@@ -103,7 +104,7 @@ def unit_length(rows: RowsT) -> RowsT:
     return scaled / xp.where(norms == 0, xp.ones_like(norms), norms)
 
 
-@_to_zero
+@numpy_defaults
 def scaled_norms(rows: RowsT) -> tuple[RowsT, RowsT, Ints2d]:
     """Scale rows so that their squares can be summed: divide very long or short rows by a power of two.
 
@@ -235,7 +236,7 @@ class _PrincipalComponents(NamedTuple):
     rank: int
 
 
-@_to_zero
+@numpy_defaults
 def principal_components(rows: numpy.ndarray) -> tuple[numpy.ndarray, _PrincipalComponents]:
     """Return the principal components of rows.
 
@@ -251,7 +252,7 @@ def principal_components(rows: numpy.ndarray) -> tuple[numpy.ndarray, _Principal
     return mean, _PrincipalComponents(axes, variances, int((deviations > rounding).sum()))
 
 
-@_to_zero
+@numpy_defaults
 def components_of_covariance(covariance: numpy.ndarray) -> _PrincipalComponents:
     """Return the principal components of rows from their covariance, whose size does not grow with n.
 
@@ -305,7 +306,7 @@ def pearson(predicted: Numbers, gold: Numbers) -> float | None:
     return _correlation("pearsonr", predicted, gold)
 
 
-@_to_zero
+@numpy_defaults
 def _correlation(name: str, predicted: Numbers, gold: Numbers) -> float | None:
     from scipy import stats  # noqa: PLC0415 (a tenth of the time to a first vector, which needs no scores)
 
@@ -339,7 +340,7 @@ def varies(values: Numbers) -> bool:
     return bool(numpy.ptp(numbers) > rounding * numpy.abs(numbers).max())
 
 
-@_to_zero
+@numpy_defaults
 def cos_sim(u: ArrayLike, v: ArrayLike) -> numpy.ndarray:
     """Return the cosine of each vector of u and each of v; `spacy_sbert.search.exact` finds the best of many.
 

@@ -10,13 +10,11 @@ import numpy
 import torch
 
 from ..errors import Errors
+from ..similarity import NUMPY_DEFAULTS
 from .private_attributes import is_in_torch_func, outside_of_torch_func
 
 _FunctionT = TypeVar("_FunctionT", bound=Callable[..., Any])
-_NUMPY: dict[str, Any] = {"divide": "warn", "over": "warn", "under": "ignore", "invalid": "warn"}
 _DEVICE_TYPES = ("cpu", "cuda")  # for which autocast may be on
-numpy_defaults = numpy.errstate(**_NUMPY)
-"""Decorator of functions that compute with NumPy alone, whatever `numpy.seterr` says; see undisturbed."""
 
 # An error of these kinds is no fault of the files that are read, nor one of a class that their readers do not know.
 _FROM_AROUND = (Warning, MemoryError, RecursionError, FloatingPointError, TimeoutError, ImportError)
@@ -77,7 +75,7 @@ def _has_defaults() -> bool:
     with PROCESS_SETTINGS.lock:
         if PROCESS_SETTINGS.n_users or not torch.backends.cuda.math_sdp_enabled() or not _makes_plain_tensors():
             return False
-    return not is_autocast() and not is_in_torch_func() and numpy.geterr() == _NUMPY
+    return not is_autocast() and not is_in_torch_func() and numpy.geterr() == NUMPY_DEFAULTS
 
 
 def is_autocast() -> bool:
@@ -99,7 +97,7 @@ class undisturbed:
         @wraps(function)
         def run(*args: Any, **kwargs: Any) -> Any:  # noqa: ANN401 (of the function)
             if torch.compiler.is_compiling():  # a program's torch.compile would trace this, and all that it calls
-                return torch.compiler.disable(run)(*args, **kwargs)
+                return torch.compiler.disable(_run)(function, args, kwargs)
             if _has_defaults():
                 return function(*args, **kwargs)
             with _defaults():
@@ -115,6 +113,11 @@ class undisturbed:
         self._defaults.__exit__(*error)
 
 
+def _run(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:  # noqa: ANN401 (of the function)
+    with undisturbed():
+        return function(*args, **kwargs)
+
+
 @contextmanager
 def _defaults() -> Iterator[None]:
     is_grad_enabled = torch.is_grad_enabled()
@@ -125,7 +128,7 @@ def _defaults() -> Iterator[None]:
         for device_type in _DEVICE_TYPES:
             stack.enter_context(torch.autocast(device_type, enabled=False))
         stack.enter_context(torch.device("cpu"))
-        stack.enter_context(numpy.errstate(**_NUMPY))
+        stack.enter_context(numpy.errstate(**NUMPY_DEFAULTS))
         stack.enter_context(PROCESS_SETTINGS)
         if not _makes_plain_tensors():
             made = torch.empty(0)

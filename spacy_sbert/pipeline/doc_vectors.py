@@ -22,8 +22,7 @@ from thinc.util import to_numpy
 from ..errors import Errors, Warnings, warn
 from ..models.pooling import Pooling, stretch_pooling
 from ..models.spans import trimmed
-from ..models.surroundings import numpy_defaults
-from ..similarity import cosine, lengths, unit_length
+from ..similarity import cosine, lengths, numpy_defaults, unit_length
 from .lost_hooks import Start, next_to_restore, warn_of_lost_hooks
 from .records import PREFIX, Encoders, PlacedRecord, Record, Records, find, names, notice_joining
 

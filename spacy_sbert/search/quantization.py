@@ -150,7 +150,9 @@ class BinaryVectors:
         differing = numpy.unpackbits(numpy.packbits(read > 0, axis=1) ^ self.bits[rows], axis=1).sum(axis=1)
         if (differing > _ROUNDED * self.width).any():
             place = rows[int(differing.argmax())]
-            raise ValueError(f"Vector {place} is not the one that was quantised. Give the same vectors, in order.")
+            raise ValueError(
+                f"Vector {place} is not the one that was quantised: expected the same vectors, in their order."
+            )
         return read
 
     def save(self, path: str | Path) -> None:

@@ -47,7 +47,7 @@ def test_lines_make_a_heat_map(draw, pipeline, folder):
 
 def test_too_many_texts_for_a_heat_map(draw):
     output = draw("dog\n" * 65, code=1)
-    assert "65 texts: expected at most 64" in output and "(--limit 64)" in output
+    assert "65 texts: expected at most 64" in output and "--limit 64" in output
     assert "Encoding" not in output and "Loading" not in output
 
 

@@ -133,6 +133,8 @@ def test_pairs_with_gaps_beside_a_tagger(make_nlp):
 def test_normalize_auto_of_a_stock_transformer(tiny_bert, tmp_path):
     folder = shutil.copytree(tiny_bert, tmp_path / "bert")
     write_modules(folder, ("Transformer", ""), ("Pooling", "1_Pooling"), ("Normalize", "2_Normalize"))
+    (folder / "1_Pooling").mkdir()
+    (folder / "1_Pooling" / "config.json").write_text('{"pooling_mode_mean_tokens": true}', encoding="utf8")
     nlp = stock_nlp(folder, "spacy-transformers.doc_spans.v1")
     assert nlp(TEXT).vector_norm == pytest.approx(1.0)
     late = reloaded(nlp, tmp_path / "nlp", exclude=["sbert"])

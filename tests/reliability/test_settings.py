@@ -99,7 +99,7 @@ DEFAULT_BLOCKS = ("tok2vec", "get_spans")  # defaults that a config fills, and P
 ENTRY_POINTS = {  # by name: the registry, such as "layers", and what is registered
     point.name: (point.group.split("_", 1)[1], point.load())
     for point in distribution("spacy-sbert").entry_points
-    if point.group != "spacy_cli"
+    if point.group.startswith(("spacy_", "thinc_")) and point.group != "spacy_cli"
 }
 REGISTERED = {name: made for name, made in ENTRY_POINTS.items() if made[0] != "factories"}
 
