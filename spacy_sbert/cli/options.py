@@ -111,10 +111,11 @@ class Columns:
 
 def warn_of_unread_texts(path: Path) -> None:
     """Warn if a table of which the column "text" is read has other columns of texts, in its first rows."""
-    from ..readers.infer_schema import find_texts
-
     if format_suffix(path) not in TABLES:
         return
+
+    from ..readers.infer_schema import find_texts
+
     unread: list[str] = []
     with suppress(ValueError, OSError, ImportError):  # which the command itself reports
         names = column_names(path)
