@@ -167,7 +167,7 @@ def check_draws(what: str) -> None:
 
 def is_from_around(error: BaseException) -> bool:
     """Return whether an error is no fault of the files that are read, such as that of a full memory or an alarm."""
-    return isinstance(error, _FROM_AROUND) or type(error).__module__.partition(".")[0] not in _READERS
+    return isinstance(error, _FROM_AROUND) or type(error).__module__.lstrip("_").partition(".")[0] not in _READERS
 
 
 def unmasked(error: BaseException) -> BaseException:
