@@ -20,7 +20,7 @@ from packaging.utils import canonicalize_name
 pytestmark = pytest.mark.slow  # it builds packages, and makes an environment
 ROOT = Path(__file__).parents[2]
 PACKAGE = ROOT / "spacy_sbert"
-BUILT_FROM = ("pyproject.toml", "setup.cfg", "MANIFEST.in", "README.md", "LICENSE")
+BUILT_FROM = ("pyproject.toml", "setup.cfg", "MANIFEST.in", "README.md", "LICENSE", "spacy_sbert_msgpack.py")
 
 
 @pytest.fixture(scope="module")
@@ -45,6 +45,7 @@ def own_environment():
 def sources():
     """All that the package consists of: code, and what its pages are made of."""
     files = [path for path in PACKAGE.rglob("*") if path.is_file() and "__pycache__" not in path.parts]
+    files.append(ROOT / "spacy_sbert_msgpack.py")
     return {path.relative_to(ROOT).as_posix() for path in files}
 
 
