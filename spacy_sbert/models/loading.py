@@ -485,6 +485,8 @@ def check_encoder(
     is_padded = rows % 64 == 0 and rows - len(ids) < 128  # to a number of embeddings that is quick to multiply
     if (len(ids) < 0.9 * rows and not is_padded) or known > 2 * rows + 1000:
         reason = f"it has {len(ids)} wordpieces with ids below {known}, the encoder has {rows}"
+        if source.tokenizer_config:
+            reason += f"; tokenizer_config sets {', '.join(source.tokenizer_config)}"
         raise ValueError(Errors.BAD_TOKENIZER.format(folder=source.folder, reason=reason))
     inputs = dict(tokenizer(*texts, return_tensors="pt"))
     if not inputs["input_ids"].numel():
