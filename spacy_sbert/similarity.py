@@ -104,7 +104,6 @@ def unit_length(rows: RowsT) -> RowsT:
     return scaled / xp.where(norms == 0, xp.ones_like(norms), norms)
 
 
-@numpy_defaults
 def scaled_norms(rows: RowsT) -> tuple[RowsT, RowsT, Ints2d]:
     """Scale rows so that their squares can be summed: divide very long or short rows by a power of two.
 
@@ -119,7 +118,7 @@ def scaled_norms(rows: RowsT) -> tuple[RowsT, RowsT, Ints2d]:
     if kind not in "biuf":
         raise TypeError(f"Cannot scale an array of dtype {rows.dtype}: expected real numbers, shape (n, width).")
     scaled = xp.asarray(rows, dtype=None if kind == "f" else "float64")
-    with numpy.errstate(over="ignore"):  # handled below
+    with numpy.errstate(over="ignore", under="ignore"):  # handled below
         squares = (scaled * scaled).sum(axis=1, keepdims=True)
     exponents = xp.zeros(squares.shape, dtype="int32")
     number = numpy.finfo(scaled.dtype)
