@@ -230,6 +230,8 @@ def test_as_sentence_transformers_or_refused(make_folder, kind):
     theirs = _theirs(folder)
     with warnings_with("[sbert-") as told:
         ours = find_sbert(import_folder(str(folder), precision="float32"))
+    # The tokenizer of Qwen2 adds a token, of which the small encoder has no embedding.
+    told = [text for text in told if "tokens-without-embedding" not in text]
     assert [("padding" in text or "sparse" in text) for text in told] == [True] * (outcome == ALONE)
     long, cut = ours.encode([LONG])[0], theirs.max_seq_length != ours.text_encoder().max_length
     if not cut:  # RoBERTa and its like have fewer positions than sentence-transformers believes, and fail there
