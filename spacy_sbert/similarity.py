@@ -67,7 +67,7 @@ def manhattan(u: RowsT, v: RowsT) -> PerRow:
 def _paired(u: RowsT, v: RowsT) -> tuple[Any, Any]:
     """Return two float arrays of rows to compare; those of NumPy and CuPy as they are. RAISES: see as_rows."""
     sides: dict[str, Any] = {"u": u, "v": v}
-    both = [rows if is_cupy_array(rows) or _is_float(rows) else _floats(rows, name) for name, rows in sides.items()]
+    both = [rows if _is_float(rows) or is_cupy_array(rows) else _floats(rows, name) for name, rows in sides.items()]
     shapes = [rows.shape for rows in both]
     are_rows = len(shapes[0]) == len(shapes[1]) == 2 and shapes[0][1] == shapes[1][1]
     if not are_rows or (shapes[0] != shapes[1] and 1 not in (shapes[0][0], shapes[1][0])):  # one is compared with all
