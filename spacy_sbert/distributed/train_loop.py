@@ -38,7 +38,7 @@ from .checkpoint import (
 )
 from .torch_distributed import TorchDistributed
 
-_DIVERGED = "Training diverged at step {step}: lower the learning rate. {reason} {saved}"
+_NOT_FINITE = "{what} not finite. Lower the learning rate."
 
 
 class TrainingEnd(NamedTuple):
@@ -78,16 +78,16 @@ def train(
     train_corpus, dev_corpus = resolve_dot_names(config, [training["train_corpus"], training["dev_corpus"]])
     optimizer, frozen, weights = training["optimizer"], training["frozen_components"], training["score_weights"]
     held = _in_memory(nlp, train_corpus) if training["max_epochs"] >= 0 else None
-    state, corpora = TrainingState(), dict[str, str]()
+    state = TrainingState()
+    corpora: dict[str, str] = {}
     if checkpoint_every or checkpoint is not None:
         corpora = _corpora_digests(nlp, held, dev_corpus)
     if checkpoint is not None:
         state, restore = load_checkpoint(checkpoint, nlp, optimizer, ranks, corpora)
     elif ranks.is_first and held is not None:
-        for finding in odd_corpora(train_corpus, dev_corpus):
-            if not finding.is_rare:
-                warnings.warn(finding.message, stacklevel=2)
-    begun, written = state.step, output if ranks.is_first else None
+        _warn_of_odd_rows(train_corpus, dev_corpus)
+    begun = state.step
+    written = output if ranks.is_first else None
     batches = _batches(nlp, train_corpus, training["batcher"], training["max_epochs"], held)
     with closing(_JointTraining(nlp, ranks)) as joint:
         score = loop.create_evaluation_callback(nlp, dev_corpus, weights)
@@ -121,10 +121,10 @@ def train(
                     save_checkpoint(output, nlp, optimizer, state, ranks, corpora)
         except DivergedError as error:
             is_usable = False
-            found = written is not None and (written / loop.DIR_MODEL_LAST).exists()
-            saved = f"{written / loop.DIR_MODEL_LAST} has the weights before." if found and written else ""
-            message = _DIVERGED.format(step=state.step, reason=error, saved=saved)
-            raise DivergedError(message.strip()) from error
+            message = f"Training diverged at step {state.step}. {error}"
+            if written is not None and (written / loop.DIR_MODEL_LAST).exists():
+                message += f" {written / loop.DIR_MODEL_LAST} has the weights before."
+            raise DivergedError(message) from error
         finally:
             finish()
             is_newer = checkpoint is None or state.step > begun  # else model-last may be newer
@@ -132,9 +132,20 @@ def train(
                 _save(nlp, written, training, is_best=False)
     if written is not None:
         remove_checkpoints(written)  # the training is over
+    return _end_of(state, training)
+
+
+def _warn_of_odd_rows(train_corpus: Reader, dev_corpus: Reader) -> None:
+    """Warn of rows of the corpora that contradict or repeat others, if they are more than a few."""
+    for finding in odd_corpora(train_corpus, dev_corpus):
+        if not finding.is_rare:
+            warnings.warn(finding.message, stacklevel=3)
+
+
+def _end_of(state: TrainingState, training: dict[str, Any]) -> TrainingEnd:
     why = f", as no score was better for {training['patience']}" if _is_patience_over(state, training) else ""
-    best_score, minus_step = max((score, -step) for score, step in state.results)
-    best = f"The best score, {100 * best_score:.2f}, is that of step {-minus_step}."
+    score, minus_step = max((score, -step) for score, step in state.results)
+    best = f"The best score, {100 * score:.2f}, is that of step {-minus_step}."
     return TrainingEnd(f"Training ended after step {state.step - 1}{why}. {best}", is_untrained(state.results))
 
 
@@ -149,7 +160,7 @@ def _not_finite(nlp: Language) -> str | None:
 
 def _check_finite(nlp: Language) -> None:
     if weight := _not_finite(nlp):
-        raise DivergedError(f"Weights are not finite: {weight}.")
+        raise DivergedError(_NOT_FINITE.format(what=f"The weights {weight} are"))
 
 
 def _in_memory(nlp: Language, corpus: Reader) -> list[Example]:
@@ -228,7 +239,7 @@ def _steps(
             with nlp.use_params(optimizer.averages) if optimizer.averages else nullcontext():
                 info["score"], info["other_scores"] = evaluate()
             if not math.isfinite(info["score"]):
-                raise DivergedError("The score is not finite.")
+                raise DivergedError(_NOT_FINITE.format(what="The score is"))
             state.results.append((float(info["score"]), step))
             state.losses = {}
         state.seconds = perf_counter() - started
@@ -246,7 +257,7 @@ def _steps(
         for part in loop.subdivide_batch(batch, training["accumulate_gradient"]):
             update(part, losses=state.losses, sgd=False, **settings)
         if wrong := [name for name, loss in state.losses.items() if not math.isfinite(loss)]:
-            raise DivergedError(f"The loss of '{wrong[0]}' is not finite.")
+            raise DivergedError(_NOT_FINITE.format(what=f"The loss of '{wrong[0]}' is"))
         for name, pipe in nlp.pipeline:
             has_model = getattr(pipe, "model", None) not in (True, False, None)
             if has_model and name not in frozen and getattr(pipe, "is_trainable", False):

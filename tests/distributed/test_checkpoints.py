@@ -259,7 +259,7 @@ def test_training_that_diverges(config_of, tmp_path, rate):
     """It ends with its step, and what it has made is no model."""
     arguments = config_of("sts", **SMALL | DIVERGING | {"training.optimizer.learn_rate": rate})
     told = refused(arguments, tmp_path / "out", "--checkpoint-every", 1)
-    assert "Training diverged at step " in told and "lower the learning rate" in told
+    assert "Training diverged at step " in told and told.lower().count("lower the learning rate") == 1
     for folder in (tmp_path / "out").glob("**/config.cfg"):
         assert numpy.isfinite(spacy.load(folder.parent)("A man is eating.").vector).all()
 
