@@ -25,6 +25,7 @@ from .validation import Name, NonNegative, NonNegativeFloat, Width, WidthOrOff, 
 DEFAULT_NAME = "sentence-transformers/all-MiniLM-L6-v2"
 SENTENCE_SPANS = SimpleFrozenDict({"@span_getters": "spacy-sbert.sentence_spans.v1"})
 SENTENCE_LISTENER = SimpleFrozenDict({"@architectures": "spacy-sbert.SentenceListener.v1"})
+TOKEN_POOLING = SimpleFrozenDict({"@layers": "reduce_mean.v1"})
 NO_SETTINGS: dict[str, Any] = SimpleFrozenDict()
 
 
@@ -106,7 +107,9 @@ def shared_sentence_encoder(
     truncate_dim: WidthOrOff = 0,
     get_spans: Callable = SENTENCE_SPANS,  # type: ignore[assignment]
 ) -> SentenceEncoder:
-    """Build a sentence encoder that listens to the `transformer` or `curated_transformer` of the pipeline.
+    """Build a sentence encoder that listens to the `sbert_transformer` of the pipeline, or one of another package.
+
+    An `sbert_transformer` gives the vectors that an encoder of its own would give, if their span getters are the same.
 
     A `curated_transformer` reads whole Docs, in strides, and gives no states of special tokens: sentences, and the
     members of a pair, are read in the context of their Doc, a mean is one of the wordpieces of the text, and "cls" is
@@ -115,7 +118,7 @@ def shared_sentence_encoder(
     pooling, normalize, dense, truncate_dim, and what is returned: see spacy-sbert.SentenceEncoder.v1.
     tok2vec (Model): the listener, spacy-sbert.SentenceListener.v1 or that of spacy-curated-transformers to the last
         layer; after `nlp.replace_listeners` a transformer. spaCy looks for listeners under this name.
-    get_spans (Callable): of a `curated_transformer`; another one has its own.
+    get_spans (Callable): of transformers that read whole Docs in strides; others have their own.
     RAISES (ValueError): for a listener to more layers.
     """
     from .models.listener import with_own_listener
@@ -182,7 +185,7 @@ def static_sentence_encoder(
 @registry.architectures("spacy-sbert.SentenceListener.v1")
 @validated
 def sentence_listener(grad_factor: NonNegativeFloat = 1.0, upstream: Name = "*") -> Model[list[Doc], list[Any]]:
-    """Listen to a `transformer` (of spacy-transformers) or `curated_transformer` that stands earlier in the pipeline.
+    """Listen to an `sbert_transformer` that stands earlier in the pipeline, a `transformer` or `curated_transformer`.
 
     grad_factor (float): factor on the gradient that goes to the transformer; 0 keeps it as it is.
     upstream (str): the component's name, "*" for any.
@@ -191,9 +194,57 @@ def sentence_listener(grad_factor: NonNegativeFloat = 1.0, upstream: Name = "*")
         from .models.listener import SentenceListener
 
         return SentenceListener(upstream, grad_factor)
-    from .models.shared_transformer import TransformerSentenceListener
+    from .models.spacy_transformers import TransformerSentenceListener
 
     return TransformerSentenceListener(upstream, grad_factor)
+
+
+@registry.architectures("spacy-sbert.TransformerTok2Vec.v1")
+@validated
+@_with_transformer_options
+def transformer_tok2vec(
+    name: Name = DEFAULT_NAME,
+    *,
+    pooling: Model[Ragged, Floats2d] = TOKEN_POOLING,  # type: ignore[assignment]
+    grad_factor: NonNegativeFloat = 1.0,
+    get_spans: Callable = SENTENCE_SPANS,  # type: ignore[assignment]
+    max_batch_items: NonNegative = 0,
+    prompts: dict[str, str] = NO_SETTINGS,
+    default_prompt_name: str | None = None,
+    include_prompt: bool | None = None,
+    options: TransformerConfig,
+) -> Model[list[Doc], list[Floats2d]]:
+    """Return a transformer as a token-to-vector model: that of an `sbert_transformer`, or of a single component.
+
+    pooling (Model): from the wordpieces of each token to its vector; of those in all rows that the token is in.
+    grad_factor (float): factor on the gradient that goes to the transformer, in a single component.
+    get_spans (Callable): which stretches of a Doc are rows: spacy-sbert.sentence_spans.v1 or strided_spans.v1.
+    The others: see spacy-sbert.SentenceEncoder.v1.
+    RETURNS (Model): from Docs to float32 (tokens, width) each, zeros for tokens that no row has.
+    """
+    from .models.shared_transformer import TransformerTok2Vec
+
+    own = Prompts(prompts, default_prompt_name, include_prompt)
+    transformer = SpanTransformer(name, get_spans, options, max_batch_items=max_batch_items, prompts=own)
+    return TransformerTok2Vec(transformer, pooling, grad_factor)
+
+
+@registry.architectures("spacy-sbert.TransformerListener.v1")
+@validated
+def transformer_listener(
+    pooling: Model[Ragged, Floats2d] = TOKEN_POOLING,  # type: ignore[assignment]
+    grad_factor: NonNegativeFloat = 1.0,
+    upstream: Name = "*",
+) -> Model[list[Doc], list[Floats2d]]:
+    """Listen for the vectors of tokens of an `sbert_transformer` that stands earlier in the pipeline.
+
+    pooling (Model): from the wordpieces of each token to its vector.
+    grad_factor (float): factor on the gradient that goes to the transformer; 0 keeps it as it is.
+    upstream (str): the component's name, "*" for any.
+    """
+    from .models.shared_transformer import TransformerListener
+
+    return TransformerListener(upstream, pooling, grad_factor)
 
 
 def _shared_transformer(needed_by: str, name: str, get_spans: Callable, options: TransformerConfig) -> Model:
@@ -202,7 +253,7 @@ def _shared_transformer(needed_by: str, name: str, get_spans: Callable, options:
             f"spacy-sbert.{needed_by}.v1 needs the package spacy-transformers, which is not installed. Install it: pip "
             'install "spacy-sbert[transformers]", or use spacy-sbert.SentenceEncoder.v1, whose transformer is its own.'
         )
-    from .models.shared_transformer import SharedTransformer
+    from .models.spacy_transformers import SharedTransformer
 
     return SharedTransformer(name, get_spans, options)
 

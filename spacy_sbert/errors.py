@@ -39,6 +39,15 @@ class Errors:
         "Cannot load the tokenizer of {folder} ({reason}): a file is missing, damaged, or of another encoder. Copy or "
         "download the files of the tokenizer again, from the encoder that has these weights."
     )
+    NOT_ENCODED = (
+        "The shared transformer has not processed this Doc ('{text}'): it is disabled, excluded, or comes after the "
+        "component that listens to it. Enable it, put it first, and if it is frozen in training list it in "
+        "[training.annotating_components]."
+    )
+    OTHER_BATCH = (
+        "The transformer (upstream = '{upstream}') gave the output of another batch of Docs. Put it directly into the "
+        "pipeline that is trained, before the component that listens to it."
+    )
     BAD_SETTING = "Cannot load the encoder with this {setting}: {reason}. Correct it in the config of the model."
     CHAT_TEMPLATE = (
         "The tokenizer in {folder} has a chat_template, into which sentence-transformers puts each text, as no "

@@ -29,6 +29,14 @@ _SBERT_CONFIG: dict[str, object] = {
     "token_vectors": True,
     "spans_key": SPANS_KEY,
 }
+_TRANSFORMER_CONFIG: dict[str, object] = {
+    "model": {
+        "@architectures": "spacy-sbert.TransformerTok2Vec.v1",
+        "name": "sentence-transformers/all-MiniLM-L6-v2",
+        "overflow": "truncate",
+        "get_spans": {"@span_getters": "spacy-sbert.sentence_spans.v1", "unit": "doc", "spans_key": SPANS_KEY},
+    },
+}
 _META_CONFIG: dict[str, object] = {
     "pipes": [],
     "functions": {},
@@ -74,6 +82,14 @@ def make_sbert(
     settings: dict[str, Any] = {"scorer": scorer, "set_hooks": set_hooks, "token_vectors": token_vectors}
     settings |= {"loss": loss, "loss_weight": loss_weight, "spans_key": spans_key}
     return SentenceBert(nlp.vocab, model, name, nlp=nlp, **settings)
+
+
+@Language.factory("sbert_transformer", assigns=["doc.tensor"], default_config=_TRANSFORMER_CONFIG)
+def make_sbert_transformer(nlp: Language, name: str, model: Model) -> Pipe:
+    """Build the `sbert_transformer` pipe, see SharedTransformer."""
+    from .pipeline.shared_transformer import SharedTransformer  # noqa: PLC0415 (thin)
+
+    return SharedTransformer(nlp.vocab, model, name, nlp=nlp)
 
 
 @registry.scorers("spacy-sbert.pair_scorer.v1")

@@ -17,8 +17,10 @@ from ..errors import Errors
 from ..validation import ConfiguredModel
 from . import private_attributes
 from .engine.concurrency import prepare_forks
+from .shared_transformer import DocStates, join_states, take_states, token_pieces
 from .span_batch import Array, EncodedSpans, TokenEmbeddings, borders_of, in_places, no_gradient, read_tokens
 from .spans import SpanGetter
+from .transformer import encoder_of, is_transformer_tok2vec
 
 # Of each Doc: a TransformerData of spacy-transformers, or the wordpieces of a curated transformer, a Ragged
 TransformerOutput: TypeAlias = list[Any]
@@ -39,9 +41,10 @@ class _ListenerState:
 
 
 class SentenceListener(ConfiguredModel, Model):
-    """A listener to the transformer before its pipe, of spacy-transformers or spacy-curated-transformers."""
+    """A listener to the transformer before its pipe: an `sbert_transformer`, or one of another package."""
 
     name = "sentence-listener"
+    needs_states = True
 
     def __init__(self, upstream_name: str, grad_factor: float):
         attrs: dict[str, Any] = {
@@ -55,13 +58,18 @@ class SentenceListener(ConfiguredModel, Model):
         self._batch_id: int | None = None
         self._outputs: Any = None
         self._backprop: Any = None
-        self.transformer: Model | None = None  # the transformer's model, once the pipeline is known
+        self.upstream: Model | None = None  # the model of the component, once the pipeline is known
         self.grad_factor = grad_factor  # no attr: those are saved, and would replace that of the config when loaded
         prepare_forks()
 
     def get_dim(self, name: str) -> int:
         """Return the width, None if it is unknown, as for the copy of a curated transformer that is built around it."""
         return super().get_dim(name) if self.has_dim(name) else None  # type: ignore[return-value]
+
+    @property
+    def transformer(self) -> Model | None:
+        """The transformer upstream, once the pipeline is known."""
+        return None if self.upstream is None else encoder_of(self.upstream)
 
     @classmethod
     def get_batch_id(cls, docs: list[Doc]) -> int:
@@ -79,26 +87,20 @@ class SentenceListener(ConfiguredModel, Model):
         if state.outputs is not None:
             self.receive(state.batch_id, state.outputs.last_hidden_layer_states, state.backprop_last_layer)
         if self._batch_id is not None and self._batch_id != self.get_batch_id(docs):
-            raise ValueError(
-                f"The transformer (upstream = '{self.upstream_name}') gave the output of another batch of Docs. Put "
-                "it directly into the pipeline that is trained, before the sentence encoder."
-            )
+            raise ValueError(Errors.OTHER_BATCH.format(upstream=self.upstream_name))
         return None if self._batch_id is None else (self._outputs, self._backprop)
 
 
-def _listen(model: Model, docs: list[Doc], is_train: bool) -> tuple[TransformerOutput, Callable]:
+def _listen(model: Model, docs: list[Doc], is_train: bool) -> tuple[TransformerOutput | EncodedSpans, Callable]:
     listener = cast(SentenceListener, model)
     received = listener.received(docs) if is_train or not listener.attrs[private_attributes.READS_DOCS] else None
     if received is None:  # no gradient: the transformer is frozen, or in use
-        return [_output_of(doc) for doc in docs], no_gradient
+        return _read_docs(listener, docs), no_gradient
     outputs, upstream = received
 
-    def backprop(d_outputs: TransformerOutput) -> object:
-        for d_doc in d_outputs:
-            if isinstance(d_doc, Ragged):
-                d_doc.data *= listener.grad_factor
-            else:
-                d_doc.model_output["last_hidden_state"] *= listener.grad_factor
+    def backprop(d_outputs: list[Any]) -> object:
+        for d_output in d_outputs:
+            _scale(d_output, listener.grad_factor)
         # Before the step ends: then another thread may begin one, whose output would be dropped.
         listener.receive(None, None, None)
         return upstream(d_outputs)
@@ -108,15 +110,31 @@ def _listen(model: Model, docs: list[Doc], is_train: bool) -> tuple[TransformerO
     return outputs, backprop
 
 
+def _scale(d_output: Any, factor: float) -> None:  # noqa: ANN401 (the gradient of an item of what a listener gets)
+    if isinstance(d_output, Ragged):
+        d_output.data *= factor
+    elif private_attributes.is_a(d_output, "TransformerData"):
+        d_output.model_output["last_hidden_state"] *= factor
+    else:
+        d_output *= factor
+
+
+def _read_docs(listener: SentenceListener, docs: list[Doc]) -> TransformerOutput | EncodedSpans:
+    """Return what the transformer left on Docs."""
+    if not is_transformer_tok2vec(listener.upstream):
+        return [_output_of(doc) for doc in docs]
+    states = [take_states(doc, listener.upstream.transformer, listener) for doc in docs]
+    for doc, own in zip(docs, states, strict=True):
+        if own is None and len(doc):
+            raise ValueError(Errors.NOT_ENCODED.format(text=doc.text[:50]))
+    return join_states([own or DocStates.empty() for own in states])
+
+
 def _output_of(doc: Doc) -> Any:  # noqa: ANN401 (an item of TransformerOutput)
     """Return what a transformer left on a Doc. RAISES (ValueError): if there is none."""
     data = doc._.get("trf_data") if doc.has_extension("trf_data") else None
     if data is None:
-        raise ValueError(
-            f"The shared transformer has not processed this Doc ('{doc.text[:50]}'): it is disabled, excluded, or "
-            "comes after the 'sbert' pipe. Enable it, put it first, and if it is frozen in training list it in "
-            "[training.annotating_components]."
-        )
+        raise ValueError(Errors.NOT_ENCODED.format(text=doc.text[:50]))
     output = (
         data if private_attributes.is_a(data, "TransformerData") else getattr(data, "last_hidden_layer_state", None)
     )
@@ -126,6 +144,29 @@ def _output_of(doc: Doc) -> Any:  # noqa: ANN401 (an item of TransformerOutput)
             "output of the 'transformer' or 'curated_transformer' that the encoder listens to."
         )
     return output
+
+
+def in_context(batch: EncodedSpans, docs: list[Doc], get_spans: SpanGetter, *, with_pieces: bool) -> EncodedSpans:
+    """Return rows in wordpieces that were encoded in overlapping windows of Docs: those of a token's first window.
+
+    batch (EncodedSpans): the windows. get_spans (Callable): the rows.
+    """
+    pieces, backprop_pieces = token_pieces(docs, batch, once=True)
+    xp = get_array_module(pieces.dataXd)
+    tokens = numpy.cumsum([len(doc) for doc in docs])[:-1]
+    lengths = numpy.split(numpy.asarray(pieces.lengths), tokens)
+    borders = borders_of(int(of_doc.sum()) for of_doc in lengths)[1:-1]
+    of_docs = [Ragged(*of_doc) for of_doc in zip(xp.split(pieces.dataXd, borders), lengths, strict=True)]
+
+    def backprop(d_pieces: list[Ragged]) -> object:
+        return batch.backprop(backprop_pieces(xp.concatenate([d_doc.dataXd for d_doc in d_pieces])))
+
+    rows = read_pieces(docs, get_spans(docs), of_docs, backprop, with_pieces=with_pieces)
+    rows.rows.settings = batch.rows.settings
+    rows.rows.is_stretch = numpy.ones(len(rows.rows.spans), dtype=bool)
+    for part in rows.states:
+        part.is_stretch = True
+    return rows
 
 
 def read_pieces(

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
+from dataclasses import replace
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, TypeGuard, cast
 
@@ -103,8 +104,8 @@ def _read(
     model: SentenceEncoder, docs: list[Doc], is_train: bool, settings: EncodeSettings
 ) -> AbstractContextManager[EncodedSpans]:
     with_pieces = settings.token_vectors and not is_train
-    if model.has_ref("reader"):
-        reader: Any = model.get_ref("reader")
+    reader: Any = model.get_ref("reader") if model.has_ref("reader") else model.layers[0]
+    if hasattr(reader, "read"):
         return reader.read(docs, prompt=settings.prompt, with_pieces=with_pieces, is_train=is_train)
     if settings.prompt is not None:
         raise ValueError(
@@ -112,14 +113,27 @@ def _read(
             "transformer, too. Use spacy-sbert.SentenceEncoder.v1, or encode(texts)."
         )
     outputs, backprop = model.layers[0](docs, is_train)
+    if isinstance(outputs, EncodedSpans):
+        return nullcontext(_shared_rows(model, docs, replace(outputs, backprop=backprop), with_pieces=with_pieces))
     if outputs and isinstance(outputs[0], Ragged):
         from .listener import read_pieces  # noqa: PLC0415 (loaded by the listener)
 
         spans = model.attrs[GET_SPANS](docs)
         return nullcontext(read_pieces(docs, spans, outputs, backprop, with_pieces=with_pieces))
-    from .shared_transformer import spans_from_transformer_data  # noqa: PLC0415 (of spacy-transformers)
+    from .spacy_transformers import spans_from_transformer_data  # noqa: PLC0415 (of spacy-transformers)
 
     return nullcontext(spans_from_transformer_data(outputs, docs if with_pieces else None, backprop))
+
+
+def _shared_rows(
+    model: SentenceEncoder, docs: list[Doc], batch: EncodedSpans, *, with_pieces: bool
+) -> EncodedSpans:
+    """Return the rows of an `sbert_transformer`, or if its windows overlap those of the encoder's own getter."""
+    if batch.overlap:
+        from .listener import in_context  # noqa: PLC0415 (loaded by the listener)
+
+        return in_context(batch, docs, model.attrs[GET_SPANS], with_pieces=with_pieces)
+    return batch if with_pieces else replace(batch, characters=None, kept=None)
 
 
 def _width(model: SentenceEncoder, pooling: SentencePooling, truncate_dim: int | None) -> int:

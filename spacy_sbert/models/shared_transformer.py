@@ -1,418 +1,393 @@
-"""The model of a shared transformer for spacy-transformers, and what sentence encoders read of its output."""
+"""The model of `sbert_transformer`: a transformer that several components share, and what they read of it."""
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
-from functools import cached_property
+from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any, NamedTuple, cast
+from typing import Any, cast
+from weakref import WeakSet
 
 import numpy
-import torch
-from spacy.tokens import Doc, Span
+from spacy.attrs import IDX
+from spacy.pipeline.tok2vec import Tok2VecListener
+from spacy.tokens import Doc
 from spacy.util import minibatch
-from spacy_transformers.data_classes import FullTransformerBatch, TransformerData, WordpieceBatch
-from spacy_transformers.layers import TransformerModel, split_trf_batch
-from spacy_transformers.layers.listener import TransformerListener
-from thinc.api import Model, chain, torch2xp, xp2torch
-from thinc.types import Ragged
-from thinc.util import get_array_module, to_numpy
-from transformers.modeling_outputs import BaseModelOutputWithPooling
-from transformers.utils import ModelOutput
+from thinc.api import Model
+from thinc.types import Floats2d, Ragged
+from thinc.util import get_array_module
 
-from . import span_batch
-from .engine.bert_families import is_packable
+from ..errors import Errors
+from ..files.serialization import ChecksummedModel
+from ..validation import ConfiguredModel
 from .engine.packing import ragged_arange
-from .listener import SentenceListener
-from .loading import takes_token_types
-from .sbert_config import TransformerConfig
-from .spans import SpanGetter
+from .span_batch import (
+    Array,
+    EncodedSpans,
+    SpanBatch,
+    TokenEmbeddings,
+    align_characters,
+    borders_of,
+    in_places,
+    no_gradient,
+)
 from .surroundings import undisturbed
-from .tokenization import BatchTokenizer, TokenizedBatch
 from .transformer import SpanTransformer, load
 
-
-class SharedTransformer(SpanTransformer, TransformerModel):
-    """A drop-in for the TransformerModel of spacy-transformers: several components listen to it."""
-
-    def __init__(self, name: str, get_spans: SpanGetter, options: TransformerConfig):
-        SpanTransformer.__init__(self, name, get_spans, options)
-        self._func = _forward
-        self.attrs.update(replace_listener=_replace_listener, replace_listener_cfg=_replace_listener_cfg)
+TokenPooling = Model[Ragged, Floats2d]  # from the states of each token's wordpieces to a vector
+_CHUNK = 32  # Docs whose states are copied at a time: they stay in the cache
+_STATES = "spacy_sbert.states_{id}"  # among the hooks of a Doc, which its bytes do not have
 
 
-class TransformerSentenceListener(SentenceListener, TransformerListener):
-    """A SentenceListener that a `transformer` component recognizes."""
+class TransformerTok2Vec(ConfiguredModel, ChecksummedModel[list[Doc], list[Floats2d]], Model):
+    """Encode Docs with a transformer, and pool the wordpieces of each token.
+
+    The vector of a token is that of its wordpieces in all rows that it is in; zeros if it has none.
+
+    transformer (SpanTransformer): encodes the rows of Docs.
+    pooling (Model): from the wordpieces of each token to its vector.
+    grad_factor (float): factor on the gradient that goes to the transformer.
+    """
+
+    def __init__(self, transformer: SpanTransformer, pooling: TokenPooling, grad_factor: float = 1.0):
+        super().__init__(
+            "transformer_tok2vec",
+            _forward,
+            init=_init,
+            layers=[transformer, pooling],
+            dims={"nO": None},
+            attrs={"replace_listener": _replace_listener, "replace_listener_cfg": _replace_listener_cfg},
+        )
+        self.grad_factor = grad_factor
+
+    @property
+    def transformer(self) -> SpanTransformer:
+        return cast(SpanTransformer, self.layers[0])
+
+    @property
+    def pooling(self) -> TokenPooling:
+        return self.layers[1]
+
+    @property
+    def read(self) -> Callable[..., Any]:
+        """See SpanTransformer.read."""
+        return self.transformer.read
+
+    def encode(self, docs: list[Doc], *, is_train: bool, with_pieces: bool = True) -> EncodedSpans:
+        """Return the rows of Docs, and the states of all their wordpieces; with_pieces: see encode_spans."""
+        with self.transformer.read(docs, prompt=None, with_pieces=with_pieces, is_train=is_train) as batch:
+            batch.states = list(batch.states)
+        return batch
+
+    @property
+    def width(self) -> int:
+        """The width of the vectors; loads the weights."""
+        if not self.has_dim("nO"):
+            _init(self)
+        return self.get_dim("nO")
+
+    def to_dict(self) -> dict:
+        """Return the model's state; loads the weights first, so that its width is saved with them."""
+        _init(self)
+        return super().to_dict()
 
 
-def _replace_listener(model: Model) -> Model:
-    """Return a copy of the transformer, split by Doc, as listeners return it."""
-    return chain(model, split_trf_batch())
-
-
-def _replace_listener_cfg(transformer_cfg: dict[str, Any], listener_cfg: dict[str, Any]) -> dict[str, Any]:
-    """Return the config of what replaces a listener: in a component that pools wordpieces to tokens (ner) its own."""
-    config = dict(transformer_cfg)
-    if "TransformerListener" in listener_cfg.get("@architectures", ""):
-        config["@architectures"] = "spacy-sbert.Tok2VecTransformer.v1"
-        config["pooling"] = listener_cfg["pooling"]
-        config["grad_factor"] = listener_cfg.get("grad_factor", 1.0)
-    return config
+def _init(model: Model, X: object = None, Y: object = None) -> None:
+    transformer = cast(TransformerTok2Vec, model).transformer
+    load(transformer)
+    model.set_dim("nO", transformer.get_dim("nO"))
 
 
 @undisturbed()
-def _forward(model: Model, docs: list[Doc], is_train: bool) -> tuple[FullTransformerBatch, Callable]:
-    encoder = cast(SpanTransformer, model)
-    shim = load(encoder)
-    spans = model.attrs["get_spans"](docs)
-    if not any(spans):
-        return FullTransformerBatch.empty(len(docs)), lambda d_output: docs
-    shared = _SharedBatch(encoder.wordpiece_tokenizer, spans, encoder.prompt())
-    output = _SharedOutput(shared, spans)
-    if not is_train and is_packable(shim.network):
-        with encoder.states(shared.wordpieces, False) as (states, _):
-            shared.keep_states(states, shim.device, getattr(shim.network, "pooler", None))
-        windows = enumerate(pairwise(shared.encoded.window_borders))
-        output.cached_doc_data = [
-            _UnpaddedDoc(shared, i) if first < last else TransformerData.empty() for i, (first, last) in windows
-        ]
-    elif not is_train:
-        batch, _ = shared.padded
-        inputs: dict[str, Any] = {"input_ids": batch.input_ids, "attention_mask": batch.attention_mask}
-        if shared.wordpieces.has_type_ids and takes_token_types(shim.network):
-            inputs["token_type_ids"] = batch.token_type_ids
-        on_device = {key: xp2torch(value, device=shim.device) for key, value in inputs.items()}
-        shared.model_output = shim.whole_output(on_device)
-    else:
-        with encoder.states(shared.wordpieces, True) as (states, backprop_states):
-            padded, backprop_padded = _pad_states(shared.wordpieces, states, encoder.get_dim("nO"), shim.device)
-        shared.model_output = BaseModelOutputWithPooling(last_hidden_state=cast(torch.FloatTensor, padded))
+def _forward(
+    model: Model, docs: list[Doc], is_train: bool
+) -> tuple[list[Floats2d], Callable[[list[Floats2d]], list[Doc]]]:
+    tok2vec = cast(TransformerTok2Vec, model)
+    batch = tok2vec.encode(docs, is_train=is_train)
+    vectors, backprop_tokens = pool_tokens(tok2vec.pooling, docs, batch, tok2vec.width, is_train=is_train)
 
-    @undisturbed()
-    def backprop(d_output: FullTransformerBatch) -> list[Doc]:
-        if is_train:
-            backprop_states(backprop_padded(next(iter(d_output.model_output.values()))))
+    def backprop(d_vectors: list[Floats2d]) -> list[Doc]:
+        batch.backprop([d_part * tok2vec.grad_factor for d_part in backprop_tokens(d_vectors)])
         return docs
 
-    return output, backprop
+    return vectors, backprop
+
+
+def _replace_listener(copied: TransformerTok2Vec, listener: Model, component: object) -> Model:
+    """Return what takes a listener's place: a copy of the model, with the settings of the listener."""
+    if isinstance(listener, TransformerListener):
+        copied.layers[1] = listener.pooling.copy()
+    copied.grad_factor = getattr(listener, "grad_factor", copied.grad_factor)
+    return copied
+
+
+def _replace_listener_cfg(transformer_cfg: dict[str, Any], listener_cfg: dict[str, Any]) -> dict[str, Any]:
+    settings = {name: listener_cfg[name] for name in ("pooling", "grad_factor") if name in listener_cfg}
+    return {**transformer_cfg, **settings}
+
+
+# Vectors of tokens
+
+
+def pool_tokens(
+    pooling: TokenPooling, docs: list[Doc], batch: EncodedSpans, width: int, *, is_train: bool
+) -> tuple[list[Floats2d], Callable[[list[Floats2d]], list[Array]]]:
+    """Return the vectors of the tokens of Docs, and what takes their gradient to that of the states.
+
+    batch (EncodedSpans): of the Docs, with the characters of its wordpieces. width (int): of a vector.
+    RETURNS (list[Floats2d], Callable): float (tokens, width) for each Doc; zeros for a token without wordpieces.
+    """
+    if not len(batch.lengths):
+        return [pooling.ops.alloc2f(len(doc), width) for doc in docs], lambda d_vectors: []
+    pieces, backprop_pieces = token_pieces(docs, batch)
+    xp = get_array_module(pieces.dataXd)
+    counts = numpy.asarray(pieces.lengths)
+    held = xp.asarray(numpy.flatnonzero(counts))  # a pooling need not know what to do with nothing
+    pooled, backprop_pooling = pooling(Ragged(pieces.data, pooling.ops.asarray1i(counts[counts > 0])), is_train)
+    vectors = xp.zeros((len(counts), width), dtype=pooled.dtype)
+    vectors[held] = pooled
+
+    def backprop(d_vectors: list[Floats2d]) -> list[Array]:
+        return backprop_pieces(backprop_pooling(xp.concatenate(d_vectors)[held]).dataXd)
+
+    return [vectors[start:end] for start, end in pairwise(borders_of(map(len, docs)))], backprop
+
+
+def token_pieces(
+    docs: list[Doc], batch: EncodedSpans, *, once: bool = False
+) -> tuple[Ragged, Callable[[Array], list[Array]]]:
+    """Return the states of the wordpieces of each token of Docs, and what takes their gradient to that of all states.
+
+    once (bool): whether to leave out those in any but the first window of a token.
+    """
+    parts = cast(Sequence[TokenEmbeddings], batch.states)
+    xp = get_array_module(parts[0].values)
+    align = align_tokens(docs, batch)
+    if once:
+        align = _in_first_windows(align, batch.lengths)
+    values = parts[0].values if len(parts) == 1 else xp.concatenate([part.values for part in parts])
+    pieces, backprop_places = in_places(values, _places(batch)[align.dataXd])
+    borders = borders_of(len(part.values) for part in parts)[1:-1]
+    return Ragged(pieces, align.lengths), lambda d_pieces: xp.split(backprop_places(d_pieces), borders)
+
+
+def align_tokens(docs: list[Doc], batch: EncodedSpans) -> Ragged:
+    """Return the ascending indices of the wordpieces of each token of Docs: those that share a character with it."""
+    starts = borders_of(len(doc.text) + 1 for doc in docs)  # Docs are laid end to end on one line of characters
+    line = numpy.concatenate([doc.to_array(IDX).astype("int64") + start for doc, start in zip(docs, starts, strict=False)])
+    of_windows = numpy.repeat(starts[:-1], numpy.diff(batch.window_borders))
+    places = cast(numpy.ndarray, batch.characters) + numpy.repeat(of_windows, batch.lengths)[:, None]
+    is_text = cast(numpy.ndarray, batch.of_text)
+    return align_characters(line, places[:, 0], numpy.where(is_text, places[:, 1], 0))
+
+
+def _places(batch: EncodedSpans) -> numpy.ndarray:
+    """Return where the state of each wordpiece is among those of all parts, int64 (N,)."""
+    starts = numpy.cumsum(batch.lengths) - batch.lengths
+    order = numpy.concatenate([ragged_arange(starts[part.windows], part.lengths) for part in batch.states])
+    places = numpy.empty(len(order), dtype="int64")
+    places[order] = numpy.arange(len(order))
+    return places
+
+
+def _in_first_windows(align: Ragged, lengths: numpy.ndarray) -> Ragged:
+    """Return the indices of the wordpieces of each token in the first window that it is in."""
+    pieces = numpy.asarray(align.dataXd)
+    counts = numpy.asarray(align.lengths)
+    windows = numpy.repeat(numpy.arange(len(lengths)), lengths)[pieces]
+    firsts = numpy.cumsum(counts) - counts
+    tokens = numpy.repeat(numpy.arange(len(counts)), counts)
+    is_first = windows == windows[firsts[tokens]]
+    return Ragged(pieces[is_first], numpy.bincount(tokens[is_first], minlength=len(counts)).astype("int32"))
+
+
+class TransformerListener(ConfiguredModel, Model):
+    """Listen for the vectors of tokens of the `sbert_transformer` before its component.
+
+    upstream_name (str): of the component, "*" for any.
+    pooling (Model): from the wordpieces of each token to its vector.
+    grad_factor (float): factor on the gradient that goes to the transformer.
+    """
+
+    name = "sbert-transformer-listener"
+
+    def __init__(self, upstream_name: str, pooling: TokenPooling, grad_factor: float = 1.0):
+        Model.__init__(self, self.name, _listen, init=_init_listener, layers=[pooling], dims={"nO": None})
+        self.upstream_name = upstream_name
+        self.grad_factor = grad_factor
+        self.upstream: TransformerTok2Vec | None = None  # the model of the component, once the pipeline is known
+        self.initialized_with: WeakSet[Doc] = WeakSet()  # Docs that no transformer has processed
+        self.receive(None, None, None)
+
+    @property
+    def pooling(self) -> TokenPooling:
+        return self.layers[0]
+
+    @property
+    def needs_states(self) -> bool:
+        """Whether it pools wordpieces in another way than the component, so that it needs their states."""
+        return self.upstream is not None and self.pooling.name != self.upstream.pooling.name
+
+    def receive(self, batch_id: int | None, outputs: list[Floats2d] | None, backprop: Callable | None) -> None:
+        """Take the vectors of a batch in training, and the callback for their gradient."""
+        self._batch_id = batch_id
+        self._outputs = outputs
+        self._backprop = backprop
+
+    def received(self, docs: list[Doc]) -> tuple[list[Floats2d], Callable] | None:
+        """Return the vectors of a batch in training, and the callback; None if there are none that were not used."""
+        if self._outputs is None or self._backprop is None:
+            return None
+        if self._batch_id != Tok2VecListener.get_batch_id(docs):
+            raise ValueError(Errors.OTHER_BATCH.format(upstream=self.upstream_name))
+        return self._outputs, self._backprop
+
+
+def _init_listener(model: Model, X: list[Doc] | None = None, Y: object = None) -> None:
+    cast(TransformerListener, model).initialized_with = WeakSet(X or [])
+
+
+def _listen(model: Model, docs: list[Doc], is_train: bool) -> tuple[list[Floats2d], Callable]:
+    listener = cast(TransformerListener, model)
+    received = listener.received(docs) if is_train else None
+    if received is None:  # in use, or the transformer is frozen
+        return _vectors_on_docs(listener, docs), no_gradient
+    vectors, upstream = received
+
+    def backprop(d_vectors: list[Floats2d]) -> object:
+        listener.receive(None, None, None)
+        return upstream([d_doc * listener.grad_factor for d_doc in d_vectors])
+
+    return vectors, backprop
+
+
+def _vectors_on_docs(listener: TransformerListener, docs: list[Doc]) -> list[Floats2d]:
+    """Return the vectors of tokens that a transformer left on Docs."""
+    tok2vec = listener.upstream
+    if tok2vec is None:
+        raise ValueError(
+            f"A component listens to an 'sbert_transformer' (upstream = '{listener.upstream_name}'), and none stands "
+            "before it. Add one before it, or correct upstream."
+        )
+    width = tok2vec.width
+    if not listener.needs_states:
+        held = [doc.tensor if len(doc) else listener.ops.alloc2f(0, width) for doc in docs]
+        missing = next((doc for doc, vectors in zip(docs, held, strict=True) if len(vectors) != len(doc)), None)
+    else:
+        states = [DocStates.empty() if not len(doc) else take_states(doc, tok2vec.transformer, listener) for doc in docs]
+        missing = next((doc for doc, own in zip(docs, states, strict=True) if own is None), None)
+    if missing is not None:
+        if listener.initialized_with.issuperset(docs):  # which need not be processed
+            return [listener.ops.alloc2f(len(doc), width) for doc in docs]
+        raise ValueError(Errors.NOT_ENCODED.format(text=missing.text[:50]))
+    if not listener.needs_states:
+        return [listener.ops.asarray2f(vectors) for vectors in held]
+    batch = join_states(cast(list[DocStates], states))
+    return pool_tokens(listener.pooling, docs, batch, width, is_train=False)[0]
+
+
+# States on Docs, which components batch in their own way
 
 
 @dataclass
-class _PaddedBatch(WordpieceBatch):
-    """A WordpieceBatch that knows its rows; several windows for a Span that was too long."""
+class DocStates:
+    """The rows of one Doc, and the states of their wordpieces, N in all."""
 
-    rows: span_batch.SpanBatch
-    characters: numpy.ndarray  # int32 (windows, wordpieces, 2), of each wordpiece in its Doc
+    rows: SpanBatch
+    lengths: numpy.ndarray  # int64 (windows,), the wordpieces of each window
+    values: list[Array]  # of each window, float (wordpieces, width)
+    characters: numpy.ndarray  # int32 (N, 2), of each wordpiece in the Doc
+    of_text: numpy.ndarray  # bool (N,), all but special tokens and those of a prompt
+    n_lead: int = 0
+    text: str | None = None  # of the first row
 
-    def __getitem__(self, index: int | slice) -> "_PaddedBatch":
-        windows = slice(index, index + 1) if isinstance(index, int) else slice(*index.indices(len(self)))
-        row_of = self.rows.row_of[windows]
-        rows = self.rows.part(slice(row_of[0], row_of[-1] + 1) if len(row_of) else slice(0, 0), windows)
-        return _PaddedBatch(**vars(super().__getitem__(windows)), rows=rows, characters=self.characters[windows])
-
-
-class _SharedBatch:
-    """The spans of a batch of Docs, not all empty, and their states, padded when they are read; it holds no Doc.
-
-    values: the states of each window, float32 (wordpieces, width). model_output: padded, of PyTorch.
-    """
-
-    def __init__(self, tokenizer: BatchTokenizer, spans: list[list[Span]], prompt: str = ""):
-        self._tokenizer = tokenizer
-        self.wordpieces, self.encoded = span_batch.encode_spans(tokenizer, spans, prompt=prompt, with_pieces=True)
-        self._align = span_batch.align_wordpieces(
-            tokenizer, self.wordpieces, spans, cast(list[str], self.encoded.texts)
-        )
-        self._token_borders = span_batch.borders_of(len(doc_spans[0].doc) if doc_spans else 0 for doc_spans in spans)
-        self.starts = span_batch.borders_of(self.wordpieces.lengths.tolist())
-
-    def keep_states(self, states: Iterable[span_batch.TokenEmbeddings], device: torch.device, pooler: Any) -> None:  # noqa: ANN401 (a module)
-        """Keep the states of the windows, to be padded when they are read; the pooler of the network reads them now."""
-        self._states, self._device = list(states), device
-        self.values: list[span_batch.Array] = [None] * len(self.wordpieces.lengths)
-        for part in self._states:
-            borders = pairwise(span_batch.borders_of(part.lengths.tolist()))
-            for window, border in zip(part.windows.tolist(), borders, strict=True):
-                self.values[window] = part.values[slice(*border)]
-        self._pooled = None
-        if pooler is not None:
-            firsts = get_array_module(self.values[0]).stack([values[:1] for values in self.values])
-            with torch.no_grad():
-                self._pooled = pooler(xp2torch(firsts, device=device))  # it has no dropout
-
-    @cached_property
-    def padded(self) -> tuple[_PaddedBatch, Ragged]:
-        """The wordpieces as a padded batch, and the alignment of tokens with it."""
-        tokenizer, wordpieces, lengths = self._tokenizer, self.wordpieces, self.wordpieces.lengths
-        shape = len(lengths), int(lengths.max())
-        places = ragged_arange(numpy.arange(shape[0]) * shape[1], lengths)
-
-        def pad(values: numpy.ndarray | int, padding: int, dtype: str) -> Any:  # noqa: ANN401 (an array for spacy-transformers)
-            padded = numpy.full((*shape, *numpy.shape(values)[1:]), padding, dtype=dtype)
-            padded.reshape(-1, *padded.shape[2:])[places] = values
-            return padded
-
-        ids = pad(wordpieces.ids, tokenizer.pad_id, "int64")
-        type_ids = 0 if wordpieces.type_ids is None else wordpieces.type_ids
-        batch = _PaddedBatch(
-            strings=tokenizer.strings[ids].tolist(),
-            input_ids=ids,
-            attention_mask=pad(1, 0, "float32"),
-            lengths=lengths.tolist(),
-            token_type_ids=pad(type_ids, tokenizer.pad_type_id, "int64") if tokenizer.has_type_ids else None,
-            rows=self.encoded.rows,
-            characters=pad(cast(numpy.ndarray, self.encoded.characters), 0, "int32"),
-        )
-        return batch, Ragged(places[self._align.dataXd].astype("int32"), self._align.lengths)
-
-    @cached_property
-    def model_output(self) -> ModelOutput:
-        states, _ = _pad_states(self.wordpieces, self._states, self._states[0].values.shape[1], self._device)
-        return BaseModelOutputWithPooling(cast(Any, states), pooler_output=cast(Any, self._pooled))
-
-    @cached_property
-    def docs(self) -> list[TransformerData]:
-        """The padded output of each Doc, with an alignment of all its tokens: rows may leave out some."""
-        batch, align = self.padded
-        arrays: dict[str, list[span_batch.Array]] = {}
-        for key, value in self.model_output.items():
-            parts = value if isinstance(value, tuple) else (value,)
-            if all(map(torch.is_tensor, parts)):
-                arrays[key] = [torch2xp(part) for part in parts]
-        pieces = numpy.append(0, numpy.cumsum(cast(numpy.ndarray, align.lengths)))[self._token_borders].tolist()
-        bounds = zip(*map(pairwise, (self.encoded.window_borders, self._token_borders, pieces)), strict=True)
-        docs = []
-        for (first, last), tokens, own_pieces in bounds:
-            if first == last:
-                docs.append(TransformerData.empty())
-                continue
-            output = ModelOutput()
-            for key, of_batch in arrays.items():
-                own = [array[first:last] for array in of_batch]
-                output[key] = own if isinstance(self.model_output[key], tuple) else own[0]
-            indices = align.dataXd[slice(*own_pieces)] - first * batch.input_ids.shape[1]
-            docs.append(TransformerData(batch[first:last], output, Ragged(indices, align.lengths[slice(*tokens)])))
-        return docs
+    @classmethod
+    def empty(cls) -> "DocStates":
+        """Return those of a Doc without text."""
+        nothing = numpy.zeros(0, dtype="int64")
+        return cls(SpanBatch.empty(), nothing, [], numpy.zeros((0, 2), "int32"), numpy.zeros(0, bool))
 
 
-def _pad_states(
-    wordpieces: TokenizedBatch, parts: Iterable[span_batch.TokenEmbeddings], width: int, device: torch.device
-) -> tuple[torch.Tensor, Callable[[torch.Tensor], list[span_batch.Array]]]:
-    """Return states in a padded batch, float32 (windows, wordpieces, width), and what takes its gradient to theirs."""
-    shape = (len(wordpieces.lengths), int(wordpieces.lengths.max()))
-    padded = torch.zeros(shape[0] * shape[1], width, device=device)
-    places = []
-    for part in parts:
-        places.append(torch.from_numpy(ragged_arange(part.windows * shape[1], part.lengths)).to(device))
-        padded[places[-1]] = xp2torch(part.values, device=device)
+class _StoredStates:
+    """The states of a Doc for those that listen: each takes them once, then they go. A copy is empty."""
 
-    def backprop(d_padded: torch.Tensor) -> list[span_batch.Array]:
-        flat = d_padded.reshape(-1, width).to(device)  # a thread that does not know of the GPU makes it on the CPU
-        return [torch2xp(flat[of_part]) for of_part in places]
+    def __init__(self, states: DocStates | None = None, listeners: Iterable[Model] = ()):
+        self.states = states
+        self.waiting = {listener.id for listener in listeners}
 
-    return padded.view(*shape, width), backprop
-
-
-class _SharedOutput(FullTransformerBatch):
-    """A FullTransformerBatch whose fields are those of a _SharedBatch."""
-
-    def __init__(self, shared: _SharedBatch, spans: list[list[Span]]):
-        n_windows = iter(numpy.bincount(shared.encoded.rows.row_of).tolist())
-        self.spans = [[same for span in doc_spans for same in [span] * next(n_windows)] for doc_spans in spans]
-        self._shared, self.cached_doc_data = shared, None
-
-    wordpieces = property(lambda self: self._shared.padded[0])
-    model_output = property(lambda self: self._shared.model_output)
-    align = property(lambda self: self._shared.padded[1])
-
-    def split_by_doc(self) -> list[TransformerData]:
-        return self._shared.docs
-
-
-class _UnpaddedDoc(TransformerData):
-    """The TransformerData of a Doc in a batch, which is padded when a field is read; fields can be set."""
-
-    def __init__(self, shared: _SharedBatch, number: int):
-        self.shared, self.number = shared, number
-
-    @cached_property
-    def wordpieces(self) -> _PaddedBatch:  # type: ignore[override]
-        return cast(_PaddedBatch, self.shared.docs[self.number].wordpieces)
-
-    @cached_property
-    def model_output(self) -> ModelOutput:  # type: ignore[override]
-        return self.shared.docs[self.number].model_output
-
-    @cached_property
-    def align(self) -> Ragged:  # type: ignore[override]
-        return self.shared.docs[self.number].align
+    def __call__(self) -> DocStates | None:
+        return self.states
 
     def __reduce__(self) -> tuple[type, tuple]:
-        return TransformerData, (self.wordpieces, self.model_output, self.align)
+        return _StoredStates, ()
 
 
-_CHUNK = 32  # Docs whose states are copied at a time: they stay in the cache
+def split_states(batch: EncodedSpans) -> list[DocStates]:
+    """Return the states of a batch by Doc."""
+    if not len(batch.lengths):
+        return [DocStates.empty() for _ in batch.borders[1:]]
+    values: list[Array] = [None] * len(batch.lengths)
+    for part in batch.states:
+        borders = pairwise(borders_of(part.lengths.tolist()))
+        for window, (start, end) in zip(part.windows.tolist(), borders, strict=True):
+            values[window] = part.values[start:end]
+    pieces = borders_of(batch.lengths.tolist())
+    texts = batch.texts or [None] * len(batch.rows.spans)
+    docs = []
+    for (start, end), (first, last) in zip(pairwise(batch.borders), pairwise(batch.window_borders), strict=True):
+        own = slice(pieces[first], pieces[last])
+        docs.append(
+            DocStates(
+                batch.rows.part(slice(start, end), slice(first, last)),
+                batch.lengths[first:last],
+                values[first:last],
+                cast(numpy.ndarray, batch.characters)[own],
+                cast(numpy.ndarray, batch.of_text)[own],
+                batch.n_lead,
+                texts[start] if start < end else None,
+            )
+        )
+    return docs
 
 
-class _DocSpans(NamedTuple):
-    """The rows and windows of one Doc, N wordpieces in all."""
-
-    rows: span_batch.SpanBatch
-    lengths: numpy.ndarray  # int64 (windows,)
-    values: list[span_batch.Array]  # float (N, width), in parts
-    characters: numpy.ndarray | None  # int32 (N, 2), of each wordpiece in the Doc
-    places: Any = None  # int64 (N,), in the flattened padded batch, if that was made
-
-
-def spans_from_transformer_data(
-    datas: list[TransformerData], docs: Sequence[Doc] | None, backprop: span_batch.Backprop
-) -> span_batch.EncodedSpans:
-    """Return the rows of Docs as a transformer encoded them, and its states without padding.
-
-    datas: of each Doc. docs: the Docs, if what Spans and Tokens need is asked for. backprop: of those that have rows.
-    """
-    kept = (isinstance(data, _UnpaddedDoc) or "last_hidden_state" in data.model_output for data in datas)
-    held = [i for i, is_kept in enumerate(kept) if is_kept]
+def join_states(docs: Sequence[DocStates]) -> EncodedSpans:
+    """Return the states of several Docs as one batch."""
+    held = [doc for doc in docs if len(doc.lengths)]
     if not held:
-        return span_batch.EncodedSpans.empty(len(datas), backprop)
-    read = [_read(datas[i], docs[i] if docs else None) for i in held]
-    kinds = [[i for i, doc in enumerate(read) if doc.rows.foreign == is_stretch] for is_stretch in (False, True)]
-    parts = [chunk for own in kinds for chunk in minibatch(own, _CHUNK)]
-    firsts = span_batch.borders_of(len(doc.lengths) for doc in read)
-
-    def backprop_states(d_values: list[span_batch.Array]) -> object:
-        d_datas: dict[int, TransformerData] = {}
-        for own, d_part in zip(parts, d_values, strict=True):
-            borders = pairwise(span_batch.borders_of(int(read[i].lengths.sum()) for i in own))
-            for i, border in zip(own, borders, strict=True):
-                data = datas[held[i]]
-                states = data.model_output["last_hidden_state"]
-                d_states = get_array_module(states).zeros_like(states)  # in the dtype that the transformer gave
-                d_states.reshape(-1, states.shape[-1])[read[i].places] = d_part[slice(*border)].astype(states.dtype)
-                d_datas[i] = TransformerData(data.wordpieces, ModelOutput(last_hidden_state=d_states), data.align)
-        return backprop([d_datas[i] for i in range(len(held))])
-
-    n_rows = dict(zip(held, (len(doc.rows.spans) for doc in read), strict=True))
-    batch = span_batch.EncodedSpans(
-        _joined([doc.rows for doc in read]),
-        span_batch.borders_of(n_rows.get(i, 0) for i in range(len(datas))),
-        numpy.concatenate([doc.lengths for doc in read]),
-        (_states_of(read, firsts, own) for own in parts),
-        span_batch.no_gradient if backprop is span_batch.no_gradient else backprop_states,
-    )
-    if docs:
-        characters = numpy.concatenate([cast(numpy.ndarray, doc.characters) for doc in read])
-        batch.keep_pieces(characters, characters[:, 1] > characters[:, 0])
+        return EncodedSpans.empty(len(docs))
+    rows = SpanBatch.join([doc.rows for doc in held])
+    borders = borders_of(len(doc.rows.spans) for doc in docs)
+    lengths = numpy.concatenate([doc.lengths for doc in held])
+    batch = EncodedSpans(rows, borders, lengths, _states_of(held), n_lead=held[0].n_lead)
+    characters = numpy.concatenate([doc.characters for doc in held])
+    batch.keep_pieces(characters, numpy.concatenate([doc.of_text for doc in held]))
+    if len(rows.spans) == len(held):
+        batch.texts = cast(Any, [doc.text for doc in held])
     return batch
 
 
-def _states_of(read: list[_DocSpans], firsts: list[int], own: list[int]) -> span_batch.TokenEmbeddings:
-    """Return the states of some Docs. Half precision is for the transformer: sums would lose too much in it."""
-    parts = [values for i in own for values in read[i].values]
-    xp = get_array_module(parts[0])
-    values = xp.concatenate(parts)
-    values = values.astype(xp.float32) if values.dtype == xp.float16 else values
-    windows = numpy.concatenate([numpy.arange(*firsts[i : i + 2]) for i in own])
-    lengths = numpy.concatenate([read[i].lengths for i in own])
-    return span_batch.TokenEmbeddings(windows, lengths, values, read[own[0]].rows.foreign)
+def _states_of(docs: list[DocStates]) -> list[TokenEmbeddings]:
+    parts = []
+    first = 0
+    for own in minibatch(docs, _CHUNK):
+        lengths = numpy.concatenate([doc.lengths for doc in own])
+        values = [window for doc in own for window in doc.values]
+        windows = numpy.arange(first, first + len(lengths))
+        parts.append(TokenEmbeddings(windows, lengths, get_array_module(values[0]).concatenate(values)))
+        first += len(lengths)
+    return parts
 
 
-def _joined(rows: list[span_batch.SpanBatch]) -> span_batch.SpanBatch:
-    """Return the rows of several Docs as one batch."""
-    firsts = span_batch.borders_of(len(own.spans) for own in rows)[:-1]
-    characters = [own.characters for own in rows if own.characters is not None]
-    return span_batch.SpanBatch(
-        numpy.concatenate([own.spans for own in rows]),
-        numpy.concatenate([own.row_of + first for own, first in zip(rows, firsts, strict=True)]),
-        numpy.concatenate([own.window_weights for own in rows]),
-        numpy.concatenate([own.n_cut for own in rows]),
-        rows[0].settings,
-        numpy.concatenate(characters) if len(characters) == len(rows) else None,
-        numpy.concatenate([numpy.full(len(own.spans), own.foreign) for own in rows]),
-    )
+def store_states(doc: Doc, states: DocStates, transformer: SpanTransformer, listeners: list[Model]) -> None:
+    """Leave states on a Doc for listeners."""
+    doc.user_hooks[_STATES.format(id=transformer.id)] = cast(Any, _StoredStates(states, listeners))
 
 
-def _read(data: TransformerData, doc: Doc | None) -> _DocSpans:
-    """Return the rows of a Doc as its encoder recorded them, or else as the alignment shows them."""
-    if isinstance(data, _UnpaddedDoc) and "model_output" not in vars(data):
-        shared, number = data.shared, data.number
-        encoded = shared.encoded
-        own, windows = (slice(*of[number : number + 2]) for of in (encoded.borders, encoded.window_borders))
-        rows = encoded.rows.part(own, windows)
-        if not _overlap(rows.spans):
-            pieces = slice(shared.starts[windows.start], shared.starts[windows.stop])
-            characters = cast(numpy.ndarray, encoded.characters)[pieces]
-            return _DocSpans(rows, shared.wordpieces.lengths[windows], shared.values[windows], characters)
-    batch, places = data.wordpieces, numpy.flatnonzero(to_numpy(data.wordpieces.attention_mask))
-    lengths = to_numpy(batch.attention_mask).sum(axis=1).astype("int64")
-    states = data.model_output["last_hidden_state"]  # (windows, wordpieces, width)
-    flat, xp = states.reshape(-1, states.shape[-1]), get_array_module(states)
-    if isinstance(batch, _PaddedBatch) and not _overlap(batch.rows.spans):
-        characters = batch.characters.reshape(-1, 2)[places]
-        return _DocSpans(batch.rows, lengths, [flat[xp.asarray(places)]], characters, places)
-    # The alignment of tokens, to wordpieces counted without padding.
-    align = Ragged(numpy.searchsorted(places, to_numpy(data.align.dataXd).reshape(-1)), to_numpy(data.align.lengths))
-    aligned = None if isinstance(batch, _PaddedBatch) else _aligned_rows(data)
-    if aligned is None:
-        aligned, align, chosen = _stretch(batch, align, lengths)
-        lengths, places = numpy.array([len(chosen)]), places[chosen]
-    of_pieces = None
-    if doc is not None:
-        spans = [doc[start:end] for start, end in aligned.spans.tolist()]
-        aligned = replace(aligned, characters=span_batch.row_characters(spans, [span.text for span in spans]))
-        of_pieces = span_batch.piece_characters(align, [doc], int(lengths.sum()))
-    return _DocSpans(aligned, lengths, [flat[xp.asarray(places)]], of_pieces, places)
-
-
-def _overlap(spans: numpy.ndarray) -> bool:
-    """Return whether rows, int64 (n, 2), share tokens; sentences behind the row of their Doc do not count."""
-    if len(spans) == 1:  # as most Docs have it
-        return False
-    apart = spans[1:] if (spans[1:, 1] <= spans[0, 1]).all() else spans
-    return bool((apart[1:, 0] < apart[:-1, 1]).any())
-
-
-def _aligned_rows(data: TransformerData) -> span_batch.SpanBatch | None:
-    """Return a row for each window of another package's model; None if a token is in two rows."""
-    (n_rows, row_width), lengths = data.wordpieces.input_ids.shape, to_numpy(data.align.lengths)
-    n_tokens = len(lengths)
-    tokens = numpy.repeat(numpy.arange(n_tokens), lengths)
-    rows = to_numpy(data.align.dataXd).reshape(-1) // row_width
-    shared = numpy.unique(numpy.stack([tokens, rows]), axis=1)
-    if len(numpy.unique(shared[0])) < shared.shape[1]:
+def take_states(doc: Doc, transformer: SpanTransformer, listener: Model) -> DocStates | None:
+    """Return the states that a transformer left on a Doc; None if there are none. The last listener removes them."""
+    name = _STATES.format(id=transformer.id)
+    stored = doc.user_hooks.get(name)
+    if not isinstance(stored, _StoredStates):
         return None
-    # Tokens without wordpieces (white space, what was cut) go to the row before them.
-    starts = numpy.full(n_rows, n_tokens)
-    numpy.minimum.at(starts, rows, tokens)
-    starts = numpy.minimum.accumulate(starts[::-1])[::-1].copy()
-    starts[0] = 0
-    ends, last = numpy.append(starts[1:], n_tokens), starts - 1
-    numpy.maximum.at(last, rows, tokens)
-    weights = (numpy.bincount(rows, minlength=n_rows) > 0).astype("int64")
-    return span_batch.SpanBatch(
-        numpy.stack([starts, ends], axis=1), numpy.arange(n_rows), weights, ends - last - 1, None
-    )
-
-
-def _stretch(
-    batch: WordpieceBatch, align: Ragged, lengths: numpy.ndarray
-) -> tuple[span_batch.SpanBatch, Ragged, numpy.ndarray]:
-    """Return one row for a Doc whose windows overlap, an alignment to its tokens' wordpieces, and these, each once."""
-    recorded = batch.rows if isinstance(batch, _PaddedBatch) else None
-    pieces, align_lengths = to_numpy(align.dataXd), to_numpy(align.lengths)
-    windows = numpy.repeat(numpy.arange(len(lengths)), lengths)[pieces]
-    # A token's wordpieces ascend: its first is in the first of the windows that it is in.
-    starts = numpy.cumsum(align_lengths) - align_lengths
-    tokens = numpy.repeat(numpy.arange(len(align_lengths)), align_lengths)
-    once = windows == windows[starts[tokens]]
-    counts = numpy.bincount(tokens[once], minlength=len(align_lengths))
-    chosen, index = numpy.unique(pieces[once], return_inverse=True)
-    rows = span_batch.SpanBatch(
-        numpy.array([[0, recorded.spans[:, 1].max() if recorded else len(counts)]]),
-        row_of=numpy.zeros(1, dtype="int64"),
-        window_weights=numpy.array([int(len(chosen) > 0)]),
-        n_cut=numpy.array([recorded.n_cut.sum() if recorded else 0]),
-        settings=recorded.settings if recorded else None,
-        is_stretch=numpy.array([True]),
-    )
-    chosen = chosen if len(chosen) else numpy.zeros(1, dtype="int64")  # a special token stands for no text
-    return rows, Ragged(index, counts), chosen  # type: ignore[arg-type]
+    stored.waiting.discard(listener.id)
+    if not stored.waiting:
+        del doc.user_hooks[name]
+    return stored.states

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
-from itertools import accumulate
+from itertools import accumulate, pairwise
 from typing import Any, TypeAlias, cast
 
 import numpy
@@ -97,6 +97,29 @@ class SpanBatch:
             None if self.is_stretch is None else self.is_stretch[rows],
         )
 
+    @classmethod
+    def join(cls, docs: "Sequence[SpanBatch]") -> "SpanBatch":
+        """Return the rows of several Docs, one at least, as one batch."""
+        firsts = borders_of(len(own.spans) for own in docs)[:-1]
+        characters = [own.characters for own in docs if own.characters is not None]
+        return cls(
+            numpy.concatenate([own.spans for own in docs]),
+            numpy.concatenate([own.row_of + first for own, first in zip(docs, firsts, strict=True)]),
+            numpy.concatenate([own.window_weights for own in docs]),
+            numpy.concatenate([own.n_cut for own in docs]),
+            docs[0].settings,
+            numpy.concatenate(characters) if len(characters) == len(docs) else None,
+            numpy.concatenate([numpy.full(len(own.spans), own.foreign) for own in docs]),
+        )
+
+    @property
+    def overlap(self) -> bool:
+        """Whether rows of one Doc share tokens; sentences behind the row of their Doc do not count."""
+        if len(self.spans) < 2:  # as most Docs have it
+            return False
+        apart = self.spans[1:] if (self.spans[1:, 1] <= self.spans[0, 1]).all() else self.spans
+        return bool((apart[1:, 0] < apart[:-1, 1]).any())
+
 
 @dataclass
 class EncodedSpans:
@@ -110,6 +133,7 @@ class EncodedSpans:
     n_lead: how many wordpieces at the start of each window are not pooled.
     texts: of each row; None if they are not known.
     characters: int32 (N, 2), of each wordpiece in its Doc; None if they are not needed.
+    of_text: bool (N,), all wordpieces but special tokens and those of a prompt; None if characters are not known.
     kept: bool (N,), which wordpieces other Spans and Tokens of their Docs are made of, see keep_pieces.
     """
 
@@ -121,6 +145,7 @@ class EncodedSpans:
     n_lead: int = 0
     texts: list[str] | None = None
     characters: numpy.ndarray | None = None
+    of_text: numpy.ndarray | None = None
     kept: numpy.ndarray | None = None
 
     def __post_init__(self) -> None:
@@ -131,12 +156,21 @@ class EncodedSpans:
         """Return the batch of Docs without text."""
         return cls(SpanBatch.empty(), [0] * (n_docs + 1), numpy.zeros(0, dtype="int64"), backprop=backprop)
 
+    @property
+    def overlap(self) -> bool:
+        """Whether rows of a Doc share tokens, see SpanBatch.overlap."""
+        if numpy.diff(self.borders).max(initial=0) < 2:
+            return False
+        of_docs = zip(pairwise(self.borders), pairwise(self.window_borders), strict=True)
+        return any(self.rows.part(slice(*rows), slice(*windows)).overlap for rows, windows in of_docs)
+
     def keep_pieces(self, characters: numpy.ndarray, of_text: numpy.ndarray) -> None:
         """Set the wordpieces that other Spans and Tokens are made of, none twice: those of the outermost rows.
 
         characters: int32 (N, 2). of_text: bool (N,), all but special tokens and those of a prompt.
         """
-        self.characters, self.kept = characters, of_text
+        self.characters = characters
+        self.of_text = self.kept = of_text
         n_docs = len(self.borders) - 1
         if len(self.rows.spans) != n_docs or (numpy.diff(self.borders) != 1).any():  # else each Doc is a row
             doc_of = numpy.repeat(numpy.arange(n_docs), numpy.diff(self.borders))
@@ -269,7 +303,16 @@ def _align_offsets(spans: list[list[Span]], offsets: numpy.ndarray, span_of: num
         shift += doc[-1].idx + len(doc[-1].text_with_ws)
     line, (firsts, lasts) = numpy.concatenate(token_starts), numpy.array(bounds)[span_of].T
     begin, end = offsets[:, 0] + firsts, numpy.minimum(offsets[:, 1] + firsts, lasts)
-    pieces = numpy.flatnonzero(end > begin)  # no wordpiece reaches into another Span
+    return align_characters(line, begin, end)  # no wordpiece reaches into another Span
+
+
+def align_characters(line: numpy.ndarray, begin: numpy.ndarray, end: numpy.ndarray) -> Ragged:
+    """Return the ascending indices of the wordpieces of each token, as int32: those that share a character with it.
+
+    line (int64 (tokens,)): where tokens begin, ascending. begin, end (int64 (wordpieces,)): of each wordpiece on the
+        same line; one without characters belongs to no token.
+    """
+    pieces = numpy.flatnonzero(end > begin)
     first = numpy.searchsorted(line, begin[pieces], side="right") - 1
     n_tokens = numpy.searchsorted(line, end[pieces] - 1, side="right") - first  # of each wordpiece
     tokens, pieces = ragged_arange(first, n_tokens), numpy.repeat(pieces, n_tokens)

@@ -8,7 +8,7 @@ import numpy
 from spacy.tokens import Doc, Span
 from spacy.util import registry
 
-from ..validation import Name, validated
+from ..validation import Name, Positive, invalid_value_message, validated
 
 SpanGetter = Callable[[list[Doc]], list[list[Span]]]
 SPANS_KEY = "sbert"
@@ -51,6 +51,30 @@ def sentence_spans(unit: Unit = "doc", spans_key: Name = SPANS_KEY) -> SpanGette
     RAISES (ValueError): for an unknown unit; when called, if rows are to be sentences and a Doc has no boundaries.
     """
     return partial(_get_sentence_spans, unit=unit, spans_key=spans_key)
+
+
+@registry.span_getters("spacy-sbert.strided_spans.v1")  # type: ignore[attr-defined]
+@validated
+def strided_spans(window: Positive = 128, stride: Positive = 96) -> SpanGetter:
+    """Span getter of long Docs: windows of tokens that may overlap.
+
+    window (int): tokens in a window. stride (int): from the start of a window to that of the next.
+    RETURNS (Callable): from a list of Docs to a list of Spans a Doc, in the order of the text; none for an empty Doc.
+    RAISES (ValueError): if stride is greater than window: tokens between windows would have no vector.
+    """
+    if stride > window:
+        raise ValueError(invalid_value_message("stride", stride, f"at most window = {window}"))
+    return partial(_get_strided_spans, window=window, stride=stride)
+
+
+def _get_strided_spans(docs: Iterable[Doc], window: int, stride: int) -> list[list[Span]]:
+    return [_strides(doc, window, stride) for doc in docs]
+
+
+def _strides(doc: Doc, window: int, stride: int) -> list[Span]:
+    last = max(len(doc) - window, 0)  # a window from here on reaches the end
+    starts = range(0, last + stride, stride) if len(doc) else []
+    return [doc[start : start + window] for start in starts]
 
 
 def _get_sentence_spans(docs: Iterable[Doc], unit: str, spans_key: str) -> list[list[Span]]:

@@ -22,7 +22,7 @@ from ..models.sbert_config import INT8, read_settings
 from ..models.sentence_encoder import GET_SPANS, is_listener, is_static_embedding, is_token_encoder
 from ..models.spans import getter_settings, members
 from ..models.surroundings import check_gradients, is_autocast
-from ..models.transformer import SpanTransformer, is_transformer
+from ..models.transformer import SpanTransformer, encoder_of, is_token_listener, is_transformer, is_transformer_tok2vec
 
 if TYPE_CHECKING:  # these load what only their own architectures need
     from ..models.listener import SentenceListener, Tok2VecEncoder
@@ -126,14 +126,15 @@ class SentenceModel(ChecksummedModel[list[Doc], list[EncodedDoc]]):
             if pair is not None:
                 from ..training.examples import check_rows  # noqa: PLC0415 (training)
 
-                getter = cast(Callable, upstream.model.attrs.get("get_spans") or _own_getter(self))
+                given = cast(Model, listener.transformer).attrs.get("get_spans")
+                getter = cast(Callable, given or _own_getter(self))
                 check_rows([(row.start, row.end) for row in getter([pair])[0]], pair, spans_key)
 
     def link_upstream(self, nlp: Language, name: str) -> None:
         """Connect the listeners to the transformer that is in the pipeline now: it may have been replaced."""
         for listener in find_listeners(self):
             pipe = _nearest_upstream(nlp, name, listener)
-            if pipe is not None and pipe.model is not listener.transformer:
+            if pipe is not None and pipe.model is not listener.upstream:
                 self._connect(nlp, listener, pipe)
 
     def check_surroundings(self, name: str, *, is_train: bool = False) -> None:
@@ -152,14 +153,14 @@ class SentenceModel(ChecksummedModel[list[Doc], list[EncodedDoc]]):
 
     def _connect(self, nlp: Language, listener: "SentenceListener", upstream: TrainablePipe) -> None:
         """Connect a listener to a transformer, and note whether the folder of a foreign transformer normalizes."""
-        listener.transformer = upstream.model
+        listener.upstream = upstream.model
         _cache_transformers(upstream.model, self.loss)
         source = str(upstream.model.attrs.get("name", ""))
         if is_curated(upstream.model):
             listener.set_dim("nO", upstream.model.get_dim("nO"), force=True)
             block = nlp.config.interpolate()["initialize"]["components"].get(upstream.name, {})
             source = str((block.get("encoder_loader") or {}).get("name", ""))
-        if isinstance(upstream.model, SpanTransformer) or not source:
+        if isinstance(listener.transformer, SpanTransformer) or not source:
             return  # ours says so with its output
         folder = find_local(source)
         if folder is not None:  # else what was found out before, maybe on another machine, stays
@@ -204,12 +205,13 @@ class SentenceModel(ChecksummedModel[list[Doc], list[EncodedDoc]]):
         own = self.encoder.get_ref("reader") if self.encoder.has_ref("reader") else self.encoder.layers[0]
         listener = own.listener if is_token_encoder(own) else own
         if listener is None or upstream_name(listener) is None:
-            return [own]
+            return [encoder_of(own)]
         pipe = None if nlp is None else _nearest_upstream(nlp, name, listener)
         if own is not listener:
-            return [] if pipe is None else [own, pipe.model]
+            return [] if pipe is None else [own, encoder_of(pipe.model)]
         linked = cast(Any, listener).transformer  # the class of a listener depends on its package
-        candidates = [model for model in (None if pipe is None else pipe.model, linked) if model is not None]
+        nearest = None if pipe is None else encoder_of(pipe.model)
+        candidates = [model for model in (nearest, linked) if model is not None]
         if settings is not None:
             transformers = [model for model in candidates if isinstance(model, SpanTransformer)]
             candidates = [model for model in transformers if model.shim.settings is settings]
@@ -219,7 +221,7 @@ class SentenceModel(ChecksummedModel[list[Doc], list[EncodedDoc]]):
         """Return the width of the vectors of an initialized encoder, own or shared."""
         listeners = find_listeners(self)
         if nlp is not None and listeners:
-            encoder: Model = find_upstream(nlp, name, listeners[0]).model
+            encoder: Model = encoder_of(find_upstream(nlp, name, listeners[0]).model)
             if not encoder.has_dim("nO"):  # frozen: spaCy leaves it out when it initializes a pipeline
                 encoder.initialize()
         else:
@@ -234,8 +236,8 @@ class SentenceModel(ChecksummedModel[list[Doc], list[EncodedDoc]]):
         units = [getter_settings(getter).get("unit", "doc") for getter in _span_getters(self)]
         if name not in enabled or set(units) <= {"doc"}:
             return None
-        shared = [node for node in _shared_models(self) if isinstance(node, SpanTransformer)]  # else of whole Docs
-        encoder = next((given for given, pipe in nlp.pipeline if getattr(pipe, "model", None) in shared), name)
+        upstream = [node.upstream for node in find_listeners(self) if isinstance(node.transformer, SpanTransformer)]
+        encoder = next((given for given, pipe in nlp.pipeline if getattr(pipe, "model", None) in upstream), name)
         setters = [given for given in order if _BOUNDARIES & set(nlp.get_pipe_meta(given).assigns)]
         in_time = [given for given in setters if order.index(given) < order.index(encoder)]
         late = [given for given in setters if given in enabled]
@@ -386,13 +388,16 @@ def find_heads(model: Model) -> dict[str, Model]:
 
 
 def _listens_to_tokens(node: Model) -> bool:
-    return isinstance(node, Tok2VecListener) or (SENTINEL in node.attrs and not is_listener(node))
+    is_curated_listener = SENTINEL in node.attrs and not is_listener(node)
+    return isinstance(node, Tok2VecListener) or is_token_listener(node) or is_curated_listener
 
 
 def _accepts(listener: Model, pipe: object) -> bool:
     """Return whether a component is of the kind that a listener listens to."""
     if isinstance(listener, Tok2VecListener):
         return isinstance(pipe, Tok2Vec)
+    if is_transformer_tok2vec(getattr(pipe, "model", None)):
+        return is_listener(listener) or is_token_listener(listener)
     return is_curated(getattr(pipe, "model", None)) or (is_listener(listener) and is_a(pipe, "Transformer"))
 
 
@@ -414,7 +419,7 @@ def find_upstream(nlp: Language, name: str, listener: Model) -> TrainablePipe:
         kind = "tok2vec" if isinstance(listener, Tok2VecListener) else "curated_transformer"
         missing = f"a '{kind}' component {upstream}, and none"
         if is_listener(listener):
-            missing = f"a transformer {upstream}, and no 'transformer' and no '{kind}'"
+            missing = f"a transformer {upstream}, and no 'sbert_transformer', 'transformer' or '{kind}'"
         raise ValueError(
             f"The 'sbert' pipe '{name}' listens to {missing} stands before it; the pipeline is {nlp.component_names}. "
             f"Add one before it, correct upstream, or use an encoder of its own: spacy-sbert.SentenceEncoder.v1."

@@ -1,0 +1,247 @@
+"""The `sbert_transformer` component: one transformer for the components that listen to it."""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
+from typing import NamedTuple
+
+from spacy.language import Language
+from spacy.pipeline import Pipe
+from spacy.pipeline.tok2vec import Tok2Vec, Tok2VecListener
+from spacy.tokens import Doc
+from spacy.training import Example, validate_examples
+from spacy.vocab import Vocab
+from thinc.api import Model, Optimizer, set_dropout_rate
+from thinc.types import Floats2d
+
+from ..errors import WarnOnce
+from ..files.serialization import ChecksummedPipe
+from ..models.encoded_docs import TruncationCounter
+from ..models.listener import SentenceListener
+from ..models.resolve import check_default_prompt, warn_if_missing
+from ..models.shared_transformer import (
+    TransformerListener,
+    TransformerTok2Vec,
+    pool_tokens,
+    split_states,
+    store_states,
+)
+from ..models.span_batch import Array, Backprop, EncodedSpans
+from ..models.spans import getter_settings
+from ..models.surroundings import undisturbed
+from ..models.transformer import is_transformer_tok2vec
+from ._common import InPipeline
+
+
+class TransformerOutput(NamedTuple):
+    """What the transformer gives for a batch of Docs.
+
+    tokens: float32 (tokens, width) of each Doc. batch: their rows, with the states of all wordpieces.
+    """
+
+    tokens: list[Floats2d]
+    batch: EncodedSpans
+
+
+class SharedTransformer(ChecksummedPipe, Tok2Vec):
+    """A transformer whose output several components share, and train together.
+
+    It sets `doc.tensor` to the vectors of the tokens, for spacy.Tok2VecListener.v1 and
+    spacy-sbert.TransformerListener.v1, and hands the states of the wordpieces to each `sbert` pipe that listens. In
+    training, the gradients of all that listen are added up, and go back through the transformer once.
+
+    vocab (Vocab): the pipeline's. model (Model): spacy-sbert.TransformerTok2Vec.v1. name (str): the pipe's name.
+    nlp (Language): the pipeline that the pipe is made for; warns if it cannot find the encoder.
+    RAISES (ValueError): if model is another.
+    """
+
+    model: TransformerTok2Vec
+
+    def __init__(
+        self,
+        vocab: Vocab,
+        model: Model[list[Doc], list[Floats2d]],
+        name: str = "transformer",
+        *,
+        nlp: Language | None = None,
+    ):
+        if not is_transformer_tok2vec(model):
+            raise ValueError(
+                f"The model of the 'sbert_transformer' pipe '{name}' is the Thinc model '{model.name}': expected "
+                "spacy-sbert.TransformerTok2Vec.v1."
+            )
+        super().__init__(vocab, model, name)
+        if nlp is not None:
+            shim_name = model.transformer.shim.name
+            check_default_prompt(nlp, name, shim_name, model.transformer.prompts)
+            warn_if_missing(nlp, name, shim_name)
+        self._in_pipeline = InPipeline(nlp)
+        self._notices = WarnOnce(TruncationCounter)
+        self._step: _TrainingStep | None = None
+
+    # Components that listen
+
+    def find_listeners(self, component: Pipe) -> None:
+        """Register the layers of a component that listen to this one.
+
+        RAISES (ValueError): if it listens for vectors of another width, or only to the transformer of another package.
+        """
+        super().find_listeners(component)
+        model = getattr(component, "model", None)
+        for node in model.walk() if isinstance(model, Model) else ():
+            is_ours = isinstance(node, TransformerListener | SentenceListener)
+            if is_ours and node.upstream_name in ("*", self.name):
+                node.upstream = self.model
+                self.add_listener(node, component.name)
+
+    def add_listener(self, listener: Model, component_name: str) -> None:
+        """Register a layer that listens, and tell it the width of the vectors, if that is known."""
+        super().add_listener(listener, component_name)  # type: ignore[arg-type]  # of a class of this package
+        self._check_width(listener, component_name)
+
+    def _check_width(self, listener: Model, component_name: str) -> None:
+        if not self.model.has_dim("nO"):
+            return
+        width = self.model.get_dim("nO")
+        if isinstance(listener, TransformerListener):
+            listener.set_dim("nO", width, force=True)
+        elif isinstance(listener, Tok2VecListener) and listener.get_dim("nO") != width:
+            raise ValueError(
+                f"The component '{component_name}' listens for vectors of {listener.get_dim('nO')} numbers, and "
+                f"'{self.name}' makes {width}. Set width = {width}, or use spacy-sbert.TransformerListener.v1."
+            )
+
+    @property
+    def _enabled(self) -> list[Model]:
+        """The layers that listen, of components that are enabled."""
+        nlp = self._in_pipeline.nlp
+        names = self.listening_components if nlp is None else nlp.pipe_names
+        return [node for name in self.listening_components if name in names for node in self.listener_map[name]]
+
+    # In use
+
+    def __call__(self, doc: Doc) -> Doc:
+        """Encode one Doc."""
+        with self._notices.one_for_cuts():
+            return super().__call__(doc)
+
+    def pipe(self, stream: Iterable[Doc], *, batch_size: int = 128) -> Iterator[Doc]:
+        """Encode a stream of Docs, batch by batch, and yield them in order."""
+        with self._notices.one_for_cuts():
+            yield from super().pipe(stream, batch_size=batch_size)
+
+    def predict(self, docs: Iterable[Doc]) -> TransformerOutput:
+        """Encode Docs without changing them."""
+        docs = list(docs)
+        with undisturbed():
+            batch = self.model.encode(docs, is_train=False)
+            tokens, _ = pool_tokens(self.model.pooling, docs, batch, self.model.width, is_train=False)
+        return TransformerOutput(tokens, batch)
+
+    def set_annotations(self, docs: Sequence[Doc], tokvecses: TransformerOutput) -> None:
+        """Set `doc.tensor`, and hand the states of wordpieces to the components that need them."""
+        for doc, vectors in zip(docs, tokvecses.tokens, strict=True):
+            doc.tensor = vectors.copy()  # a view would keep the vectors of the whole batch
+        enabled = self._enabled
+        need_states = [node for node in enabled if getattr(node, "needs_states", False)]  # not of a Tok2VecListener
+        warns_itself = any(isinstance(node, SentenceListener) for node in enabled)
+        for doc, states in zip(docs, split_states(tokvecses.batch), strict=True):
+            if need_states:
+                store_states(doc, states, self.model.transformer, need_states)
+            if not warns_itself:
+                self._notices.cuts.add(doc, states)
+
+    # In training
+
+    def update(
+        self,
+        examples: Iterable[Example],
+        *,
+        drop: float = 0.0,
+        sgd: Optimizer | None = None,
+        losses: dict[str, float] | None = None,
+    ) -> dict[str, float]:
+        """Encode a batch for the components that listen; the gradient of the last one goes back with those before.
+
+        losses (dict): gets the sum of the squared gradients under the pipe's name, as that of a Tok2Vec.
+        """
+        losses = {} if losses is None else losses
+        losses.setdefault(self.name, 0.0)
+        examples = list(examples)
+        validate_examples(examples, "SharedTransformer.update")
+        self._end_step()
+        docs = [example.predicted for example in examples]
+        if not any(map(len, docs)):
+            return losses
+        set_dropout_rate(self.model, drop)
+        with undisturbed():
+            self._step = self._begin_step(docs, losses)
+        if sgd not in (None, False):
+            self.finish_update(sgd)
+        return losses
+
+    def _begin_step(self, docs: list[Doc], losses: dict[str, float]) -> "_TrainingStep":
+        """Encode a batch, and hand it to all that listen, with the callback for its gradient."""
+        of_tokens = [node for node in self.listeners if not isinstance(node, SentenceListener)]
+        is_of_rows = bool(getter_settings(self.model.transformer.attrs["get_spans"]))
+        batch = self.model.encode(docs, is_train=True, with_pieces=bool(of_tokens) or not is_of_rows)
+        step = _TrainingStep(self.name, batch.backprop, self.listeners, losses)
+        batch_id = Tok2VecListener.get_batch_id(docs)
+        for listener in self.listeners:
+            if isinstance(listener, SentenceListener):
+                listener.receive(batch_id, batch, partial(step.add, listener))
+                continue
+            pooling = listener.pooling if isinstance(listener, TransformerListener) else self.model.pooling
+            vectors, backprop = pool_tokens(pooling, docs, batch, self.model.width, is_train=True)
+            listener.receive(batch_id, vectors, partial(step.add_tokens, listener, backprop))
+        return step
+
+    def finish_update(self, sgd: Optimizer) -> None:
+        """Update the weights, with the gradients of the components that gave one."""
+        self._end_step()
+        super().finish_update(sgd)
+
+    def _end_step(self) -> None:
+        """Begin the backward pass, if it waits for components that had nothing to learn from the batch."""
+        if self._step is not None and self._step.d_states is not None:
+            self._step.finish()
+
+    def get_loss(self, examples: Iterable[Example], scores: object) -> None:
+        """Do nothing: the loss is that of the components that listen."""
+
+
+class _TrainingStep:
+    """The gradients of a batch from those that listen, added up; that of the last one begins the backward pass."""
+
+    def __init__(self, name: str, backprop: Backprop, listeners: Iterable[Model], losses: dict[str, float]):
+        self.name = name
+        self.losses = losses
+        self.d_states: list[Array] | None = None
+        self._backprop: Backprop | None = backprop
+        self._waiting = {listener.id for listener in listeners}
+
+    def add(self, listener: Model, d_states: list[Array]) -> None:
+        """Add the gradient of the states of each part of the batch."""
+        self.losses[self.name] += sum(float((d_part**2).sum()) for d_part in d_states)
+        if self.d_states is None:
+            self.d_states = d_states
+        else:
+            for total, d_part in zip(self.d_states, d_states, strict=True):
+                total += d_part
+        self._waiting.discard(listener.id)
+        if not self._waiting:
+            self.finish()
+
+    def add_tokens(
+        self, listener: Model, backprop: Callable[[list[Floats2d]], list[Array]], d_vectors: list[Floats2d]
+    ) -> None:
+        """Add the gradient of the vectors of each Doc's tokens; backprop: takes it to the states."""
+        self.add(listener, backprop(d_vectors))
+
+    def finish(self) -> None:
+        """Take the gradients to the transformer, and forget the batch."""
+        backprop = self._backprop
+        d_states = self.d_states
+        self._backprop = None
+        self.d_states = None
+        if backprop is not None and d_states is not None:
+            backprop(d_states)
