@@ -13,7 +13,7 @@ os.environ["TOKENIZERS_PARALLELISM"] = "false"
 import pytest
 import spacy
 import torch
-from pipelines import CNN, MAX_LENGTH, TOK2VEC_LISTENER, TOKENS, add_curated, blank, scored_pairs
+from pipelines import CNN, MAX_LENGTH, SHARING, TOK2VEC_LISTENER, TOKENS, add_curated, blank, scored_pairs
 from spacy.language import Language
 from spacy.training import Example
 from thinc.api import fix_random_seed
@@ -43,19 +43,19 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark the cases of a shared transformer, and skip what needs spacy-transformers where that is not installed."""
+    """Mark the cases of spacy-transformers, and skip what needs it where that is not installed."""
     for item in items:
         given = getattr(item, "callspec", None)
-        if given is not None and any(map(_is_shared, given.params.values())):
+        if given is not None and any(map(_needs_package, given.params.values())):
             item.add_marker("spacy_transformers")
         if item.get_closest_marker("spacy_transformers") and not is_installed():
             item.add_marker(pytest.mark.skip(reason="spacy-transformers is not installed"))
 
 
-def _is_shared(given: object) -> bool:
-    """Whether a case is of a shared transformer: "shared", "shared, and a setting", {"encoder": "shared"}."""
+def _needs_package(given: object) -> bool:
+    """Whether a case is of spacy-transformers: "spacy-transformers", with ", and a setting", or in a dict."""
     names = given.values() if isinstance(given, dict) else [given]
-    return any(isinstance(name, str) and name.partition(",")[0] == "shared" for name in names)
+    return any(isinstance(name, str) and name.partition(",")[0] == "spacy-transformers" for name in names)
 
 
 @pytest.fixture(scope="session")
@@ -119,8 +119,9 @@ def make_nlp(tiny_bert: Path) -> Callable[..., Language]:
             add_curated(nlp, name or tiny_bert)
             model = {"@architectures": "spacy-sbert.SharedSentenceEncoder.v1", "get_spans": spans, **model}
         else:
-            source.setdefault("@architectures", "spacy-sbert.TransformerModel.v1")
-            nlp.add_pipe("transformer", config={"model": source})
+            factory, architecture = SHARING[encoder]
+            source.setdefault("@architectures", architecture)
+            nlp.add_pipe(factory, name="transformer", config={"model": source})
             model = {"@architectures": "spacy-sbert.SharedSentenceEncoder.v1", **model}
         nlp.add_pipe("sbert", config={"model": model, **config})
         if encoder == "static":

@@ -27,15 +27,19 @@ from spacy_sbert.readers import pair_doc
 
 ROOT = Path(__file__).parent.parent
 MINILM = "sentence-transformers/all-MiniLM-L6-v2"
-TRANSFORMERS = ("own", "shared")
+SHARING = {  # the factory of a shared transformer, and its architecture
+    "shared": ("sbert_transformer", "spacy-sbert.TransformerTok2Vec.v1"),
+    "spacy-transformers": ("transformer", "spacy-sbert.TransformerModel.v1"),
+}
+TRANSFORMERS = ("own", *SHARING)
 TOKENS = ("tokens", "listening")  # a tok2vec of its own, or that of the pipeline
 WHOLE_DOCS = (*TOKENS, "curated")  # which read the tokens of whole Docs: beside these a shared curated_transformer
 OTHERS = (*WHOLE_DOCS, "static")  # without a transformer of this package
 ENCODERS = (*TRANSFORMERS, *OTHERS)
-INSTALLED = ENCODERS if is_installed() else tuple(encoder for encoder in ENCODERS if encoder != "shared")
-TRAINED = "shared" if is_installed() else "own"  # where it does not matter whose the transformer is
+INSTALLED = tuple(encoder for encoder in ENCODERS if encoder != "spacy-transformers" or is_installed())
+TRAINED = "shared"  # where it does not matter whose the transformer is
 HOLDER = {"own": "sbert", "shared": "transformer", "tokens": "sbert", "listening": "tok2vec", "curated": "transformer"}
-HOLDER |= {"static": "sbert"}
+HOLDER |= {"static": "sbert", "spacy-transformers": "transformer"}
 CNN = {"@architectures": "spacy.HashEmbedCNN.v2", "width": 16, "depth": 1, "embed_size": 100, "window_size": 1}
 CNN |= {"maxout_pieces": 2, "subword_features": True, "pretrained_vectors": None}
 TOK2VEC_LISTENER = {"@architectures": "spacy.Tok2VecListener.v1", "width": 16}
@@ -270,11 +274,15 @@ def _given_folder(variable: str, expected: str) -> Path:
 
 MEAN = {"@layers": "reduce_mean.v1"}
 CURATED_LISTENER = {"@architectures": f"{CURATED}LastTransformerLayerListener.v1", "width": 16, "pooling": MEAN}
-LISTENER = {"@architectures": "spacy-transformers.TransformerListener.v1", "grad_factor": 1.0, "pooling": MEAN}
+LISTENER = {"@architectures": "spacy-sbert.TransformerListener.v1", "grad_factor": 1.0, "pooling": MEAN}
+STOCK_LISTENER = {**LISTENER, "@architectures": "spacy-transformers.TransformerListener.v1"}
 
 
-def add_tagger(nlp: Language, name: str = "tagger", *, tok2vec: Any = LISTENER, **kwargs) -> None:
-    """A second component that listens, at token level."""
+def add_tagger(nlp: Language, name: str = "tagger", *, tok2vec: Any = None, **kwargs) -> None:
+    """A second component that listens, at token level, to the `transformer` of the pipeline."""
+    if tok2vec is None:
+        is_stock = nlp.get_pipe_meta("transformer").factory == "transformer"
+        tok2vec = STOCK_LISTENER if is_stock else LISTENER
     config = {"model": {"@architectures": "spacy.Tagger.v2", "tok2vec": tok2vec}}
     nlp.add_pipe("tagger", name=name, config=config, **kwargs).add_label("X")
 

@@ -127,7 +127,7 @@ def _read_docs(listener: SentenceListener, docs: list[Doc]) -> TransformerOutput
     for doc, own in zip(docs, states, strict=True):
         if own is None and len(doc):
             raise ValueError(Errors.NOT_ENCODED.format(text=doc.text[:50]))
-    return join_states([own or DocStates.empty() for own in states])
+    return join_states([DocStates.empty() if own is None else own for own in states])
 
 
 def _output_of(doc: Doc) -> Any:  # noqa: ANN401 (an item of TransformerOutput)
@@ -156,7 +156,10 @@ def in_context(batch: EncodedSpans, docs: list[Doc], get_spans: SpanGetter, *, w
     tokens = numpy.cumsum([len(doc) for doc in docs])[:-1]
     lengths = numpy.split(numpy.asarray(pieces.lengths), tokens)
     borders = borders_of(int(of_doc.sum()) for of_doc in lengths)[1:-1]
-    of_docs = [Ragged(*of_doc) for of_doc in zip(xp.split(pieces.dataXd, borders), lengths, strict=True)]
+    of_docs = [
+        Ragged(values, cast(Any, counts))
+        for values, counts in zip(xp.split(pieces.dataXd, borders), lengths, strict=True)
+    ]
 
     def backprop(d_pieces: list[Ragged]) -> object:
         return batch.backprop(backprop_pieces(xp.concatenate([d_doc.dataXd for d_doc in d_pieces])))

@@ -125,9 +125,7 @@ def _read(
     return nullcontext(spans_from_transformer_data(outputs, docs if with_pieces else None, backprop))
 
 
-def _shared_rows(
-    model: SentenceEncoder, docs: list[Doc], batch: EncodedSpans, *, with_pieces: bool
-) -> EncodedSpans:
+def _shared_rows(model: SentenceEncoder, docs: list[Doc], batch: EncodedSpans, *, with_pieces: bool) -> EncodedSpans:
     """Return the rows of an `sbert_transformer`, or if its windows overlap those of the encoder's own getter."""
     if batch.overlap:
         from .listener import in_context  # noqa: PLC0415 (loaded by the listener)

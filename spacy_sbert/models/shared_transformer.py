@@ -120,8 +120,11 @@ def _replace_listener(copied: TransformerTok2Vec, listener: Model, component: ob
 
 
 def _replace_listener_cfg(transformer_cfg: dict[str, Any], listener_cfg: dict[str, Any]) -> dict[str, Any]:
-    settings = {name: listener_cfg[name] for name in ("pooling", "grad_factor") if name in listener_cfg}
-    return {**transformer_cfg, **settings}
+    config = dict(transformer_cfg)
+    for name in ("pooling", "grad_factor"):
+        if name in listener_cfg:
+            config[name] = listener_cfg[name]
+    return config
 
 
 # Vectors of tokens
@@ -140,15 +143,19 @@ def pool_tokens(
     pieces, backprop_pieces = token_pieces(docs, batch)
     xp = get_array_module(pieces.dataXd)
     counts = numpy.asarray(pieces.lengths)
+    vectors = xp.zeros((len(counts), width), dtype=pieces.dataXd.dtype)
+    of_docs = [vectors[start:end] for start, end in pairwise(borders_of(map(len, docs)))]
+    if not counts.any():  # nothing but white space
+        return of_docs, lambda d_vectors: backprop_pieces(pieces.dataXd)
     held = xp.asarray(numpy.flatnonzero(counts))  # a pooling need not know what to do with nothing
-    pooled, backprop_pooling = pooling(Ragged(pieces.data, pooling.ops.asarray1i(counts[counts > 0])), is_train)
-    vectors = xp.zeros((len(counts), width), dtype=pooled.dtype)
+    lengths = pooling.ops.asarray1i(counts[counts > 0].tolist())
+    pooled, backprop_pooling = pooling(Ragged(pieces.data, lengths), is_train)
     vectors[held] = pooled
 
     def backprop(d_vectors: list[Floats2d]) -> list[Array]:
         return backprop_pieces(backprop_pooling(xp.concatenate(d_vectors)[held]).dataXd)
 
-    return [vectors[start:end] for start, end in pairwise(borders_of(map(len, docs)))], backprop
+    return of_docs, backprop
 
 
 def token_pieces(
@@ -172,7 +179,9 @@ def token_pieces(
 def align_tokens(docs: list[Doc], batch: EncodedSpans) -> Ragged:
     """Return the ascending indices of the wordpieces of each token of Docs: those that share a character with it."""
     starts = borders_of(len(doc.text) + 1 for doc in docs)  # Docs are laid end to end on one line of characters
-    line = numpy.concatenate([doc.to_array(IDX).astype("int64") + start for doc, start in zip(docs, starts, strict=False)])
+    line = numpy.concatenate(
+        [doc.to_array(IDX).astype("int64") + start for doc, start in zip(docs, starts, strict=False)]
+    )
     of_windows = numpy.repeat(starts[:-1], numpy.diff(batch.window_borders))
     places = cast(numpy.ndarray, batch.characters) + numpy.repeat(of_windows, batch.lengths)[:, None]
     is_text = cast(numpy.ndarray, batch.of_text)
@@ -196,7 +205,8 @@ def _in_first_windows(align: Ragged, lengths: numpy.ndarray) -> Ragged:
     firsts = numpy.cumsum(counts) - counts
     tokens = numpy.repeat(numpy.arange(len(counts)), counts)
     is_first = windows == windows[firsts[tokens]]
-    return Ragged(pieces[is_first], numpy.bincount(tokens[is_first], minlength=len(counts)).astype("int32"))
+    of_tokens = numpy.bincount(tokens[is_first], minlength=len(counts)).astype("int32")
+    return Ragged(cast(Any, pieces[is_first]), cast(Any, of_tokens))
 
 
 class TransformerListener(ConfiguredModel, Model):
@@ -267,21 +277,20 @@ def _vectors_on_docs(listener: TransformerListener, docs: list[Doc]) -> list[Flo
             f"A component listens to an 'sbert_transformer' (upstream = '{listener.upstream_name}'), and none stands "
             "before it. Add one before it, or correct upstream."
         )
-    width = tok2vec.width
-    if not listener.needs_states:
-        held = [doc.tensor if len(doc) else listener.ops.alloc2f(0, width) for doc in docs]
-        missing = next((doc for doc, vectors in zip(docs, held, strict=True) if len(vectors) != len(doc)), None)
+    if listener.needs_states:
+        found: list[Any] = [take_states(doc, tok2vec.transformer, listener) if len(doc) else _EMPTY for doc in docs]
     else:
-        states = [DocStates.empty() if not len(doc) else take_states(doc, tok2vec.transformer, listener) for doc in docs]
-        missing = next((doc for doc, own in zip(docs, states, strict=True) if own is None), None)
-    if missing is not None:
-        if listener.initialized_with.issuperset(docs):  # which need not be processed
-            return [listener.ops.alloc2f(len(doc), width) for doc in docs]
+        found = [doc.tensor if len(doc.tensor) == len(doc) else None for doc in docs]
+    width = tok2vec.width
+    missing = next((doc for doc, own in zip(docs, found, strict=True) if own is None), None)
+    if missing is not None and not listener.initialized_with.issuperset(docs):
         raise ValueError(Errors.NOT_ENCODED.format(text=missing.text[:50]))
-    if not listener.needs_states:
-        return [listener.ops.asarray2f(vectors) for vectors in held]
-    batch = join_states(cast(list[DocStates], states))
-    return pool_tokens(listener.pooling, docs, batch, width, is_train=False)[0]
+    if missing is not None:  # Docs to initialize with need not be processed
+        return [listener.ops.alloc2f(len(doc), width) for doc in docs]
+    if listener.needs_states:
+        return pool_tokens(listener.pooling, docs, join_states(found), width, is_train=False)[0]
+    empty = listener.ops.alloc2f(0, width)
+    return [listener.ops.asarray2f(own) if len(doc) else empty for doc, own in zip(docs, found, strict=True)]
 
 
 # States on Docs, which components batch in their own way
@@ -304,6 +313,9 @@ class DocStates:
         """Return those of a Doc without text."""
         nothing = numpy.zeros(0, dtype="int64")
         return cls(SpanBatch.empty(), nothing, [], numpy.zeros((0, 2), "int32"), numpy.zeros(0, bool))
+
+
+_EMPTY = DocStates.empty()
 
 
 class _StoredStates:
@@ -330,7 +342,7 @@ def split_states(batch: EncodedSpans) -> list[DocStates]:
         for window, (start, end) in zip(part.windows.tolist(), borders, strict=True):
             values[window] = part.values[start:end]
     pieces = borders_of(batch.lengths.tolist())
-    texts = batch.texts or [None] * len(batch.rows.spans)
+    texts: Sequence[str | None] = batch.texts or [None] * len(batch.rows.spans)
     docs = []
     for (start, end), (first, last) in zip(pairwise(batch.borders), pairwise(batch.window_borders), strict=True):
         own = slice(pieces[first], pieces[last])

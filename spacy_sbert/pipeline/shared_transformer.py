@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple, cast
 
 from spacy.language import Language
 from spacy.pipeline import Pipe
@@ -88,10 +88,11 @@ class SharedTransformer(ChecksummedPipe, Tok2Vec):
         super().find_listeners(component)
         model = getattr(component, "model", None)
         for node in model.walk() if isinstance(model, Model) else ():
-            is_ours = isinstance(node, TransformerListener | SentenceListener)
-            if is_ours and node.upstream_name in ("*", self.name):
+            if not isinstance(node, TransformerListener | SentenceListener):
+                continue
+            if node.upstream_name in ("*", self.name):
                 node.upstream = self.model
-                self.add_listener(node, component.name)
+                self.add_listener(node, cast(Any, component).name)
 
     def add_listener(self, listener: Model, component_name: str) -> None:
         """Register a layer that listens, and tell it the width of the vectors, if that is known."""
@@ -112,10 +113,11 @@ class SharedTransformer(ChecksummedPipe, Tok2Vec):
 
     @property
     def _enabled(self) -> list[Model]:
-        """The layers that listen, of components that are enabled."""
+        """The layers that listen, but for those of components that are disabled."""
         nlp = self._in_pipeline.nlp
-        names = self.listening_components if nlp is None else nlp.pipe_names
-        return [node for name in self.listening_components if name in names for node in self.listener_map[name]]
+        others = [] if nlp is None else [pipe for name, pipe in nlp.components if name in nlp.disabled]
+        disabled = {getattr(pipe, "name", None) for pipe in others}  # of a sourced one the latest name
+        return [node for name, nodes in self.listener_map.items() if name not in disabled for node in nodes]
 
     # In use
 
@@ -140,7 +142,7 @@ class SharedTransformer(ChecksummedPipe, Tok2Vec):
     def set_annotations(self, docs: Sequence[Doc], tokvecses: TransformerOutput) -> None:
         """Set `doc.tensor`, and hand the states of wordpieces to the components that need them."""
         for doc, vectors in zip(docs, tokvecses.tokens, strict=True):
-            doc.tensor = vectors.copy()  # a view would keep the vectors of the whole batch
+            doc.tensor = cast(Any, vectors.copy())  # a view would keep the vectors of the whole batch
         enabled = self._enabled
         need_states = [node for node in enabled if getattr(node, "needs_states", False)]  # not of a Tok2VecListener
         warns_itself = any(isinstance(node, SentenceListener) for node in enabled)
@@ -151,6 +153,13 @@ class SharedTransformer(ChecksummedPipe, Tok2Vec):
                 self._notices.cuts.add(doc, states)
 
     # In training
+
+    def initialize(self, get_examples: Callable[[], Iterable[Example]], *, nlp: Language | None = None) -> None:
+        """Load the weights, and tell the layers that listen how wide the vectors are. It needs no examples."""
+        self.model.initialize()
+        for component_name, listeners in self.listener_map.items():
+            for listener in listeners:
+                self._check_width(listener, component_name)
 
     def update(
         self,

@@ -9,7 +9,7 @@ PAGE = ROOT / "docs" / "keywords.md"
 TEXTS = ["A man is eating food.", "The dog ran fast.", "He cannot go.", "The cat sat on the mat."]
 
 
-@pytest.mark.parametrize("encoder", ["shared", *slow("own", "static")])
+@pytest.mark.parametrize("encoder", ["shared", "spacy-transformers", *slow("own", "static")])
 def test_embedders_give_the_vectors_of_the_pipe(make_nlp, monkeypatch, encoder):
     """Of what the page defines, with a small pipeline in the place of its own."""
     stand_in_for_missing(monkeypatch)
@@ -24,7 +24,7 @@ def test_embedders_give_the_vectors_of_the_pipe(make_nlp, monkeypatch, encoder):
         for texts in (TEXTS, numpy.array(TEXTS, dtype=object), numpy.array(TEXTS)):  # words come as an array
             for verbose in (False, None):  # which zero-shot topics of BERTopic give
                 assert numpy.allclose(embedder.embed(texts, verbose=verbose), expected, atol=1e-5)
-    if encoder == "shared":
+    if encoder == "spacy-transformers":
         pooler = numpy.stack([numpy.ravel(nlp(text)._.trf_data.tensors[-1])[: expected.shape[1]] for text in TEXTS])
         assert not numpy.allclose(pooler, expected, atol=1e-2)  # which KeyBERT(model=nlp) reads
     if not hasattr(namespace["BERTopic"], "get_topic_info"):  # BERTopic itself needs more texts than these

@@ -5,7 +5,7 @@ import gc
 import numpy
 import pytest
 import spacy
-from pipelines import EVERY_ENCODER, blank, reloaded
+from pipelines import EVERY_ENCODER, SHARING, blank, reloaded
 from spacy.tokens import DocBin
 from thinc.api import Adam
 
@@ -130,12 +130,12 @@ def test_after_a_pipe_was_replaced(make_nlp):
         doc._.sbert_most_similar("the dog")
 
 
-@pytest.mark.spacy_transformers
-def test_after_a_shared_transformer_was_replaced(make_nlp, other_bert):
-    nlp = make_nlp("shared", unit="doc+sent")
+@pytest.mark.parametrize("encoder", SHARING)
+def test_after_a_shared_transformer_was_replaced(make_nlp, other_bert, encoder):
+    nlp = make_nlp(encoder, unit="doc+sent")
     before = nlp(TEXT)
     config = {"model": {**nlp.config["components"]["transformer"]["model"], "name": str(other_bert)}}
-    nlp.replace_pipe("transformer", "transformer", config=config)
+    nlp.replace_pipe("transformer", SHARING[encoder][0], config=config)
     doc = nlp(TEXT)
     assert_found(doc._.sbert_most_similar("the dog"), by_similarity(doc, nlp("the dog"), 3))
     assert numpy.allclose(nlp.get_pipe("sbert").encode([TEXT])[0], doc.vector, atol=1e-5)

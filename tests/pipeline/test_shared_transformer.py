@@ -5,7 +5,7 @@ import shutil
 import numpy
 import pytest
 import spacy
-from pipelines import add_tagger, finish_update, make_example, reloaded, stock_nlp, weights, write_modules
+from pipelines import SHARING, add_tagger, finish_update, make_example, reloaded, stock_nlp, weights, write_modules
 from spacy.language import Language
 from spacy.training import Example
 from spacy.util import registry
@@ -36,9 +36,9 @@ def counted(monkeypatch):
     return calls
 
 
-@pytest.mark.spacy_transformers
-def test_one_forward_pass_for_two_listeners(make_nlp, counted):
-    nlp = make_nlp("shared")
+@pytest.mark.parametrize("encoder", SHARING)
+def test_one_forward_pass_for_two_listeners(make_nlp, encoder, counted):
+    nlp = make_nlp(encoder)
     add_tagger(nlp)
     nlp.initialize(lambda: [tagged(nlp, TEXT)])
     counted.clear()
@@ -49,11 +49,11 @@ def test_one_forward_pass_for_two_listeners(make_nlp, counted):
     assert len(counted) == 1
 
 
-@pytest.mark.spacy_transformers
 @pytest.mark.filterwarnings("ignore:.*training batch without pairs")
 @pytest.mark.parametrize("first", [True, False])
-def test_both_listeners_train_the_same_weights(make_nlp, first):
-    nlp = make_nlp("shared")
+@pytest.mark.parametrize("encoder", SHARING)
+def test_both_listeners_train_the_same_weights(make_nlp, encoder, first):
+    nlp = make_nlp(encoder)
     add_tagger(nlp, before="sbert") if first else add_tagger(nlp)
     pair, tags = make_example(nlp, "A man is eating.", "The cat sat.", 0.9), tagged(nlp, "The dog ran.")
     nlp.initialize(lambda: [tags])
@@ -67,9 +67,11 @@ def test_both_listeners_train_the_same_weights(make_nlp, first):
         assert any("query" in key for key in moved), "the encoder did not learn"
 
 
-@pytest.mark.spacy_transformers
-def test_replace_listeners(make_nlp, tmp_path):
-    nlp = make_nlp("shared")
+@pytest.mark.parametrize(
+    ("encoder", "architecture"), [("shared", "TransformerTok2Vec"), ("spacy-transformers", "Tok2VecTransformer")]
+)
+def test_replace_listeners(make_nlp, tmp_path, encoder, architecture):
+    nlp = make_nlp(encoder)
     add_tagger(nlp)
     nlp.initialize(lambda: [tagged(nlp, TEXT)])
     expected = nlp(TEXT).vector
@@ -80,7 +82,7 @@ def test_replace_listeners(make_nlp, tmp_path):
     loaded = reloaded(nlp, tmp_path / "nlp", exclude=["transformer"])
     assert numpy.array_equal(loaded(TEXT).vector, expected)
     assert loaded.config["components"]["tagger"]["model"]["tok2vec"]["@architectures"] == (
-        "spacy-sbert.Tok2VecTransformer.v1"
+        f"spacy-sbert.{architecture}.v1"
     )
     assert [t.tag_ for t in loaded(TEXT)] == ["X"] * len(loaded(TEXT))
 
@@ -112,9 +114,9 @@ def test_stock_transformer_with_sentences(make_nlp, tiny_bert):
         nlp.get_pipe("sbert").encode([TEXT])
 
 
-@pytest.mark.spacy_transformers
-def test_pairs_with_gaps_beside_a_tagger(make_nlp):
-    nlp = make_nlp("shared")
+@pytest.mark.parametrize("encoder", SHARING)
+def test_pairs_with_gaps_beside_a_tagger(make_nlp, encoder):
+    nlp = make_nlp(encoder)
     add_tagger(nlp)
     doc = nlp.make_doc("dog The cat sat on the mat. he ran A man is eating. fast")
     example = Example.from_dict(doc, {"tags": ["X"] * len(doc)})
@@ -168,13 +170,13 @@ def test_pairs_on_overlapping_windows_are_refused(tiny_bert):
             learn()
 
 
-@pytest.mark.spacy_transformers
-def test_no_transformer(make_nlp):
-    nlp = make_nlp("shared")
+@pytest.mark.parametrize("encoder", SHARING)
+def test_no_transformer(make_nlp, encoder):
+    nlp = make_nlp(encoder)
     with nlp.select_pipes(disable="transformer"), pytest.raises(ValueError, match="it is disabled"):
         nlp(TEXT)
     other = {"tok2vec": {"@architectures": "spacy-sbert.SentenceListener.v1", "upstream": "other"}}
-    for tok2vec, message in (({}, "no 'transformer' and no"), (other, 'upstream = "other"')):
+    for tok2vec, message in (({}, "no 'sbert_transformer', 'transformer'"), (other, 'upstream = "other"')):
         nlp = spacy.blank("xx")
         nlp.add_pipe("sbert", config={"model": {**SHARED["model"], **tok2vec}})
         with pytest.raises(ValueError, match=message):
