@@ -122,7 +122,9 @@ def test_copy_has_weights_and_optimizer_keys_of_its_own(make_nlp, encoder):
     model, copied = encoder_of(model), encoder_of(model.copy())
     assert isinstance(copied, SpanTransformer) and copied.get_dim("nO") == 16 and copied.attrs["has_transformer"]
     assert copied.shim.id != model.shim.id and copied.shim.name == model.shim.name
-    for (_, a), (_, b) in zip(model.transformer.named_parameters(), copied.transformer.named_parameters(), strict=True):
+    for (_, a), (_, b) in zip(
+        model.shim.network.named_parameters(), copied.shim.network.named_parameters(), strict=True
+    ):
         assert a is not b and numpy.array_equal(a.detach().numpy(), b.detach().numpy())
 
 
