@@ -82,7 +82,7 @@ class SharedTransformer(ChecksummedPipe, Tok2Vec):
     # Components that listen
 
     @property
-    def listener_map(self) -> dict[str, list[Any]]:  # type: ignore[override]  # an attribute of Tok2Vec
+    def listener_map(self) -> dict[str, list[Any]]:
         """The layers that listen, by the name of their component. spaCy sets it whenever it links the pipeline."""
         return self._listener_map
 
@@ -178,7 +178,7 @@ class SharedTransformer(ChecksummedPipe, Tok2Vec):
             self._register(pipe)
         self._left_out = []
 
-    def _enabled_listeners(self) -> list[Model]:
+    def _enabled_listeners(self) -> list[Any]:
         """Return the layers that listen to this component now."""
         nlp = self._in_pipeline.nlp
         if nlp is not None and self._left_out:
