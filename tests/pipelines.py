@@ -307,14 +307,18 @@ OTHER_VECTORS = {  # settings that change vectors, by what they change
 }
 
 
-def relative_to_autograd(shim: Any, folder: Path, loss: Any, factor: float = 1.0) -> float:
-    """The largest difference of the gradients in a shim to those of a loss by PyTorch, to the largest of them.
+def autograd(folder: Path, loss: Any) -> dict[str, Any]:
+    """The gradients of a loss by PyTorch, in float64, by the names of the parameters.
 
-    loss (Callable): of a network of Hugging Face's in float64 and its tokenizer.
+    loss (Callable): of a network of Hugging Face's and its tokenizer.
     """
     network, tokenizer = AutoModel.from_pretrained(folder).double().eval(), AutoTokenizer.from_pretrained(folder)
     loss(network, tokenizer).backward()
-    expected = {name: own.grad for name, own in network.named_parameters() if own.grad is not None and own.grad.any()}
+    return {name: own.grad for name, own in network.named_parameters() if own.grad is not None and own.grad.any()}
+
+
+def error_of_gradients(shim: Any, expected: dict[str, Any], factor: float = 1.0) -> float:
+    """The largest difference of the gradients in a shim to others, times a factor, relative to the largest of them."""
     given = {name: own.grad for name, own in shim._model.named_parameters()}
     scale = max(float(gradient.abs().max()) for gradient in expected.values())
     differences = []
