@@ -76,8 +76,8 @@ class SentenceListener(ConfiguredModel, Model):
         """Return the number of a batch, as a transformer computes it."""
         return sum(token.orth for doc in docs for token in doc)
 
-    def receive(self, batch_id: int | None, outputs: TransformerOutput | None, backprop: Callable | None) -> None:
-        """Take the output of a transformer in training; of several the last counts."""
+    def receive(self, batch_id: int | None, outputs: Any, backprop: Callable | None) -> None:  # noqa: ANN401
+        """Take the output of a transformer in training, TransformerOutput or EncodedSpans; of several the last counts."""
         self.attrs[private_attributes.STATE] = _ListenerState()
         self._batch_id, self._outputs, self._backprop = batch_id, outputs, backprop
 
