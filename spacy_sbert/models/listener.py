@@ -77,7 +77,7 @@ class SentenceListener(ConfiguredModel, Model):
         return sum(token.orth for doc in docs for token in doc)
 
     def receive(self, batch_id: int | None, outputs: Any, backprop: Callable | None) -> None:  # noqa: ANN401
-        """Take the output of a transformer in training, TransformerOutput or EncodedSpans; of several the last counts."""
+        """Take what a transformer gives in training; of several the last one counts."""
         self.attrs[private_attributes.STATE] = _ListenerState()
         self._batch_id, self._outputs, self._backprop = batch_id, outputs, backprop
 

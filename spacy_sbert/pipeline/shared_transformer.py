@@ -300,7 +300,7 @@ class _TrainingStep:
 
     def add(self, listener: Model, d_states: list[Array]) -> None:
         """Add the gradient of the states of each part of the batch."""
-        self.losses[self.name] += sum(float((d_part**2).sum()) for d_part in d_states)
+        self.losses[self.name] += float(sum((d_part**2).sum() for d_part in d_states))  # a GPU is waited for once
         if self.d_states is None:
             self.d_states = d_states
         else:
