@@ -218,7 +218,8 @@ class _SharedOutput(FullTransformerBatch):
     def __init__(self, shared: _SharedBatch, spans: list[list[Span]]):
         n_windows = iter(numpy.bincount(shared.encoded.rows.row_of).tolist())
         self.spans = [[same for span in doc_spans for same in [span] * next(n_windows)] for doc_spans in spans]
-        self._shared, self.cached_doc_data = shared, None
+        self._shared = shared
+        self.cached_doc_data: list[TransformerData] | None = None
 
     wordpieces = property(lambda self: self._shared.padded[0])
     model_output = property(lambda self: self._shared.model_output)
@@ -235,15 +236,15 @@ class _UnpaddedDoc(TransformerData):
         self.shared, self.number = shared, number
 
     @cached_property
-    def wordpieces(self) -> _PaddedBatch:  # type: ignore[override]
+    def wordpieces(self) -> _PaddedBatch:
         return cast(_PaddedBatch, self.shared.docs[self.number].wordpieces)
 
     @cached_property
-    def model_output(self) -> ModelOutput:  # type: ignore[override]
+    def model_output(self) -> ModelOutput:
         return self.shared.docs[self.number].model_output
 
     @cached_property
-    def align(self) -> Ragged:  # type: ignore[override]
+    def align(self) -> Ragged:
         return self.shared.docs[self.number].align
 
     def __reduce__(self) -> tuple[type, tuple]:
