@@ -2,11 +2,10 @@
 
     python scripts/choose_transformer.py configs/joint.cfg joint.cfg --transformer transformer
 
-With --transformer sbert_transformer, and for a config that shares no sbert_transformer, the file is copied.
+With --transformer sbert_transformer, and for a config that shares no sbert_transformer, the file is written as it is.
 """
 
 import argparse
-import shutil
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -34,16 +33,15 @@ def main() -> None:
     parser.add_argument("output", type=Path, help="the config to write")
     parser.add_argument("--transformer", choices=[OURS, THEIRS], default=OURS, help="the factory of the transformer")
     arguments = parser.parse_args()
-    config = Config().from_disk(arguments.config, interpolate=False)
+    text = arguments.config.read_text(encoding="utf8")
+    config = Config().from_str(text, interpolate=False)
+    if arguments.transformer == THEIRS and shared_transformers(config):
+        try:
+            use_spacy_transformers(config)
+        except ValueError as error:
+            sys.exit(f"Cannot write {arguments.config} for spacy-transformers. {error}")
+        text = config.to_str(interpolate=False).replace("$$", r"\u0024")  # `$` as spaCy reads it, interpolated or not
     arguments.output.parent.mkdir(parents=True, exist_ok=True)
-    if arguments.transformer == OURS or not shared_transformers(config):
-        shutil.copyfile(arguments.config, arguments.output)
-        return
-    try:
-        use_spacy_transformers(config)
-    except ValueError as error:
-        sys.exit(f"Cannot write {arguments.config} for spacy-transformers. {error}")
-    text = config.to_str(interpolate=False).replace("$$", r"\u0024")  # `$` as spaCy reads it, interpolated or not
     arguments.output.write_text(text, encoding="utf8")
 
 
