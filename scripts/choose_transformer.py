@@ -34,15 +34,20 @@ def main() -> None:
     parser.add_argument("--transformer", choices=[OURS, THEIRS], default=OURS, help="the factory of the transformer")
     arguments = parser.parse_args()
     text = arguments.config.read_text(encoding="utf8")
-    config = Config().from_str(text, interpolate=False)
+    config = Config().from_str(escaped(text), interpolate=False)
     if arguments.transformer == THEIRS and shared_transformers(config):
         try:
             use_spacy_transformers(config)
         except ValueError as error:
             sys.exit(f"Cannot write {arguments.config} for spacy-transformers. {error}")
-        text = config.to_str(interpolate=False).replace("$$", r"\u0024")  # `$` as spaCy reads it, interpolated or not
+        text = escaped(config.to_str(interpolate=False))
     arguments.output.parent.mkdir(parents=True, exist_ok=True)
     arguments.output.write_text(text, encoding="utf8")
+
+
+def escaped(text: str) -> str:
+    """Return a config whose texts with a `$` are the same, whether it is interpolated or not."""
+    return text.replace("$$", r"\u0024")
 
 
 def shared_transformers(config: Config) -> list[str]:

@@ -12,7 +12,7 @@ import pytest
 import spacy
 import srsly
 from killing import typed
-from pipelines import ROOT
+from pipelines import ROOT, SHARING, shim_of
 from workflows import copy_project
 
 from spacy_sbert.readers import PairCorpus, read_sts
@@ -77,6 +77,23 @@ def test_train_workflow(project):
     assert "Columns found: left, right, other" in done.stdout and "30 examples" in done.stdout
 
 
+@pytest.mark.parametrize("encoder", SHARING)
+def test_the_workflows_over_either_transformer(project, encoder):
+    factory, architecture = SHARING[encoder]
+    for name in ("baseline", "train", "joint"):
+        succeed(project, name, transformer=factory)
+    folders = [project / "training" / name for name in ("before", "model-best", "joint/model-best")]
+    for nlp in map(spacy.load, folders):
+        assert nlp.get_pipe_meta("transformer").factory == factory
+        assert nlp.config["components"]["transformer"]["model"]["@architectures"] == architecture
+    assert nlp.pipe_names == ["transformer", "ner", "sbert"]
+
+
+def test_an_unknown_transformer_is_refused(project):
+    done = run(project, "train", transformer="curated_transformer")
+    assert done.returncode and "invalid choice: 'curated_transformer'" in done.stderr
+
+
 @pytest.mark.slow
 def test_every_command_in_a_process_that_begins_with_nothing(project):
     for name in ("train", "package"):
@@ -100,7 +117,7 @@ def test_two_step_workflow(papers, tiny_bert):
     succeed(papers, "two-step", encoder=tiny_bert, epochs=0, max_steps=2)
     assert metrics(papers, "two_step")["pairs"] == 160
     start, after = (
-        spacy.load(papers / "training" / name / model).get_pipe("transformer").model.layers[0].shims[0]
+        shim_of(spacy.load(papers / "training" / name / model), "transformer")
         for name, model in (("nli", "model-best"), ("two_step", "model-last"))
     )
     before = dict(start._model.named_parameters())
