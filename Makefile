@@ -15,7 +15,8 @@ STUCK := -o faulthandler_timeout=600 -o faulthandler_exit_on_timeout=true
 VENV := .venv
 RUN := $(VENV)/bin/python -m
 
-# An environment of its own: the PyTorch of the other may be the small build without CUDA.
+# An environment of its own: the PyTorch of the other may be the small build without CUDA. Some of its tests and
+# benchmarks are over spacy-transformers.
 GPU_VENV := .gpu
 ON_GPU := $(GPU_VENV)/bin/python
 GPU_ID ?= 0
@@ -67,9 +68,10 @@ site: install
 slow: install
 	$(RUN) pytest -m slow
 
-$(GPU_VENV)/.installed: setup.cfg pyproject.toml constraints.txt
+$(GPU_VENV)/.installed: setup.cfg pyproject.toml constraints-spacy-transformers.txt
 	$(PYTHON) -m venv $(GPU_VENV)
-	$(ON_GPU) -m pip install --quiet --constraint constraints.txt --editable ".[dev,$(GPU_EXTRA)]" datasets accelerate
+	$(ON_GPU) -m pip install --quiet --constraint constraints-spacy-transformers.txt \
+		--editable ".[dev,transformers,$(GPU_EXTRA)]" datasets accelerate
 	touch $@
 
 gpu: $(GPU_VENV)/.installed
