@@ -77,12 +77,14 @@ class SentenceListener(ConfiguredModel, Model):
         """Return the number of a batch, as a transformer computes it."""
         return sum(token.orth for doc in docs for token in doc)
 
-    def receive(self, batch_id: int | None, outputs: TransformerOutput | None, backprop: Callable | None) -> None:
+    def receive(
+        self, batch_id: int | None, outputs: TransformerOutput | EncodedSpans | None, backprop: Callable | None
+    ) -> None:
         """Take the output of a transformer in training; of several the last counts."""
         self.attrs[private_attributes.STATE] = _ListenerState()
         self._batch_id, self._outputs, self._backprop = batch_id, outputs, backprop
 
-    def received(self, docs: list[Doc]) -> tuple[TransformerOutput, Callable] | None:
+    def received(self, docs: list[Doc]) -> tuple[TransformerOutput | EncodedSpans, Callable] | None:
         """Return the output of a transformer that was not used yet, and its callback; None if there is none."""
         state: _ListenerState = self.attrs[private_attributes.STATE]
         if state.outputs is not None:
