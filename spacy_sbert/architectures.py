@@ -118,7 +118,7 @@ def shared_sentence_encoder(
     pooling, normalize, dense, truncate_dim, and what is returned: see spacy-sbert.SentenceEncoder.v1.
     tok2vec (Model): the listener, spacy-sbert.SentenceListener.v1 or that of spacy-curated-transformers to the last
         layer; after `nlp.replace_listeners` a transformer. spaCy looks for listeners under this name.
-    get_spans (Callable): of transformers that read whole Docs in strides; others have their own.
+    get_spans (Callable): of a `curated_transformer`; others have their own.
     RAISES (ValueError): for a listener to more layers.
     """
     from .models.listener import with_own_listener

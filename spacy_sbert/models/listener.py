@@ -17,7 +17,7 @@ from ..errors import Errors
 from ..validation import ConfiguredModel
 from . import private_attributes
 from .engine.concurrency import prepare_forks
-from .shared_transformer import DocStates, join_states, take_states, token_pieces
+from .shared_transformer import as_stretch, join_states, take_states
 from .span_batch import Array, EncodedSpans, TokenEmbeddings, borders_of, in_places, no_gradient, read_tokens
 from .spans import SpanGetter
 from .transformer import encoder_of, is_transformer_tok2vec
@@ -123,11 +123,8 @@ def _read_docs(listener: SentenceListener, docs: list[Doc]) -> TransformerOutput
     """Return what the transformer left on Docs."""
     if not is_transformer_tok2vec(listener.upstream):
         return [_output_of(doc) for doc in docs]
-    states = [take_states(doc, listener.upstream.transformer, listener) for doc in docs]
-    for doc, own in zip(docs, states, strict=True):
-        if own is None and len(doc):
-            raise ValueError(Errors.NOT_ENCODED.format(text=doc.text[:50]))
-    return join_states([DocStates.empty() if own is None else own for own in states])
+    taken = zip(docs, take_states(docs, listener.upstream.transformer, listener), strict=True)
+    return join_states([as_stretch(states, doc)[0] if states.rows.overlap else states for doc, states in taken])
 
 
 def _output_of(doc: Doc) -> Any:  # noqa: ANN401 (an item of TransformerOutput)
@@ -144,32 +141,6 @@ def _output_of(doc: Doc) -> Any:  # noqa: ANN401 (an item of TransformerOutput)
             "output of the 'transformer' or 'curated_transformer' that the encoder listens to."
         )
     return output
-
-
-def in_context(batch: EncodedSpans, docs: list[Doc], get_spans: SpanGetter, *, with_pieces: bool) -> EncodedSpans:
-    """Return rows in wordpieces that were encoded in overlapping windows of Docs: those of a token's first window.
-
-    batch (EncodedSpans): the windows. get_spans (Callable): the rows.
-    """
-    pieces, backprop_pieces = token_pieces(docs, batch, once=True)
-    xp = get_array_module(pieces.dataXd)
-    tokens = numpy.cumsum([len(doc) for doc in docs])[:-1]
-    lengths = numpy.split(numpy.asarray(pieces.lengths), tokens)
-    borders = borders_of(int(of_doc.sum()) for of_doc in lengths)[1:-1]
-    of_docs = [
-        Ragged(values, cast(Any, counts))
-        for values, counts in zip(xp.split(pieces.dataXd, borders), lengths, strict=True)
-    ]
-
-    def backprop(d_pieces: list[Ragged]) -> object:
-        return batch.backprop(backprop_pieces(xp.concatenate([d_doc.dataXd for d_doc in d_pieces])))
-
-    rows = read_pieces(docs, get_spans(docs), of_docs, backprop, with_pieces=with_pieces)
-    rows.rows.settings = batch.rows.settings
-    rows.rows.is_stretch = numpy.ones(len(rows.rows.spans), dtype=bool)
-    for part in rows.states:
-        part.is_stretch = True
-    return rows
 
 
 def read_pieces(

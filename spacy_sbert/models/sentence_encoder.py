@@ -114,7 +114,8 @@ def _read(
         )
     outputs, backprop = model.layers[0](docs, is_train)
     if isinstance(outputs, EncodedSpans):
-        return nullcontext(_shared_rows(model, docs, replace(outputs, backprop=backprop), with_pieces=with_pieces))
+        batch = replace(outputs, backprop=backprop)
+        return nullcontext(batch if with_pieces else _without_pieces(batch))
     if outputs and isinstance(outputs[0], Ragged):
         from .listener import read_pieces  # noqa: PLC0415 (loaded by the listener)
 
@@ -122,16 +123,12 @@ def _read(
         return nullcontext(read_pieces(docs, spans, outputs, backprop, with_pieces=with_pieces))
     from .spacy_transformers import spans_from_transformer_data  # noqa: PLC0415 (of spacy-transformers)
 
-    return nullcontext(spans_from_transformer_data(outputs, docs if with_pieces else None, backprop))
+    batch = spans_from_transformer_data(outputs, docs, backprop)
+    return nullcontext(batch if with_pieces else _without_pieces(batch))
 
 
-def _shared_rows(model: SentenceEncoder, docs: list[Doc], batch: EncodedSpans, *, with_pieces: bool) -> EncodedSpans:
-    """Return the rows of an `sbert_transformer`, or if its windows overlap those of the encoder's own getter."""
-    if batch.overlap:
-        from .listener import in_context  # noqa: PLC0415 (loaded by the listener)
-
-        return in_context(batch, docs, model.attrs[GET_SPANS], with_pieces=with_pieces)
-    return batch if with_pieces else replace(batch, characters=None, kept=None)
+def _without_pieces(batch: EncodedSpans) -> EncodedSpans:
+    return replace(batch, characters=None, of_text=None, kept=None)
 
 
 def _width(model: SentenceEncoder, pooling: SentencePooling, truncate_dim: int | None) -> int:

@@ -28,6 +28,7 @@ from .span_batch import (
     borders_of,
     in_places,
     no_gradient,
+    row_characters,
 )
 from .surroundings import undisturbed
 from .transformer import SpanTransformer, load
@@ -140,7 +141,7 @@ def pool_tokens(
     """
     if not len(batch.lengths):
         return [pooling.ops.alloc2f(len(doc), width) for doc in docs], lambda d_vectors: []
-    pieces, backprop_pieces = token_pieces(docs, batch)
+    pieces, backprop_pieces = _token_pieces(docs, batch)
     xp = get_array_module(pieces.dataXd)
     counts = numpy.asarray(pieces.lengths)
     vectors = xp.zeros((len(counts), width), dtype=pieces.dataXd.dtype)
@@ -158,25 +159,18 @@ def pool_tokens(
     return of_docs, backprop
 
 
-def token_pieces(
-    docs: list[Doc], batch: EncodedSpans, *, once: bool = False
-) -> tuple[Ragged, Callable[[Array], list[Array]]]:
-    """Return the states of the wordpieces of each token of Docs, and what takes their gradient to that of all states.
-
-    once (bool): whether to leave out those in any but the first window of a token.
-    """
+def _token_pieces(docs: list[Doc], batch: EncodedSpans) -> tuple[Ragged, Callable[[Array], list[Array]]]:
+    """Return the states of the wordpieces of each token of Docs, and what takes their gradient to that of all."""
     parts = cast(Sequence[TokenEmbeddings], batch.states)
     xp = get_array_module(parts[0].values)
-    align = align_tokens(docs, batch)
-    if once:
-        align = _in_first_windows(align, batch.lengths)
+    align = _align_tokens(docs, batch)
     values = parts[0].values if len(parts) == 1 else xp.concatenate([part.values for part in parts])
     pieces, backprop_places = in_places(values, _places(batch)[align.dataXd])
     borders = borders_of(len(part.values) for part in parts)[1:-1]
     return Ragged(pieces, align.lengths), lambda d_pieces: xp.split(backprop_places(d_pieces), borders)
 
 
-def align_tokens(docs: list[Doc], batch: EncodedSpans) -> Ragged:
+def _align_tokens(docs: list[Doc], batch: EncodedSpans) -> Ragged:
     """Return the ascending indices of the wordpieces of each token of Docs: those that share a character with it."""
     starts = borders_of(len(doc.text) + 1 for doc in docs)  # Docs are laid end to end on one line of characters
     line = numpy.concatenate(
@@ -195,18 +189,6 @@ def _places(batch: EncodedSpans) -> numpy.ndarray:
     places = numpy.empty(len(order), dtype="int64")
     places[order] = numpy.arange(len(order))
     return places
-
-
-def _in_first_windows(align: Ragged, lengths: numpy.ndarray) -> Ragged:
-    """Return the indices of the wordpieces of each token in the first window that it is in."""
-    pieces = numpy.asarray(align.dataXd)
-    counts = numpy.asarray(align.lengths)
-    windows = numpy.repeat(numpy.arange(len(lengths)), lengths)[pieces]
-    firsts = numpy.cumsum(counts) - counts
-    tokens = numpy.repeat(numpy.arange(len(counts)), counts)
-    is_first = windows == windows[firsts[tokens]]
-    of_tokens = numpy.bincount(tokens[is_first], minlength=len(counts)).astype("int32")
-    return Ragged(cast(Any, pieces[is_first]), cast(Any, of_tokens))
 
 
 class TransformerListener(ConfiguredModel, Model):
@@ -278,20 +260,18 @@ def _vectors_on_docs(listener: TransformerListener, docs: list[Doc]) -> list[Flo
             f"A component listens to an 'sbert_transformer' (upstream = '{listener.upstream_name}'), and none stands "
             "before it. Add one before it, or correct upstream."
         )
-    if listener.needs_states:
-        found: list[Any] = [take_states(doc, tok2vec.transformer, listener) if len(doc) else _EMPTY for doc in docs]
-    else:
-        found = [doc.tensor if len(doc.tensor) == len(doc) else None for doc in docs]
     width = tok2vec.width
-    missing = next((doc for doc, own in zip(docs, found, strict=True) if own is None), None)
-    if missing is not None and not listener.initialized_with.issuperset(docs):
-        raise ValueError(Errors.NOT_ENCODED.format(text=missing.text[:50]))
-    if missing is not None:  # Docs to initialize with need not be processed
+    is_processed = any(doc.tensor.size for doc in docs)
+    if not is_processed and listener.initialized_with.issuperset(docs):
         return [listener.ops.alloc2f(len(doc), width) for doc in docs]
     if listener.needs_states:
-        return pool_tokens(listener.pooling, docs, join_states(found), width, is_train=False)[0]
+        batch = join_states(take_states(docs, tok2vec.transformer, listener))
+        return pool_tokens(listener.pooling, docs, batch, width, is_train=False)[0]
+    for doc in docs:
+        if len(doc.tensor) != len(doc):
+            raise ValueError(Errors.NOT_ENCODED.format(text=doc.text[:50]))
     empty = listener.ops.alloc2f(0, width)
-    return [listener.ops.asarray2f(own) if len(doc) else empty for doc, own in zip(docs, found, strict=True)]
+    return [listener.ops.asarray2f(cast(Any, doc.tensor)) if len(doc) else empty for doc in docs]
 
 
 # States on Docs, which components batch in their own way
@@ -369,7 +349,15 @@ def join_states(docs: Sequence[DocStates]) -> EncodedSpans:
     rows = SpanBatch.join([doc.rows for doc in held])
     borders = borders_of(len(doc.rows.spans) for doc in docs)
     lengths = numpy.concatenate([doc.lengths for doc in held])
-    batch = EncodedSpans(rows, borders, lengths, _states_of(held), n_lead=held[0].n_lead)
+    batch = EncodedSpans(rows, borders, lengths, n_lead=held[0].n_lead)
+    firsts = borders_of(len(doc.lengths) for doc in held)
+    parts = []
+    for numbers in part_numbers(held):
+        values = [window for i in numbers for window in held[i].values]
+        windows = numpy.concatenate([numpy.arange(firsts[i], firsts[i + 1]) for i in numbers])
+        joined = get_array_module(values[0]).concatenate(values)
+        parts.append(TokenEmbeddings(windows, lengths[windows], joined, held[numbers[0]].rows.foreign))
+    batch.states = parts
     characters = numpy.concatenate([doc.characters for doc in held])
     batch.keep_pieces(characters, numpy.concatenate([doc.of_text for doc in held]))
     if len(rows.spans) == len(held):
@@ -377,16 +365,45 @@ def join_states(docs: Sequence[DocStates]) -> EncodedSpans:
     return batch
 
 
-def _states_of(docs: list[DocStates]) -> list[TokenEmbeddings]:
-    parts = []
-    first = 0
-    for own in minibatch(docs, _CHUNK):
-        lengths = numpy.concatenate([doc.lengths for doc in own])
-        values = [window for doc in own for window in doc.values]
-        windows = numpy.arange(first, first + len(lengths))
-        parts.append(TokenEmbeddings(windows, lengths, get_array_module(values[0]).concatenate(values)))
-        first += len(lengths)
-    return parts
+def part_numbers(docs: Sequence[DocStates]) -> list[list[int]]:
+    """Return which Docs each part of a joined batch is made of: of one kind, and few enough to stay in the cache."""
+    kinds = [[i for i, doc in enumerate(docs) if doc.rows.foreign == is_stretch] for is_stretch in (False, True)]
+    return [numbers for kind in kinds for numbers in minibatch(kind, _CHUNK)]
+
+
+def as_stretch(states: DocStates, doc: Doc) -> tuple[DocStates, numpy.ndarray]:
+    """Return overlapping windows of a Doc as one row, and which of their wordpieces are in it.
+
+    Of each token these are the wordpieces in the first window that it is in.
+    """
+    ends = numpy.where(states.of_text, states.characters[:, 1], 0)
+    align = align_characters(doc.to_array(IDX).astype("int64"), states.characters[:, 0], ends)
+    chosen = numpy.unique(_in_first_windows(align, states.lengths))
+    n_text = len(chosen)
+    if not n_text:
+        chosen = numpy.zeros(1, dtype="int64")  # a special token stands for no text
+    xp = get_array_module(states.values[0])
+    rows = SpanBatch(
+        numpy.array([[0, states.rows.spans[:, 1].max()]]),
+        row_of=numpy.zeros(1, dtype="int64"),
+        window_weights=numpy.array([n_text]),
+        n_cut=numpy.array([states.rows.n_cut.sum()]),
+        settings=states.rows.settings,
+        characters=row_characters([doc[:]], [doc.text]),
+        is_stretch=numpy.array([True]),
+    )
+    values = [xp.concatenate(states.values)[chosen]]
+    own = DocStates(rows, numpy.array([len(chosen)]), values, states.characters[chosen], states.of_text[chosen])
+    return own, chosen
+
+
+def _in_first_windows(align: Ragged, lengths: numpy.ndarray) -> numpy.ndarray:
+    """Return the indices of the wordpieces of each token in the first window that it is in."""
+    pieces = numpy.asarray(align.dataXd)
+    counts = numpy.asarray(align.lengths)
+    windows = numpy.repeat(numpy.arange(len(lengths)), lengths)[pieces]
+    firsts = numpy.cumsum(counts) - counts
+    return pieces[windows == windows[numpy.repeat(firsts, counts)]]
 
 
 def store_states(doc: Doc, states: DocStates, transformer: SpanTransformer, listeners: list[Model]) -> None:
@@ -394,13 +411,23 @@ def store_states(doc: Doc, states: DocStates, transformer: SpanTransformer, list
     doc.user_hooks[_STATES.format(id=transformer.id)] = cast(Any, _StoredStates(states, listeners))
 
 
-def take_states(doc: Doc, transformer: SpanTransformer, listener: Model) -> DocStates | None:
-    """Return the states that a transformer left on a Doc; None if there are none. The last listener removes them."""
+def take_states(docs: list[Doc], transformer: SpanTransformer, listener: Model) -> list[DocStates]:
+    """Return the states that a transformer left on Docs. The last listener removes them.
+
+    RAISES (ValueError): if it left none on a Doc that has text.
+    """
     name = _STATES.format(id=transformer.id)
-    stored = doc.user_hooks.get(name)
-    if not isinstance(stored, _StoredStates):
-        return None
-    stored.waiting.discard(listener.id)
-    if not stored.waiting:
-        del doc.user_hooks[name]
-    return stored.states
+    found = []
+    for doc in docs:
+        stored = doc.user_hooks.get(name)
+        states = stored.states if isinstance(stored, _StoredStates) else None
+        if states is None and len(doc):
+            raise ValueError(Errors.NOT_ENCODED.format(text=doc.text[:50]))
+        found.append(_EMPTY if states is None else states)
+    for doc in docs:  # one may be there twice
+        stored = doc.user_hooks.get(name)
+        if isinstance(stored, _StoredStates):
+            stored.waiting.discard(listener.id)
+            if not stored.waiting:
+                del doc.user_hooks[name]
+    return found

@@ -1,15 +1,13 @@
-"""The model of a shared transformer for spacy-transformers, and what sentence encoders read of its output."""
+"""The adapter for spacy-transformers: a model for its `transformer`, and what sentence encoders read of its output."""
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
-from functools import cached_property
+from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, NamedTuple, cast
 
 import numpy
 import torch
 from spacy.tokens import Doc, Span
-from spacy.util import minibatch
 from spacy_transformers.data_classes import FullTransformerBatch, TransformerData, WordpieceBatch
 from spacy_transformers.layers import TransformerModel, split_trf_batch
 from spacy_transformers.layers.listener import TransformerListener
@@ -19,12 +17,25 @@ from thinc.util import get_array_module, to_numpy
 from transformers.modeling_outputs import BaseModelOutputWithPooling
 from transformers.utils import ModelOutput
 
-from . import span_batch
 from .engine.bert_families import is_packable
 from .engine.packing import ragged_arange
 from .listener import SentenceListener
 from .loading import takes_token_types
 from .sbert_config import TransformerConfig
+from .shared_transformer import DocStates, as_stretch, join_states, part_numbers
+from .span_batch import (
+    Array,
+    Backprop,
+    EncodedSpans,
+    SpanBatch,
+    TokenEmbeddings,
+    align_wordpieces,
+    borders_of,
+    encode_spans,
+    no_gradient,
+    piece_characters,
+    row_characters,
+)
 from .spans import SpanGetter
 from .surroundings import undisturbed
 from .tokenization import BatchTokenizer, TokenizedBatch
@@ -66,26 +77,29 @@ def _forward(model: Model, docs: list[Doc], is_train: bool) -> tuple[FullTransfo
     spans = model.attrs["get_spans"](docs)
     if not any(spans):
         return FullTransformerBatch.empty(len(docs)), lambda d_output: docs
-    shared = _SharedBatch(encoder.wordpiece_tokenizer, spans, encoder.prompt())
-    output = _SharedOutput(shared, spans)
-    if not is_train and is_packable(shim.network):
-        with encoder.states(shared.wordpieces, False) as (states, _):
-            shared.keep_states(states, shim.device, getattr(shim.network, "pooler", None))
-        windows = enumerate(pairwise(shared.encoded.window_borders))
-        output.cached_doc_data = [
-            _UnpaddedDoc(shared, i) if first < last else TransformerData.empty() for i, (first, last) in windows
-        ]
-    elif not is_train:
-        batch, _ = shared.padded
-        inputs: dict[str, Any] = {"input_ids": batch.input_ids, "attention_mask": batch.attention_mask}
-        if shared.wordpieces.has_type_ids and takes_token_types(shim.network):
-            inputs["token_type_ids"] = batch.token_type_ids
-        on_device = {key: xp2torch(value, device=shim.device) for key, value in inputs.items()}
-        shared.model_output = shim.whole_output(on_device)
+    tokenizer = encoder.wordpiece_tokenizer
+    wordpieces, batch = encode_spans(tokenizer, spans, prompt=encoder.prompt(), with_pieces=True)
+    padded = _pad_wordpieces(tokenizer, wordpieces, batch)
+    if is_train or is_packable(shim.network):
+        with encoder.states(wordpieces, is_train) as (states, backprop_states):
+            hidden, backprop_padded = _pad_states(wordpieces, states, encoder.get_dim("nO"), shim.device)
+        model_output: ModelOutput = BaseModelOutputWithPooling(cast(Any, hidden))
+        pooler = getattr(shim.network, "pooler", None)
+        if pooler is not None and not is_train:
+            with torch.no_grad():
+                model_output["pooler_output"] = pooler(hidden)  # it has no dropout
     else:
-        with encoder.states(shared.wordpieces, True) as (states, backprop_states):
-            padded, backprop_padded = _pad_states(shared.wordpieces, states, encoder.get_dim("nO"), shim.device)
-        shared.model_output = BaseModelOutputWithPooling(last_hidden_state=cast(torch.FloatTensor, padded))
+        inputs: dict[str, Any] = {"input_ids": padded.input_ids, "attention_mask": padded.attention_mask}
+        if wordpieces.has_type_ids and takes_token_types(shim.network):
+            inputs["token_type_ids"] = padded.token_type_ids
+        on_device = {key: xp2torch(value, device=shim.device) for key, value in inputs.items()}
+        model_output = shim.whole_output(on_device)
+    align = align_wordpieces(tokenizer, wordpieces, spans, cast(list[str], batch.texts))
+    places = ragged_arange(numpy.arange(len(wordpieces.lengths)) * padded.input_ids.shape[1], wordpieces.lengths)
+    in_padded = Ragged(places[align.dataXd].astype("int32"), align.lengths)
+    output = _Output(_windows_of(spans, batch), padded, model_output, in_padded)
+    output.window_borders = batch.window_borders
+    output.token_borders = borders_of(len(doc_spans[0].doc) if doc_spans else 0 for doc_spans in spans)
 
     @undisturbed()
     def backprop(d_output: FullTransformerBatch) -> list[Doc]:
@@ -100,7 +114,7 @@ def _forward(model: Model, docs: list[Doc], is_train: bool) -> tuple[FullTransfo
 class _PaddedBatch(WordpieceBatch):
     """A WordpieceBatch that knows its rows; several windows for a Span that was too long."""
 
-    rows: span_batch.SpanBatch
+    rows: SpanBatch
     characters: numpy.ndarray  # int32 (windows, wordpieces, 2), of each wordpiece in its Doc
 
     def __getitem__(self, index: int | slice) -> "_PaddedBatch":
@@ -110,76 +124,23 @@ class _PaddedBatch(WordpieceBatch):
         return _PaddedBatch(**vars(super().__getitem__(windows)), rows=rows, characters=self.characters[windows])
 
 
-class _SharedBatch:
-    """The spans of a batch of Docs, not all empty, and their states, padded when they are read; it holds no Doc.
+class _Output(FullTransformerBatch):
+    """The output for a batch of Docs. Unlike the stock class, it splits rows that leave out tokens.
 
-    values: the states of each window, float32 (wordpieces, width). model_output: padded, of PyTorch.
+    window_borders, token_borders: where the windows and tokens of each Doc begin, and the last end.
     """
 
-    def __init__(self, tokenizer: BatchTokenizer, spans: list[list[Span]], prompt: str = ""):
-        self._tokenizer = tokenizer
-        self.wordpieces, self.encoded = span_batch.encode_spans(tokenizer, spans, prompt=prompt, with_pieces=True)
-        self._align = span_batch.align_wordpieces(
-            tokenizer, self.wordpieces, spans, cast(list[str], self.encoded.texts)
-        )
-        self._token_borders = span_batch.borders_of(len(doc_spans[0].doc) if doc_spans else 0 for doc_spans in spans)
-        self.starts = span_batch.borders_of(self.wordpieces.lengths.tolist())
+    window_borders: list[int]
+    token_borders: list[int]
 
-    def keep_states(self, states: Iterable[span_batch.TokenEmbeddings], device: torch.device, pooler: Any) -> None:  # noqa: ANN401 (a module)
-        """Keep the states of the windows, to be padded when they are read; the pooler of the network reads them now."""
-        self._states, self._device = list(states), device
-        self.values: list[span_batch.Array] = [None] * len(self.wordpieces.lengths)
-        for part in self._states:
-            borders = pairwise(span_batch.borders_of(part.lengths.tolist()))
-            for window, border in zip(part.windows.tolist(), borders, strict=True):
-                self.values[window] = part.values[slice(*border)]
-        self._pooled = None
-        if pooler is not None:
-            firsts = get_array_module(self.values[0]).stack([values[:1] for values in self.values])
-            with torch.no_grad():
-                self._pooled = pooler(xp2torch(firsts, device=device))  # it has no dropout
-
-    @cached_property
-    def padded(self) -> tuple[_PaddedBatch, Ragged]:
-        """The wordpieces as a padded batch, and the alignment of tokens with it."""
-        tokenizer, wordpieces, lengths = self._tokenizer, self.wordpieces, self.wordpieces.lengths
-        shape = len(lengths), int(lengths.max())
-        places = ragged_arange(numpy.arange(shape[0]) * shape[1], lengths)
-
-        def pad(values: numpy.ndarray | int, padding: int, dtype: str) -> Any:  # noqa: ANN401 (an array for spacy-transformers)
-            padded = numpy.full((*shape, *numpy.shape(values)[1:]), padding, dtype=dtype)
-            padded.reshape(-1, *padded.shape[2:])[places] = values
-            return padded
-
-        ids = pad(wordpieces.ids, tokenizer.pad_id, "int64")
-        type_ids = 0 if wordpieces.type_ids is None else wordpieces.type_ids
-        batch = _PaddedBatch(
-            strings=tokenizer.strings[ids].tolist(),
-            input_ids=ids,
-            attention_mask=pad(1, 0, "float32"),
-            lengths=lengths.tolist(),
-            token_type_ids=pad(type_ids, tokenizer.pad_type_id, "int64") if tokenizer.has_type_ids else None,
-            rows=self.encoded.rows,
-            characters=pad(cast(numpy.ndarray, self.encoded.characters), 0, "int32"),
-        )
-        return batch, Ragged(places[self._align.dataXd].astype("int32"), self._align.lengths)
-
-    @cached_property
-    def model_output(self) -> ModelOutput:
-        states, _ = _pad_states(self.wordpieces, self._states, self._states[0].values.shape[1], self._device)
-        return BaseModelOutputWithPooling(cast(Any, states), pooler_output=cast(Any, self._pooled))
-
-    @cached_property
-    def docs(self) -> list[TransformerData]:
-        """The padded output of each Doc, with an alignment of all its tokens: rows may leave out some."""
-        batch, align = self.padded
-        arrays: dict[str, list[span_batch.Array]] = {}
+    def split_by_doc(self) -> list[TransformerData]:
+        arrays: dict[str, Any] = {}
         for key, value in self.model_output.items():
             parts = value if isinstance(value, tuple) else (value,)
             if all(map(torch.is_tensor, parts)):
                 arrays[key] = [torch2xp(part) for part in parts]
-        pieces = numpy.append(0, numpy.cumsum(cast(numpy.ndarray, align.lengths)))[self._token_borders].tolist()
-        bounds = zip(*map(pairwise, (self.encoded.window_borders, self._token_borders, pieces)), strict=True)
+        pieces = numpy.append(0, numpy.cumsum(cast(numpy.ndarray, self.align.lengths)))[self.token_borders].tolist()
+        bounds = zip(*map(pairwise, (self.window_borders, self.token_borders, pieces)), strict=True)
         docs = []
         for (first, last), tokens, own_pieces in bounds:
             if first == last:
@@ -189,14 +150,44 @@ class _SharedBatch:
             for key, of_batch in arrays.items():
                 own = [array[first:last] for array in of_batch]
                 output[key] = own if isinstance(self.model_output[key], tuple) else own[0]
-            indices = align.dataXd[slice(*own_pieces)] - first * batch.input_ids.shape[1]
-            docs.append(TransformerData(batch[first:last], output, Ragged(indices, align.lengths[slice(*tokens)])))
+            indices = self.align.dataXd[slice(*own_pieces)] - first * self.wordpieces.input_ids.shape[1]
+            align = Ragged(indices, self.align.lengths[slice(*tokens)])
+            docs.append(TransformerData(self.wordpieces[first:last], output, align))
         return docs
 
 
+def _windows_of(spans: list[list[Span]], batch: EncodedSpans) -> list[list[Span]]:
+    """Return the span of each window of Docs."""
+    n_windows = iter(numpy.bincount(batch.rows.row_of).tolist())
+    return [[same for span in doc_spans for same in [span] * next(n_windows)] for doc_spans in spans]
+
+
+def _pad_wordpieces(tokenizer: BatchTokenizer, wordpieces: TokenizedBatch, batch: EncodedSpans) -> _PaddedBatch:
+    lengths = wordpieces.lengths
+    shape = len(lengths), int(lengths.max())
+    places = ragged_arange(numpy.arange(shape[0]) * shape[1], lengths)
+
+    def pad(values: numpy.ndarray | int, padding: int, dtype: str) -> Any:  # noqa: ANN401 (an array for spacy-transformers)
+        padded = numpy.full((*shape, *numpy.shape(values)[1:]), padding, dtype=dtype)
+        padded.reshape(-1, *padded.shape[2:])[places] = values
+        return padded
+
+    ids = pad(wordpieces.ids, tokenizer.pad_id, "int64")
+    type_ids = 0 if wordpieces.type_ids is None else wordpieces.type_ids
+    return _PaddedBatch(
+        strings=tokenizer.strings[ids].tolist(),
+        input_ids=ids,
+        attention_mask=pad(1, 0, "float32"),
+        lengths=lengths.tolist(),
+        token_type_ids=pad(type_ids, tokenizer.pad_type_id, "int64") if tokenizer.has_type_ids else None,
+        rows=batch.rows,
+        characters=pad(cast(numpy.ndarray, batch.characters), 0, "int32"),
+    )
+
+
 def _pad_states(
-    wordpieces: TokenizedBatch, parts: Iterable[span_batch.TokenEmbeddings], width: int, device: torch.device
-) -> tuple[torch.Tensor, Callable[[torch.Tensor], list[span_batch.Array]]]:
+    wordpieces: TokenizedBatch, parts: Iterable[TokenEmbeddings], width: int, device: torch.device
+) -> tuple[torch.Tensor, Callable[[torch.Tensor], list[Array]]]:
     """Return states in a padded batch, float32 (windows, wordpieces, width), and what takes its gradient to theirs."""
     shape = (len(wordpieces.lengths), int(wordpieces.lengths.max()))
     padded = torch.zeros(shape[0] * shape[1], width, device=device)
@@ -205,191 +196,101 @@ def _pad_states(
         places.append(torch.from_numpy(ragged_arange(part.windows * shape[1], part.lengths)).to(device))
         padded[places[-1]] = xp2torch(part.values, device=device)
 
-    def backprop(d_padded: torch.Tensor) -> list[span_batch.Array]:
+    def backprop(d_padded: torch.Tensor) -> list[Array]:
         flat = d_padded.reshape(-1, width).to(device)  # a thread that does not know of the GPU makes it on the CPU
         return [torch2xp(flat[of_part]) for of_part in places]
 
     return padded.view(*shape, width), backprop
 
 
-class _SharedOutput(FullTransformerBatch):
-    """A FullTransformerBatch whose fields are those of a _SharedBatch."""
-
-    def __init__(self, shared: _SharedBatch, spans: list[list[Span]]):
-        n_windows = iter(numpy.bincount(shared.encoded.rows.row_of).tolist())
-        self.spans = [[same for span in doc_spans for same in [span] * next(n_windows)] for doc_spans in spans]
-        self._shared, self.cached_doc_data = shared, None
-
-    wordpieces = property(lambda self: self._shared.padded[0])
-    model_output = property(lambda self: self._shared.model_output)
-    align = property(lambda self: self._shared.padded[1])
-
-    def split_by_doc(self) -> list[TransformerData]:
-        return self._shared.docs
+# What sentence encoders read
 
 
-class _UnpaddedDoc(TransformerData):
-    """The TransformerData of a Doc in a batch, which is padded when a field is read; fields can be set."""
+class _Read(NamedTuple):
+    """The states of a Doc, and where they are in its padded output, int64 (N,)."""
 
-    def __init__(self, shared: _SharedBatch, number: int):
-        self.shared, self.number = shared, number
-
-    @cached_property
-    def wordpieces(self) -> _PaddedBatch:  # type: ignore[override]
-        return cast(_PaddedBatch, self.shared.docs[self.number].wordpieces)
-
-    @cached_property
-    def model_output(self) -> ModelOutput:  # type: ignore[override]
-        return self.shared.docs[self.number].model_output
-
-    @cached_property
-    def align(self) -> Ragged:  # type: ignore[override]
-        return self.shared.docs[self.number].align
-
-    def __reduce__(self) -> tuple[type, tuple]:
-        return TransformerData, (self.wordpieces, self.model_output, self.align)
+    states: DocStates
+    places: numpy.ndarray
 
 
-_CHUNK = 32  # Docs whose states are copied at a time: they stay in the cache
-
-
-class _DocSpans(NamedTuple):
-    """The rows and windows of one Doc, N wordpieces in all."""
-
-    rows: span_batch.SpanBatch
-    lengths: numpy.ndarray  # int64 (windows,)
-    values: list[span_batch.Array]  # float (N, width), in parts
-    characters: numpy.ndarray | None  # int32 (N, 2), of each wordpiece in the Doc
-    places: Any = None  # int64 (N,), in the flattened padded batch, if that was made
-
-
-def spans_from_transformer_data(
-    datas: list[TransformerData], docs: Sequence[Doc] | None, backprop: span_batch.Backprop
-) -> span_batch.EncodedSpans:
+def spans_from_transformer_data(datas: list[TransformerData], docs: Sequence[Doc], backprop: Backprop) -> EncodedSpans:
     """Return the rows of Docs as a transformer encoded them, and its states without padding.
 
-    datas: of each Doc. docs: the Docs, if what Spans and Tokens need is asked for. backprop: of those that have rows.
+    datas: of each Doc. backprop: takes the gradient of those that have rows.
     """
-    kept = (isinstance(data, _UnpaddedDoc) or "last_hidden_state" in data.model_output for data in datas)
-    held = [i for i, is_kept in enumerate(kept) if is_kept]
+    held = [i for i, data in enumerate(datas) if "last_hidden_state" in data.model_output]
     if not held:
-        return span_batch.EncodedSpans.empty(len(datas), backprop)
-    read = [_read(datas[i], docs[i] if docs else None) for i in held]
-    kinds = [[i for i, doc in enumerate(read) if doc.rows.foreign == is_stretch] for is_stretch in (False, True)]
-    parts = [chunk for own in kinds for chunk in minibatch(own, _CHUNK)]
-    firsts = span_batch.borders_of(len(doc.lengths) for doc in read)
+        return EncodedSpans.empty(len(datas), backprop)
+    read = {i: _read(datas[i], docs[i]) for i in held}
+    empty = DocStates.empty()
+    batch = join_states([read[i].states if i in read else empty for i in range(len(datas))])
 
-    def backprop_states(d_values: list[span_batch.Array]) -> object:
-        d_datas: dict[int, TransformerData] = {}
-        for own, d_part in zip(parts, d_values, strict=True):
-            borders = pairwise(span_batch.borders_of(int(read[i].lengths.sum()) for i in own))
-            for i, border in zip(own, borders, strict=True):
-                data = datas[held[i]]
+    def backprop_states(d_values: list[Array]) -> object:
+        d_datas: list[TransformerData] = [datas[i] for i in held]
+        for numbers, d_part in zip(part_numbers([read[i].states for i in held]), d_values, strict=True):
+            borders = pairwise(borders_of(len(read[held[number]].places) for number in numbers))
+            for number, border in zip(numbers, borders, strict=True):
+                data = datas[held[number]]
                 states = data.model_output["last_hidden_state"]
                 d_states = get_array_module(states).zeros_like(states)  # in the dtype that the transformer gave
-                d_states.reshape(-1, states.shape[-1])[read[i].places] = d_part[slice(*border)].astype(states.dtype)
-                d_datas[i] = TransformerData(data.wordpieces, ModelOutput(last_hidden_state=d_states), data.align)
-        return backprop([d_datas[i] for i in range(len(held))])
+                places = read[held[number]].places
+                d_states.reshape(-1, states.shape[-1])[places] = d_part[slice(*border)].astype(states.dtype)
+                d_output = ModelOutput(last_hidden_state=d_states)
+                d_datas[number] = TransformerData(data.wordpieces, d_output, data.align)
+        return backprop(d_datas)
 
-    n_rows = dict(zip(held, (len(doc.rows.spans) for doc in read), strict=True))
-    batch = span_batch.EncodedSpans(
-        span_batch.SpanBatch.join([doc.rows for doc in read]),
-        span_batch.borders_of(n_rows.get(i, 0) for i in range(len(datas))),
-        numpy.concatenate([doc.lengths for doc in read]),
-        (_states_of(read, firsts, own) for own in parts),
-        span_batch.no_gradient if backprop is span_batch.no_gradient else backprop_states,
-    )
-    if docs:
-        characters = numpy.concatenate([cast(numpy.ndarray, doc.characters) for doc in read])
-        batch.keep_pieces(characters, characters[:, 1] > characters[:, 0])
+    batch.backprop = no_gradient if backprop is no_gradient else backprop_states
     return batch
 
 
-def _states_of(read: list[_DocSpans], firsts: list[int], own: list[int]) -> span_batch.TokenEmbeddings:
-    """Return the states of some Docs. Half precision is for the transformer: sums would lose too much in it."""
-    parts = [values for i in own for values in read[i].values]
-    xp = get_array_module(parts[0])
-    values = xp.concatenate(parts)
-    values = values.astype(xp.float32) if values.dtype == xp.float16 else values
-    windows = numpy.concatenate([numpy.arange(*firsts[i : i + 2]) for i in own])
-    lengths = numpy.concatenate([read[i].lengths for i in own])
-    return span_batch.TokenEmbeddings(windows, lengths, values, read[own[0]].rows.foreign)
-
-
-def _read(data: TransformerData, doc: Doc | None) -> _DocSpans:
-    """Return the rows of a Doc as its encoder recorded them, or else as the alignment shows them."""
-    if isinstance(data, _UnpaddedDoc) and "model_output" not in vars(data):
-        shared, number = data.shared, data.number
-        encoded = shared.encoded
-        own, windows = (slice(*of[number : number + 2]) for of in (encoded.borders, encoded.window_borders))
-        rows = encoded.rows.part(own, windows)
-        if not rows.overlap:
-            pieces = slice(shared.starts[windows.start], shared.starts[windows.stop])
-            characters = cast(numpy.ndarray, encoded.characters)[pieces]
-            return _DocSpans(rows, shared.wordpieces.lengths[windows], shared.values[windows], characters)
-    batch, places = data.wordpieces, numpy.flatnonzero(to_numpy(data.wordpieces.attention_mask))
-    lengths = to_numpy(batch.attention_mask).sum(axis=1).astype("int64")
-    states = data.model_output["last_hidden_state"]  # (windows, wordpieces, width)
-    flat, xp = states.reshape(-1, states.shape[-1]), get_array_module(states)
-    if isinstance(batch, _PaddedBatch) and not batch.rows.overlap:
+def _read(data: TransformerData, doc: Doc) -> _Read:
+    """Return the states of a Doc, with the rows that its encoder recorded, or else those that the alignment shows."""
+    batch = data.wordpieces
+    mask = to_numpy(batch.attention_mask)
+    places = numpy.flatnonzero(mask)
+    lengths = mask.sum(axis=1).astype("int64")
+    if isinstance(batch, _PaddedBatch):
+        rows = batch.rows
         characters = batch.characters.reshape(-1, 2)[places]
-        return _DocSpans(batch.rows, lengths, [flat[xp.asarray(places)]], characters, places)
-    # The alignment of tokens, to wordpieces counted without padding.
-    align = Ragged(numpy.searchsorted(places, to_numpy(data.align.dataXd).reshape(-1)), to_numpy(data.align.lengths))
-    aligned = None if isinstance(batch, _PaddedBatch) else _aligned_rows(data)
-    if aligned is None:
-        aligned, align, chosen = _stretch(batch, align, lengths)
-        lengths, places = numpy.array([len(chosen)]), places[chosen]
-    of_pieces = None
-    if doc is not None:
-        spans = [doc[start:end] for start, end in aligned.spans.tolist()]
-        aligned = replace(aligned, characters=span_batch.row_characters(spans, [span.text for span in spans]))
-        of_pieces = span_batch.piece_characters(align, [doc], int(lengths.sum()))
-    return _DocSpans(aligned, lengths, [flat[xp.asarray(places)]], of_pieces, places)
+    else:
+        # The alignment of tokens, to wordpieces counted without padding.
+        indices = numpy.searchsorted(places, to_numpy(data.align.dataXd).reshape(-1))
+        characters = piece_characters(Ragged(cast(Any, indices), data.align.lengths), [doc], len(places))
+        rows = _aligned_rows(data, doc)
+    hidden = data.model_output["last_hidden_state"]  # (windows, wordpieces, width)
+    xp = get_array_module(hidden)
+    values = hidden.reshape(-1, hidden.shape[-1])[xp.asarray(places)]
+    if values.dtype == xp.float16:
+        values = values.astype(xp.float32)  # sums would lose too much in half precision
+    windows = xp.split(values, numpy.cumsum(lengths)[:-1])
+    states = DocStates(rows, lengths, windows, characters, characters[:, 1] > characters[:, 0])
+    if not rows.overlap:
+        return _Read(states, places)
+    stretch, chosen = as_stretch(states, doc)
+    return _Read(stretch, places[chosen])
 
 
-def _aligned_rows(data: TransformerData) -> span_batch.SpanBatch | None:
-    """Return a row for each window of another package's model; None if a token is in two rows."""
+def _aligned_rows(data: TransformerData, doc: Doc) -> SpanBatch:
+    """Return a row for each window of another package's model."""
     (n_rows, row_width), lengths = data.wordpieces.input_ids.shape, to_numpy(data.align.lengths)
     n_tokens = len(lengths)
     tokens = numpy.repeat(numpy.arange(n_tokens), lengths)
     rows = to_numpy(data.align.dataXd).reshape(-1) // row_width
-    shared = numpy.unique(numpy.stack([tokens, rows]), axis=1)
-    if len(numpy.unique(shared[0])) < shared.shape[1]:
-        return None
-    # Tokens without wordpieces (white space, what was cut) go to the row before them.
     starts = numpy.full(n_rows, n_tokens)
+    last = numpy.full(n_rows, -1)
     numpy.minimum.at(starts, rows, tokens)
+    numpy.maximum.at(last, rows, tokens)
+    # Tokens without wordpieces (white space, what was cut) go to the row before them.
     starts = numpy.minimum.accumulate(starts[::-1])[::-1].copy()
     starts[0] = 0
-    ends, last = numpy.append(starts[1:], n_tokens), starts - 1
-    numpy.maximum.at(last, rows, tokens)
+    ends = numpy.append(starts[1:], n_tokens)
+    last = numpy.maximum(last, starts - 1)
     weights = (numpy.bincount(rows, minlength=n_rows) > 0).astype("int64")
-    return span_batch.SpanBatch(
-        numpy.stack([starts, ends], axis=1), numpy.arange(n_rows), weights, ends - last - 1, None
-    )
-
-
-def _stretch(
-    batch: WordpieceBatch, align: Ragged, lengths: numpy.ndarray
-) -> tuple[span_batch.SpanBatch, Ragged, numpy.ndarray]:
-    """Return one row for a Doc whose windows overlap, an alignment to its tokens' wordpieces, and these, each once."""
-    recorded = batch.rows if isinstance(batch, _PaddedBatch) else None
-    pieces, align_lengths = to_numpy(align.dataXd), to_numpy(align.lengths)
-    windows = numpy.repeat(numpy.arange(len(lengths)), lengths)[pieces]
-    # A token's wordpieces ascend: its first is in the first of the windows that it is in.
-    starts = numpy.cumsum(align_lengths) - align_lengths
-    tokens = numpy.repeat(numpy.arange(len(align_lengths)), align_lengths)
-    once = windows == windows[starts[tokens]]
-    counts = numpy.bincount(tokens[once], minlength=len(align_lengths))
-    chosen, index = numpy.unique(pieces[once], return_inverse=True)
-    rows = span_batch.SpanBatch(
-        numpy.array([[0, recorded.spans[:, 1].max() if recorded else len(counts)]]),
-        row_of=numpy.zeros(1, dtype="int64"),
-        window_weights=numpy.array([int(len(chosen) > 0)]),
-        n_cut=numpy.array([recorded.n_cut.sum() if recorded else 0]),
-        settings=recorded.settings if recorded else None,
-        is_stretch=numpy.array([True]),
-    )
-    chosen = chosen if len(chosen) else numpy.zeros(1, dtype="int64")  # a special token stands for no text
-    return rows, Ragged(index, counts), chosen  # type: ignore[arg-type]
+    n_cut = ends - last - 1
+    if (n_cut < 0).any():  # a token is in two rows
+        ends = numpy.maximum(ends, last + 1)
+        n_cut = numpy.zeros(n_rows, dtype="int64")
+    spans = [doc[start:end] for start, end in zip(starts.tolist(), ends.tolist(), strict=True)]
+    characters = row_characters(spans, [span.text for span in spans])
+    tokens_of = numpy.stack([starts, ends], axis=1)
+    return SpanBatch(tokens_of, numpy.arange(n_rows), weights, n_cut, None, characters)

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
-from itertools import accumulate, pairwise
+from itertools import accumulate
 from typing import Any, TypeAlias, cast
 
 import numpy
@@ -155,14 +155,6 @@ class EncodedSpans:
     def empty(cls, n_docs: int, backprop: Backprop = no_gradient) -> "EncodedSpans":
         """Return the batch of Docs without text."""
         return cls(SpanBatch.empty(), [0] * (n_docs + 1), numpy.zeros(0, dtype="int64"), backprop=backprop)
-
-    @property
-    def overlap(self) -> bool:
-        """Whether rows of a Doc share tokens, see SpanBatch.overlap."""
-        if numpy.diff(self.borders).max(initial=0) < 2:
-            return False
-        of_docs = zip(pairwise(self.borders), pairwise(self.window_borders), strict=True)
-        return any(self.rows.part(slice(*rows), slice(*windows)).overlap for rows, windows in of_docs)
 
     def keep_pieces(self, characters: numpy.ndarray, of_text: numpy.ndarray) -> None:
         """Set the wordpieces that other Spans and Tokens are made of, none twice: those of the outermost rows.

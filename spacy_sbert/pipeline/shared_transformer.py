@@ -26,7 +26,6 @@ from ..models.shared_transformer import (
     store_states,
 )
 from ..models.span_batch import Array, Backprop, EncodedSpans
-from ..models.spans import getter_settings
 from ..models.surroundings import undisturbed
 from ..models.transformer import is_transformer_tok2vec
 from ._common import InPipeline
@@ -147,7 +146,7 @@ class SharedTransformer(ChecksummedPipe, Tok2Vec):
         need_states = [node for node in enabled if getattr(node, "needs_states", False)]  # not of a Tok2VecListener
         warns_itself = any(isinstance(node, SentenceListener) for node in enabled)
         for doc, states in zip(docs, split_states(tokvecses.batch), strict=True):
-            if need_states:
+            if need_states and len(doc):
                 store_states(doc, states, self.model.transformer, need_states)
             if not warns_itself:
                 self._notices.cuts.add(doc, states)
@@ -191,8 +190,7 @@ class SharedTransformer(ChecksummedPipe, Tok2Vec):
     def _begin_step(self, docs: list[Doc], losses: dict[str, float]) -> "_TrainingStep":
         """Encode a batch, and hand it to all that listen, with the callback for its gradient."""
         of_tokens = [node for node in self.listeners if not isinstance(node, SentenceListener)]
-        is_of_rows = bool(getter_settings(self.model.transformer.attrs["get_spans"]))
-        batch = self.model.encode(docs, is_train=True, with_pieces=bool(of_tokens) or not is_of_rows)
+        batch = self.model.encode(docs, is_train=True, with_pieces=bool(of_tokens))
         step = _TrainingStep(self.name, batch.backprop, self.listeners, losses)
         batch_id = Tok2VecListener.get_batch_id(docs)
         for listener in self.listeners:

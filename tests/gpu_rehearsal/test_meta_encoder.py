@@ -20,7 +20,7 @@ from spacy_sbert.models.span_batch import TokenEmbeddings
 from spacy_sbert.reranker import cross_encoder
 
 if is_installed():
-    from spacy_sbert.models import shared_transformer
+    from spacy_sbert.models import spacy_transformers
 
 DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
 LENGTHS = [5, 17, 64, 3, 200, 1, 30, 30, 9]
@@ -40,8 +40,8 @@ def as_on_a_gpu(monkeypatch):
     for module in (training, backends):
         monkeypatch.setattr(module, "torch2xp", lambda tensor: tensor)
     if is_installed():
-        monkeypatch.setattr(shared_transformer, "torch2xp", lambda tensor: tensor)
-        monkeypatch.setattr(shared_transformer, "xp2torch", lambda array, device: array.to(device))
+        monkeypatch.setattr(spacy_transformers, "torch2xp", lambda tensor: tensor)
+        monkeypatch.setattr(spacy_transformers, "xp2torch", lambda array, device: array.to(device))
     monkeypatch.setattr(training, "autocast", lambda device, precision: strict_autocast(precision))
 
 
@@ -125,7 +125,7 @@ def test_padded_states():
         own = lengths[windows]
         parts.append(TokenEmbeddings(numpy.array(windows), own, torch.ones(int(own.sum()), 16, device=META)))
     with strict_gpu() as gpu:
-        states, backprop = shared_transformer._pad_states(wordpieces, parts, 16, META)
+        states, backprop = spacy_transformers._pad_states(wordpieces, parts, 16, META)
         d_values = backprop(torch.ones(3, 4, 16))  # as spacy-transformers makes it in another thread
     assert (states.shape, states.dtype, states.device) == ((3, 4, 16), torch.float32, META)
     assert [(each.shape, each.device) for each in d_values] == [((7, 16), META), ((2, 16), META)]

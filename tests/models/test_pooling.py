@@ -25,7 +25,7 @@ from spacy_sbert.models.span_batch import SpanBatch
 if is_installed():
     from spacy_transformers.data_classes import TransformerData
 
-    from spacy_sbert.models.shared_transformer import _PaddedBatch
+    from spacy_sbert.models.spacy_transformers import _PaddedBatch
 
 OPS, RNG = NumpyOps(), numpy.random.default_rng(0)
 

@@ -9,12 +9,12 @@ import numpy
 import pytest
 import spacy
 import srsly
-from pipelines import one_pipe
+from pipelines import SHARING, TRANSFORMERS, one_pipe
 from transformers import BertTokenizer
 
 from spacy_sbert.models.sbert_config import TransformerConfig
 from spacy_sbert.models.shim import SETTINGS_FILE, TransformerShim
-from spacy_sbert.models.transformer import SpanTransformer
+from spacy_sbert.models.transformer import SpanTransformer, encoder_of
 
 TEXTS = ["A man is eating food. He cannot go.", "", "The cat sat on the mat.", "dog"]
 
@@ -60,14 +60,13 @@ def test_same_output_as_spacy_transformers(tiny_bert, get_spans):
     assert stock.get_pipe("transformer").model.get_dim("nO") == ours.get_pipe("transformer").model.get_dim("nO")
 
 
-@pytest.mark.spacy_transformers
-def test_a_doc_may_be_in_a_batch_twice(make_nlp):
-    for encoder in ("own", "shared"):
-        nlp = make_nlp(encoder)
-        doc, other = nlp.make_doc(TEXTS[0]), nlp.make_doc(TEXTS[2])
-        docs = list(nlp.pipe([doc, doc, other]))
-        assert numpy.allclose(docs[0].vector, nlp(TEXTS[0]).vector, atol=1e-6) and docs[0] is docs[1]
-        assert numpy.allclose(docs[2][1].vector, nlp(TEXTS[2])[1].vector, atol=1e-6)
+@pytest.mark.parametrize("encoder", TRANSFORMERS)
+def test_a_doc_may_be_in_a_batch_twice(make_nlp, encoder):
+    nlp = make_nlp(encoder)
+    doc, other = nlp.make_doc(TEXTS[0]), nlp.make_doc(TEXTS[2])
+    docs = list(nlp.pipe([doc, doc, other]))
+    assert numpy.allclose(docs[0].vector, nlp(TEXTS[0]).vector, atol=1e-6) and docs[0] is docs[1]
+    assert numpy.allclose(docs[2][1].vector, nlp(TEXTS[2])[1].vector, atol=1e-6)
 
 
 @pytest.mark.spacy_transformers
@@ -116,14 +115,16 @@ def test_saved_state(tiny_bert):
         new_shim("x").from_bytes(srsly.msgpack_dumps({"files": whole}))
 
 
-@pytest.mark.spacy_transformers
-def test_copy_has_weights_and_optimizer_keys_of_its_own(make_nlp):
-    model = make_nlp("shared").get_pipe("transformer").model
+@pytest.mark.parametrize("encoder", SHARING)
+def test_copy_has_weights_and_optimizer_keys_of_its_own(make_nlp, encoder):
+    model = make_nlp(encoder).get_pipe("transformer").model
     model.initialize()
-    copied = model.copy()
+    model, copied = encoder_of(model), encoder_of(model.copy())
     assert isinstance(copied, SpanTransformer) and copied.get_dim("nO") == 16 and copied.attrs["has_transformer"]
     assert copied.shim.id != model.shim.id and copied.shim.name == model.shim.name
-    for (_, a), (_, b) in zip(model.transformer.named_parameters(), copied.transformer.named_parameters(), strict=True):
+    for (_, a), (_, b) in zip(
+        model.shim.network.named_parameters(), copied.shim.network.named_parameters(), strict=True
+    ):
         assert a is not b and numpy.array_equal(a.detach().numpy(), b.detach().numpy())
 
 

@@ -1,5 +1,7 @@
 """Cutting and windows at the encoder's true limit."""
 
+from itertools import pairwise
+
 import numpy
 import pytest
 import spacy
@@ -9,59 +11,57 @@ from tokenizers import Tokenizer, models, pre_tokenizers
 from transformers import AutoModel, AutoTokenizer, BertTokenizer, PreTrainedTokenizerFast, RobertaConfig, RobertaModel
 
 from spacy_sbert.models.loading import position_limit
-from spacy_sbert.models.private_attributes import is_installed
 from spacy_sbert.models.resolve import resolve
 from spacy_sbert.models.sbert_config import SentenceTransformersConfig
+from spacy_sbert.models.shared_transformer import _align_tokens
+from spacy_sbert.models.span_batch import borders_of, encode_spans
 from spacy_sbert.models.spans import _get_sentence_spans
 from spacy_sbert.models.tokenization import BatchTokenizer, TokenizedBatch
-
-if is_installed():
-    from spacy_sbert.models.shared_transformer import _SharedBatch, _SharedOutput
 
 NLP = spacy.blank("en")
 LONG = "the cat sat on a mat he is eating food " * 6  # 60 wordpieces
 
 
 def rows(tokenizer, texts, overflow="truncate", lowercase=False):
-    """The padded output of a shared transformer before its states."""
+    """The rows of texts before their states, the wordpieces of each window, and the indices of each token's."""
     docs = [NLP.make_doc(text) for text in texts]
     spans = _get_sentence_spans(docs, unit="doc", spans_key="sbert")
     settings = SentenceTransformersConfig("x", MAX_LENGTH, lowercase=lowercase)
-    return _SharedOutput(_SharedBatch(BatchTokenizer(tokenizer, settings, overflow), spans), spans)
+    batched = BatchTokenizer(tokenizer, settings, overflow)
+    wordpieces, batch = encode_spans(batched, spans, prompt="", with_pieces=True)
+    strings = batched.strings[wordpieces.ids].tolist()
+    windows = [strings[start:end] for start, end in pairwise(borders_of(batch.lengths.tolist()))]
+    return batch, windows, _align_tokens(docs, batch)
 
 
-@pytest.mark.spacy_transformers
 @pytest.mark.parametrize("kind", [AutoTokenizer, BertTokenizer], ids=["fast", "slow"])
 def test_cut_rows_and_windows(tiny_bert, kind):
     """A cut row keeps its final [SEP]; windows hold every wordpiece once."""
     tokenizer = kind.from_pretrained(tiny_bert)
-    given = rows(tokenizer, [LONG, "dog"])
-    batch = given.wordpieces
-    assert batch.input_ids.shape == (2, MAX_LENGTH) and batch.lengths == [24, 3]
-    assert batch.strings[0][0] == "[CLS]" and batch.strings[0][-1] == "[SEP]"
+    batch, windows, _ = rows(tokenizer, [LONG, "dog"])
+    assert batch.lengths.tolist() == [MAX_LENGTH, 3] == [24, 3]
+    assert windows[0][0] == "[CLS]" and windows[0][-1] == "[SEP]"
     assert batch.rows.window_weights.tolist() == [22, 1] and batch.rows.n_cut.tolist() == [60 - 22, 0]
-    assert [len(doc_spans) for doc_spans in given.spans] == [1, 1]
-    given = rows(tokenizer, ["dog", LONG], "windows")
-    batch = given.wordpieces
-    assert [len(doc_spans) for doc_spans in given.spans] == [1, 3]
+    assert batch.window_borders == [0, 1, 2]
+    batch, windows, _ = rows(tokenizer, ["dog", LONG], "windows")
+    assert batch.window_borders == [0, 1, 4]
     assert batch.rows.window_weights.tolist() == [1, 22, 22, 16] and not batch.rows.n_cut.any()
     assert batch.rows.row_of.tolist() == [0, 1, 1, 1]
-    pieces = [p for row in batch.strings[1:] for p in row if p not in ("[CLS]", "[SEP]", "[PAD]")]
+    pieces = [piece for window in windows[1:] for piece in window if piece not in ("[CLS]", "[SEP]")]
     assert pieces == tokenizer.tokenize(LONG)
-    assert all(row[0] == "[CLS]" and "[SEP]" in row for row in batch.strings)
+    assert all(window[0] == "[CLS]" and window[-1] == "[SEP]" for window in windows)
 
 
-@pytest.mark.spacy_transformers
 def test_very_long_texts_and_lower_case(tiny_bert):
     """Alignment takes linear time, and characters stay in place that get longer: İ."""
     tokenizer = AutoTokenizer.from_pretrained(tiny_bert)
-    given = rows(tokenizer, ["a man ran " * 5_000], "windows")
-    assert len(given.spans[0]) == len(given.wordpieces) == -(-15_000 // 22)
-    assert (given.align.lengths == 1).all() and len(given.align.lengths) == 15_000
-    given = rows(tokenizer, ["İİİİ a MAN", "the dog"], lowercase=True)
-    pieces = [piece for row in given.wordpieces.strings for piece in row]
-    starts = numpy.cumsum(given.align.lengths) - given.align.lengths
-    assert [pieces[given.align.dataXd[starts[i]]] for i in (1, 2, 3, 4)] == ["a", "man", "the", "dog"]
+    batch, _, align = rows(tokenizer, ["a man ran " * 5_000], "windows")
+    assert batch.window_borders == [0, -(-15_000 // 22)]
+    assert (align.lengths == 1).all() and len(align.lengths) == 15_000
+    _, windows, align = rows(tokenizer, ["İİİİ a MAN", "the dog"], lowercase=True)
+    pieces = [piece for window in windows for piece in window]
+    starts = numpy.cumsum(align.lengths) - align.lengths
+    assert [pieces[align.dataXd[starts[i]]] for i in (1, 2, 3, 4)] == ["a", "man", "the", "dog"]
 
 
 def by_hand(folder, pieces):

@@ -1,8 +1,7 @@
-"""What a shared transformer leaves on Docs in use: not padded for sentence encoders, padded for who reads it so."""
+"""What a `transformer` of spacy-transformers with our model leaves on Docs."""
 
 import gc
 from copy import deepcopy
-from unittest.mock import Mock
 from weakref import ref
 
 import numpy
@@ -15,28 +14,14 @@ from spacy_sbert.models.private_attributes import is_installed
 if is_installed():
     from spacy_transformers.data_classes import TransformerData
 
-    from spacy_sbert.models import shared_transformer as unpadded
-
 pytestmark = pytest.mark.spacy_transformers
 
 TEXTS = ["A man is eating food. He cannot go.", "", "The cat sat on the mat.", "dog"]
 
 
-def test_a_batch_is_padded_once_for_all_who_read_it(make_nlp, monkeypatch):
-    pad = Mock(wraps=unpadded._pad_states)
-    monkeypatch.setattr(unpadded, "_pad_states", pad)
-    docs = list(make_nlp("shared").pipe(TEXTS))
-    assert all(doc.vector.any() and doc[0].vector.any() for doc in docs if doc.text) and not pad.called
-    first, _, second, third = (doc._.trf_data for doc in docs)
-    assert first.model_output.last_hidden_state.shape == (1, first.wordpieces.input_ids.shape[1], 16)
-    assert second.wordpieces.lengths != third.wordpieces.lengths
-    assert len(second.align.lengths) == len(docs[2])
-    assert pad.call_count == 1
-
-
 @pytest.mark.parametrize(("unit", "overflow"), [("doc+sent", "truncate"), ("doc", "windows")])
 def test_vectors_are_the_same_of_what_was_read_before(make_nlp, unit, overflow):
-    nlp = make_nlp("shared", unit=unit, transformer={"overflow": overflow})
+    nlp = make_nlp("spacy-transformers", unit=unit, transformer={"overflow": overflow})
     sbert = nlp.get_pipe("sbert")
     given = list(nlp.pipe([*TEXTS, TEXTS[0] * 9]))
     for doc in given[::2]:
@@ -51,7 +36,7 @@ def test_vectors_are_the_same_of_what_was_read_before(make_nlp, unit, overflow):
 
 
 def test_copies_and_bytes_are_what_spacy_transformers_knows(make_nlp):
-    nlp = make_nlp("shared")
+    nlp = make_nlp("spacy-transformers")
     doc = nlp(TEXTS[0])
     copied = deepcopy(doc._.trf_data)
     assert type(copied) is TransformerData
@@ -66,7 +51,7 @@ def test_copies_and_bytes_are_what_spacy_transformers_knows(make_nlp):
 
 
 def test_docs_are_kept_by_nobody(make_nlp):
-    docs = list(make_nlp("shared").pipe(TEXTS))
+    docs = list(make_nlp("spacy-transformers").pipe(TEXTS))
     kept = [ref(doc) for doc in docs]
     gc.disable()
     try:
@@ -77,7 +62,7 @@ def test_docs_are_kept_by_nobody(make_nlp):
 
 
 def test_what_is_set_on_a_doc_is_what_sentence_encoders_read(make_nlp):
-    nlp = make_nlp("shared")
+    nlp = make_nlp("spacy-transformers")
     doc = nlp(TEXTS[0])
     output = deepcopy(doc._.trf_data.model_output)
     output["last_hidden_state"] = output["last_hidden_state"] * 0 + numpy.arange(16, dtype="float32")
@@ -89,7 +74,7 @@ def test_what_is_set_on_a_doc_is_what_sentence_encoders_read(make_nlp):
 
 
 def test_the_pooler_is_that_of_the_weights_that_encoded(make_nlp):
-    nlp = make_nlp("shared")
+    nlp = make_nlp("spacy-transformers")
     expected, doc = nlp(TEXTS[0])._.trf_data.model_output.pooler_output, nlp(TEXTS[0])
     nlp.get_pipe("transformer").model.shim.network.pooler.dense.weight.data.zero_()
     assert numpy.array_equal(doc._.trf_data.model_output.pooler_output, expected) and expected.any()
@@ -103,7 +88,7 @@ def test_a_model_that_takes_no_type_ids(make_nlp, tiny_bert, tmp_path):
     config = ModernBertConfig(vocab_size=len(tokenizer), pad_token_id=tokenizer.pad_token_id, **sizes)
     ModernBertModel(config).save_pretrained(tmp_path)
     texts = ["a dog ran fast", "the cat", ""]
-    own, shared = (make_nlp(encoder, name=tmp_path) for encoder in ("own", "shared"))
+    own, shared = (make_nlp(encoder, name=tmp_path) for encoder in ("own", "spacy-transformers"))
     expected = [doc.vector for doc in own.pipe(texts)]
     found = [doc.vector for doc in shared.pipe(texts)]
     assert numpy.allclose(found, expected, atol=1e-6) and numpy.abs(found[0]).sum() > 0
