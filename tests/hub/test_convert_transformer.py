@@ -21,11 +21,11 @@ GETTERS = {
     "ours": {"@span_getters": "spacy-sbert.sentence_spans.v1", "unit": "doc"},
 }
 TRAINING = [
-    ("a man is eating food on the mat .", [(2, 5, "PERSON"), (19, 23, "FOOD")], {"x": 1.0, "y": 0.0}),
+    ("a man is eating food on the mat .", [(2, 5, "PERSON"), (16, 20, "FOOD")], {"x": 1.0, "y": 0.0}),
     ("the dog ran fast . he can not go .", [(4, 7, "ANIMAL")], {"x": 0.0, "y": 1.0}),
     ("someone is having a meal .", [(0, 7, "PERSON"), (20, 24, "FOOD")], {"x": 1.0, "y": 0.0}),
 ]
-TEXTS = [text for text, _, _ in TRAINING] + ["The cat sat on the mat.  He can't go! ", "", "  \n", "a man " * 40]
+TEXTS = [text for text, _, _ in TRAINING] + ["The cat sat on the mat.  He can't go! ", "  \n", "a man " * 40]
 
 
 def listener(**settings):
@@ -34,9 +34,9 @@ def listener(**settings):
 
 def add_components(nlp, tok2vec=None):
     tok2vec = tok2vec or listener()
+    nlp.add_pipe("sbert", config={"model": {"@architectures": "spacy-sbert.SharedSentenceEncoder.v1"}})
     nlp.add_pipe("ner", config={"model": {"tok2vec": tok2vec}})
     nlp.add_pipe("textcat", config={"model": {"@architectures": "spacy.TextCatEnsemble.v2", "tok2vec": tok2vec}})
-    nlp.add_pipe("sbert", config={"model": {"@architectures": "spacy-sbert.SharedSentenceEncoder.v1"}})
 
 
 def make(folder, getter="strided", architecture=STOCK, train=True, **model):
@@ -63,13 +63,13 @@ def fit(nlp, steps=8):
     optimizer = nlp.initialize(lambda: examples)
     optimizer.learn_rate = 0.01
     for _ in range(steps):
-        nlp.update([Example(nlp(eg.reference.text), eg.reference) for eg in examples], sgd=optimizer)
+        nlp.update([Example(nlp(eg.reference.text), eg.reference) for eg in examples], sgd=optimizer, exclude=["sbert"])
     return nlp
 
 
 def annotations(nlp, texts=TEXTS):
     docs = list(nlp.pipe(texts))
-    labels = [(doc.to_json()["ents"], doc.to_json()["tokens"], sorted(doc.cats)) for doc in docs]
+    labels = [(doc.to_json().get("ents"), doc.to_json()["tokens"], sorted(doc.cats)) for doc in docs]
     cats = [list(doc.cats.values()) for doc in docs]
     vectors = [nlp.get_pipe("sbert").vector(doc) for doc in docs] if "sbert" in nlp.pipe_names else []
     return labels, numpy.array(cats), numpy.array(vectors)
