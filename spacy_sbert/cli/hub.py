@@ -84,7 +84,9 @@ def _import_cli(
 
 @command("convert-transformer")
 def _convert_transformer_cli(
-    pipeline: Annotated[str, Argument(help="The pipeline with spacy-transformers' transformer: a folder or a package.")],
+    pipeline: Annotated[
+        str, Argument(help="The pipeline with spacy-transformers' transformer: a folder or a package.")
+    ],
     output: _Output,
     code: Code = None,
     quiet: Quiet = False,
