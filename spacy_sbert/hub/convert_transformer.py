@@ -20,7 +20,6 @@ from thinc.util import to_numpy
 
 from ..errors import missing_packages
 from ..files.atomic import atomic_folder
-from ..models.listener import SentenceListener
 from ..models.pooling import SentencePooling
 from ..models.private_attributes import is_a, is_installed
 from ..models.sbert_config import TransformerConfig
@@ -64,8 +63,8 @@ def convert_transformer(pipeline: str | Path, path: str | Path) -> None:
     """
     if not is_installed():
         raise ImportError(
-            "Reading the pipeline needs the package spacy-transformers, which is not installed. Install it: pip install "
-            '"spacy-sbert[transformers]". The converted pipeline loads without it.'
+            "Reading the pipeline needs the package spacy-transformers, which is not installed. Install it: "
+            'pip install "spacy-sbert[transformers]". The converted pipeline loads without it.'
         )
     with missing_packages():
         nlp = spacy.load(pipeline)
@@ -76,7 +75,7 @@ def convert_transformer(pipeline: str | Path, path: str | Path) -> None:
         nlp.to_disk(folder)
         found = _annotate(spacy.load(folder))
         for text, annotations in expected.items():
-            difference = annotations.difference(found[text])
+            difference = annotations.difference(found[text]) if text in found else "annotations"
             if difference:
                 raise ValueError(
                     f"The converted pipeline gives other {difference} for the text {text[:50]!r}. Nothing was saved; "
@@ -84,15 +83,21 @@ def convert_transformer(pipeline: str | Path, path: str | Path) -> None:
                 )
 
 
+def _nodes(pipe: object) -> list[Model]:
+    """Return the layers of a component; none of one without a model."""
+    model = getattr(pipe, "model", None)
+    return list(model.walk()) if isinstance(model, Model) else []
+
+
 def _check_initialized(nlp: Language) -> None:
+    """Check that the transformers of spacy-transformers have weights; ours load theirs when they are needed."""
     for name, pipe in nlp.components:
-        model = getattr(pipe, "model", None)
-        for node in model.walk() if isinstance(model, Model) else ():
-            if is_a(node, "TransformerModel") and not isinstance(node, SpanTransformer) and node.transformer is None:
-                raise ValueError(
-                    f"The transformer of the component '{name}' has no weights: call nlp.initialize(), or train the "
-                    "pipeline, and save it again."
-                )
+        models: list[Any] = [node for node in _nodes(pipe) if is_a(node, "TransformerModel")]
+        if any(model.transformer is None for model in models if not isinstance(model, SpanTransformer)):
+            raise ValueError(
+                f"The transformer of the component '{name}' has no weights. Call nlp.initialize() or train the "
+                "pipeline, and save it again."
+            )
 
 
 def _convert(nlp: Language) -> None:
@@ -132,8 +137,8 @@ def _convert(nlp: Language) -> None:
 
 def _refused(name: str, what: str) -> ValueError:
     return ValueError(
-        f"Cannot convert {what} of the component '{name}': an 'sbert_transformer' has nothing like it. Keep the pipeline "
-        "as it is, with spacy-transformers, or remove it there first."
+        f"Cannot convert {what} of the component '{name}': an 'sbert_transformer' has nothing like it. Keep the "
+        "pipeline as it is, with spacy-transformers, or remove it there first."
     )
 
 
@@ -142,12 +147,10 @@ def _check_doc_tensor(nlp: Language, first: str) -> None:
     behind = nlp.component_names[nlp.component_names.index(first) + 1 :]
     for name in behind:
         pipe = nlp.get_pipe(name)
-        model = getattr(pipe, "model", None)
-        nodes = model.walk() if isinstance(model, Model) else ()
-        if isinstance(pipe, Tok2Vec) or any(isinstance(node, Tok2VecListener) for node in nodes):
+        if isinstance(pipe, Tok2Vec) or any(isinstance(node, Tok2VecListener) for node in _nodes(pipe)):
             raise ValueError(
-                f"The component '{name}' behind '{first}' reads or sets doc.tensor, as an 'sbert_transformer' does: one "
-                "would get the vectors of the other. Move it, and the tok2vec that it listens to, before the transformer."
+                f"The component '{name}' behind '{first}' reads or sets doc.tensor, which an 'sbert_transformer' sets, "
+                "too. Move it, and the tok2vec that it listens to, before the transformer."
             )
 
 
@@ -193,7 +196,7 @@ def _functions(block: Any) -> Iterator[str]:  # noqa: ANN401 (any value of a con
 
 def _replace_transformer(nlp: Language, name: str, block: dict[str, Any], *, normalize: bool) -> None:
     """Replace a `transformer` by an `sbert_transformer` with its weights; block: the config of its model."""
-    state = _state_of(name, nlp.get_pipe(name).model, block, normalize=normalize)
+    state = _state_of(name, cast(Any, nlp.get_pipe(name)).model, block, normalize=normalize)
     is_disabled = name in nlp.disabled
     pipe: Any = nlp.replace_pipe(name, "sbert_transformer", config={"model": block})
     pipe.model.transformer.shim.from_bytes(state)
@@ -207,21 +210,12 @@ def _convert_layers(name: str, model: Model, blocks: list[dict[str, Any]], *, no
 
     blocks (list[dict]): the configs of the new layers. RAISES (ValueError): if the model has other layers than these.
     """
-    copies = [block for block in blocks if "name" in block]
-    n_replaced = 0
+    chains = []
     while (chain := _find_chain(model)) is not None and chain is not model:
-        replace_model_node(model, chain, _convert_chain(name, chain, copies, normalize=normalize))
-        n_replaced += 1
-    if chain is not None or n_replaced != len(blocks) or len(copies) > 1:
-        raise _refused(name, f"the {n_replaced} layers that read the transformer, beside {len(blocks)} in the config,")
-
-
-def _source_of(chain: Model) -> Model | None:
-    """Return the listener or transformer that a chain begins with."""
-    from spacy_transformers.layers import TransformerListener as StockListener
-
-    layers = [node for node in chain.walk() if isinstance(node, StockListener) or is_transformer(node)]
-    return next((node for node in layers if not isinstance(node, SentenceListener)), None)
+        replace_model_node(model, chain, _convert_chain(name, chain, blocks, normalize=normalize))
+        chains.append(chain)
+    if chain is not None or len(chains) != len(blocks):
+        raise _refused(name, "layers that read the transformer, and are not in the config,")
 
 
 def _find_chain(model: Model) -> Model | None:
@@ -231,15 +225,23 @@ def _find_chain(model: Model) -> Model | None:
     return next((chain for chain in chains if _source_of(chain) is not None), None)
 
 
-def _convert_chain(name: str, chain: Model, copies: list[dict[str, Any]], *, normalize: bool) -> Model:
-    """Return the layer of this package that takes the place of a chain."""
-    source = cast(Model, _source_of(chain))
+def _source_of(chain: Model) -> Model | None:
+    """Return the listener or the transformer that a chain begins with."""
+    return next((node for node in chain.walk() if node.name == "transformer-listener" or is_transformer(node)), None)
+
+
+def _convert_chain(name: str, chain: Model, blocks: list[dict[str, Any]], *, normalize: bool) -> Model:
+    """Return the layer of this package that takes the place of a chain; blocks: see _convert_layers."""
+    source: Any = _source_of(chain)
     end = chain.layers[-1]
     if not is_transformer(source):
-        listener = TransformerListener(cast(Any, source).upstream_name, end.layers[0], end.attrs["grad_factor"])
+        listener = TransformerListener(source.upstream_name, end.layers[0], end.attrs["grad_factor"])
         if source.has_dim("nO"):
             listener.set_dim("nO", source.get_dim("nO"))
         return listener
+    copies = [block for block in blocks if "name" in block]
+    if len(copies) != 1:
+        raise _refused(name, f"{len(copies)} copies of a transformer (expected one)")
     tok2vec: TransformerTok2Vec = registry.resolve({"model": copies[0]})["model"]
     tok2vec.transformer.shim.from_bytes(_state_of(name, source, copies[0], normalize=normalize))
     if end.layers:
@@ -284,12 +286,12 @@ def _annotate(nlp: Language) -> "dict[str, _Annotations]":
         try:
             with warnings.catch_warnings(action="ignore"):  # about texts that nobody gave
                 doc = nlp(text)
-        except (IndexError, ValueError) as error:
+        except Exception as error:  # whatever components raise
             failure = error
         else:
             found[text] = _Annotations.of(nlp, doc)
     if not found:
-        raise failure
+        raise ValueError(f"The pipeline annotates no text ({type(failure).__name__}: {failure}).") from failure
     return found
 
 
@@ -330,6 +332,6 @@ def _token_vectors(doc: Doc) -> numpy.ndarray:
     data = doc._.get("trf_data") if doc.has_extension("trf_data") else None
     if data is None:
         return cast(numpy.ndarray, to_numpy(doc.tensor))
-    from spacy_transformers.layers import trfs2arrays
+    from spacy_transformers.layers import trfs2arrays  # noqa: PLC0415 (need not be installed)
 
     return cast(numpy.ndarray, to_numpy(trfs2arrays(reduce_mean(), 1.0).predict([data])[0]))
