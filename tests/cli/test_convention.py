@@ -61,7 +61,7 @@ def test_options_that_all_commands_share():
     assert set(COMMANDS) - with_option("--pipe") == {
         *("compare", "convert", "convert-transformer", "index", "init-config", "train")
     }
-    # import, export, convert-transformer and distill-static write new folders; index resumes; hub-card and train have other ways
+    # most of these write new folders; index resumes; hub-card and train have other ways
     folders = {"convert-transformer", "distill-static", "export", "import", "hub-card", "index", "train"}
     assert set(COMMANDS) - with_option("--overwrite") == folders
     loading = with_option("--pipe") - {"import"}  # which makes a pipe
