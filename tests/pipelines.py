@@ -20,6 +20,7 @@ from spacy.vocab import Vocab
 from thinc.api import Config
 from thinc.types import Ragged
 from thinc.util import to_numpy
+from transformers import AutoModel, AutoTokenizer
 
 from spacy_sbert.models.pooling import _make_pooling
 from spacy_sbert.models.private_attributes import is_installed
@@ -304,3 +305,24 @@ OTHER_VECTORS = {  # settings that change vectors, by what they change
     "dense": {"dense": _DENSE},
     "dense, another activation": {"dense": {**_DENSE, "activation": "sigmoid"}},
 }
+
+
+def autograd(folder: Path, loss: Any) -> dict[str, Any]:
+    """The gradients of a loss by PyTorch, in float64, by the names of the parameters.
+
+    loss (Callable): of a network of Hugging Face's and its tokenizer.
+    """
+    network, tokenizer = AutoModel.from_pretrained(folder).double().eval(), AutoTokenizer.from_pretrained(folder)
+    loss(network, tokenizer).backward()
+    return {name: own.grad for name, own in network.named_parameters() if own.grad is not None and own.grad.any()}
+
+
+def error_of_gradients(shim: Any, expected: dict[str, Any], factor: float = 1.0) -> float:
+    """The largest difference of the gradients in a shim to others, times a factor, relative to the largest of them."""
+    given = {name: own.grad for name, own in shim._model.named_parameters()}
+    scale = max(float(gradient.abs().max()) for gradient in expected.values())
+    differences = []
+    for name, gradient in expected.items():
+        found = given[name]
+        differences.append(gradient * factor if found is None else found.double() - gradient * factor)
+    return max(float(difference.abs().max()) for difference in differences) / scale

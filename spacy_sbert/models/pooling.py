@@ -273,7 +273,7 @@ class SentencePooling(ConfiguredModel[EncodedSpans, PooledRows]):
         values, lengths = part.values, part.lengths
         if not len(lengths):
             return self.ops.alloc2f(0, self.pooled_width(values.shape[1])), lambda d_pooled: values
-        if not n_lead:
+        if not n_lead or part.is_stretch:
             layer = stretch_pooling(self.pooling_name) if part.is_stretch else self.layers[0]
             pooled, backprop = layer(Ragged(values, lengths), is_train)  # type: ignore[arg-type]
             return pooled, lambda d_pooled: backprop(d_pooled).dataXd

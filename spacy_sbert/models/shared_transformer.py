@@ -82,19 +82,31 @@ class TransformerTok2Vec(ConfiguredModel, ChecksummedModel[list[Doc], list[Float
     def width(self) -> int:
         """The width of the vectors; loads the weights."""
         if not self.has_dim("nO"):
-            _init(self)
+            load(self.transformer)
+            self.set_dim("nO", self.transformer.get_dim("nO"))
         return self.get_dim("nO")
 
     def to_dict(self) -> dict:
         """Return the model's state; loads the weights first, so that its width is saved with them."""
-        _init(self)
+        load(self.transformer)
+        self.set_dim("nO", self.transformer.get_dim("nO"))
         return super().to_dict()
 
 
 def _init(model: Model, X: object = None, Y: object = None) -> None:
-    transformer = cast(TransformerTok2Vec, model).transformer
-    load(transformer)
-    model.set_dim("nO", transformer.get_dim("nO"))
+    tok2vec = cast(TransformerTok2Vec, model)
+    _init_pooling(tok2vec.pooling, tok2vec.width)
+
+
+def _init_pooling(pooling: TokenPooling, width: int) -> None:
+    """Initialize the weights of a pooling, if it has any."""
+    pooling.initialize(X=Ragged(pooling.ops.alloc2f(1, width), pooling.ops.asarray1i([1])))
+
+
+def is_same_pooling(first: TokenPooling, second: TokenPooling) -> bool:
+    """Return whether two poolings make the same vectors: of one name, and without weights."""
+    has_weights = any(node.param_names for pooling in (first, second) for node in pooling.walk())
+    return first.name == second.name and not has_weights
 
 
 @undisturbed()
@@ -206,17 +218,13 @@ class TransformerListener(ConfiguredModel, Model):
         self.upstream_name = upstream_name
         self.grad_factor = grad_factor
         self.upstream: TransformerTok2Vec | None = None  # the model of the component, once the pipeline is known
+        self.needs_states = False  # whether `doc.tensor` will not do, as it pools in another way than the component
         self.initialized_with: WeakSet[Doc] = WeakSet()  # Docs that no transformer has processed
         self.receive(None, None, None)
 
     @property
     def pooling(self) -> TokenPooling:
         return self.layers[0]
-
-    @property
-    def needs_states(self) -> bool:
-        """Whether it pools wordpieces in another way than the component, so that it needs their states."""
-        return self.upstream is not None and self.pooling.name != self.upstream.pooling.name
 
     def receive(self, batch_id: int | None, outputs: list[Floats2d] | None, backprop: Callable | None) -> None:
         """Take the vectors of a batch in training, and the callback for their gradient."""
@@ -234,14 +242,18 @@ class TransformerListener(ConfiguredModel, Model):
 
 
 def _init_listener(model: Model, X: list[Doc] | None = None, Y: object = None) -> None:
-    cast(TransformerListener, model).initialized_with = WeakSet(X or [])
+    listener = cast(TransformerListener, model)
+    listener.initialized_with = WeakSet(X or [])
+    if listener.upstream is not None:
+        listener.set_dim("nO", listener.upstream.width, force=True)
+        _init_pooling(listener.pooling, listener.upstream.width)
 
 
 def _listen(model: Model, docs: list[Doc], is_train: bool) -> tuple[list[Floats2d], Callable]:
     listener = cast(TransformerListener, model)
     received = listener.received(docs) if is_train else None
     if received is None:  # in use, or the transformer is frozen
-        return _vectors_on_docs(listener, docs), no_gradient
+        return _vectors_on_docs(listener, docs, is_train)
     vectors, upstream = received
 
     def backprop(d_vectors: list[Floats2d]) -> list[Doc]:
@@ -252,8 +264,10 @@ def _listen(model: Model, docs: list[Doc], is_train: bool) -> tuple[list[Floats2
     return vectors, backprop
 
 
-def _vectors_on_docs(listener: TransformerListener, docs: list[Doc]) -> list[Floats2d]:
-    """Return the vectors of tokens that a transformer left on Docs."""
+def _vectors_on_docs(
+    listener: TransformerListener, docs: list[Doc], is_train: bool
+) -> tuple[list[Floats2d], Callable[[list[Floats2d]], object]]:
+    """Return the vectors of tokens that a transformer left on Docs, and what takes their gradient to the pooling."""
     tok2vec = listener.upstream
     if tok2vec is None:
         raise ValueError(
@@ -263,15 +277,15 @@ def _vectors_on_docs(listener: TransformerListener, docs: list[Doc]) -> list[Flo
     width = tok2vec.width
     is_processed = any(doc.tensor.size for doc in docs)
     if not is_processed and listener.initialized_with.issuperset(docs):
-        return [listener.ops.alloc2f(len(doc), width) for doc in docs]
+        return [listener.ops.alloc2f(len(doc), width) for doc in docs], no_gradient
     if listener.needs_states:
         batch = join_states(take_states(docs, tok2vec.transformer, listener))
-        return pool_tokens(listener.pooling, docs, batch, width, is_train=False)[0]
+        return pool_tokens(listener.pooling, docs, batch, width, is_train=is_train)
     for doc in docs:
-        if len(doc.tensor) != len(doc):
+        if len(doc) and doc.tensor.shape != (len(doc), width):
             raise ValueError(Errors.NOT_ENCODED.format(text=doc.text[:50]))
     empty = listener.ops.alloc2f(0, width)
-    return [listener.ops.asarray2f(cast(Any, doc.tensor)) if len(doc) else empty for doc in docs]
+    return [listener.ops.asarray2f(cast(Any, doc.tensor)) if len(doc) else empty for doc in docs], no_gradient
 
 
 # States on Docs, which components batch in their own way

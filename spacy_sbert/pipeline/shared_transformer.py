@@ -1,7 +1,9 @@
 """The `sbert_transformer` component: one transformer for the components that listen to it."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from functools import partial
+from pathlib import Path
 from typing import Any, NamedTuple, cast
 
 from spacy.language import Language
@@ -17,10 +19,12 @@ from ..errors import WarnOnce
 from ..files.serialization import ChecksummedPipe
 from ..models.encoded_docs import TruncationCounter
 from ..models.listener import SentenceListener
+from ..models.private_attributes import is_a, is_curated, upstream_name
 from ..models.resolve import check_default_prompt, warn_if_missing
 from ..models.shared_transformer import (
     TransformerListener,
     TransformerTok2Vec,
+    is_same_pooling,
     pool_tokens,
     split_states,
     store_states,
@@ -68,30 +72,82 @@ class SharedTransformer(ChecksummedPipe, Tok2Vec):
                 f"The model of the 'sbert_transformer' pipe '{name}' is the Thinc model '{model.name}': expected "
                 "spacy-sbert.TransformerTok2Vec.v1."
             )
+        self._in_pipeline = InPipeline(nlp)
         super().__init__(vocab, model, name)
         if nlp is not None:
             shim_name = model.transformer.shim.name
             check_default_prompt(nlp, name, shim_name, model.transformer.prompts)
             warn_if_missing(nlp, name, shim_name)
-        self._in_pipeline = InPipeline(nlp)
         self._notices = WarnOnce(TruncationCounter)
         self._step: _TrainingStep | None = None
 
     # Components that listen
 
-    def find_listeners(self, component: Pipe) -> None:
-        """Register the layers of a component that listen to this one.
+    @property
+    def listener_map(self) -> dict[str, list[Any]]:
+        """The layers that listen, by the name of their component. spaCy sets it whenever it links the pipeline."""
+        return self._listener_map
 
-        RAISES (ValueError): if it listens for vectors of another width, or only to the transformer of another package.
+    @listener_map.setter
+    def listener_map(self, listeners: dict[str, list[Any]]) -> None:
+        nlp = self._in_pipeline.nlp
+        self._listener_map = listeners
+        self._sets_tensor = True
+        self._left_out = [] if nlp is None else list(nlp.disabled)
+
+    def find_listeners(self, component: Pipe) -> None:
+        """Register the layers of a component that listen to this one, in the order of the pipeline.
+
+        RAISES (ValueError): if it listens for vectors of another width, for those of a component whose `doc.tensor`
+            this one replaces or the other way round, or only to the transformer of another package.
         """
-        super().find_listeners(component)
+        nlp = self._in_pipeline.nlp
+        if nlp is not None and all(pipe is not component for _, pipe in nlp.pipeline):
+            self._in_pipeline = InPipeline()  # sourced, so that it is in a pipeline that it does not know
+        self._register(component)
+
+    def _register(self, component: Any) -> None:  # noqa: ANN401 (of any class)
         model = getattr(component, "model", None)
         for node in model.walk() if isinstance(model, Model) else ():
-            if not isinstance(node, TransformerListener | SentenceListener):
-                continue
-            if node.upstream_name in ("*", self.name):
-                node.upstream = self.model
-                self.add_listener(node, cast(Any, component).name)
+            if isinstance(node, TransformerListener | SentenceListener):
+                self._register_own(node, component.name)
+            elif isinstance(node, Tok2VecListener):
+                self._register_tok2vec(node, component.name)
+            elif upstream_name(node) in ("*", self.name):
+                self._check_other_package(node, component.name)
+        if isinstance(component, Tok2Vec):
+            self._sets_tensor = False
+
+    def _register_own(self, node: TransformerListener | SentenceListener, component_name: str) -> None:
+        if node.upstream_name not in ("*", self.name):
+            return
+        node.upstream = self.model  # of several transformers the last one before the component
+        if isinstance(node, TransformerListener):
+            node.needs_states = not (self._sets_tensor and is_same_pooling(node.pooling, self.model.pooling))
+        self.add_listener(node, component_name)
+
+    def _register_tok2vec(self, node: Tok2VecListener, component_name: str) -> None:
+        """Register a spacy.Tok2VecListener.v1, which in use reads `doc.tensor` whoever set it."""
+        is_own = node.upstream_name == self.name
+        if is_own != self._sets_tensor and node.upstream_name != "*":
+            setter = f"'{self.name}'" if self._sets_tensor else "another component"
+            raise ValueError(
+                f"The component '{component_name}' listens to '{node.upstream_name}', whose doc.tensor is replaced by "
+                f"{setter}. Use spacy-sbert.TransformerListener.v1, or put '{component_name}' between the two."
+            )
+        if self._sets_tensor:
+            self.add_listener(node, component_name)
+
+    def _check_other_package(self, node: Model, component_name: str) -> None:
+        """Check that there is a transformer of the package of a listener, which else makes up vectors of zeros."""
+        nlp = self._in_pipeline.nlp
+        pipes = [] if nlp is None else [pipe for _, pipe in nlp.components]
+        if nlp is None or any(is_a(pipe, "Transformer") or is_curated(getattr(pipe, "model", None)) for pipe in pipes):
+            return
+        raise ValueError(
+            f"The component '{component_name}' has the listener '{node.name}' of another package, which cannot listen "
+            f"to '{self.name}', an 'sbert_transformer'. Use spacy-sbert.TransformerListener.v1 in its config."
+        )
 
     def add_listener(self, listener: Model, component_name: str) -> None:
         """Register a layer that listens, and tell it the width of the vectors, if that is known."""
@@ -110,13 +166,32 @@ class SharedTransformer(ChecksummedPipe, Tok2Vec):
                 f"'{self.name}' makes {width}. Set width = {width}, or use spacy-sbert.TransformerListener.v1."
             )
 
-    @property
-    def _enabled(self) -> list[Model]:
-        """The layers that listen, but for those of components that are disabled."""
+    def _link(self, nlp: Language) -> None:
+        """Register the layers that listen in all components behind this one, whether they are enabled or not.
+
+        spaCy leaves out those of components that are disabled while it links the pipeline, as the frozen ones are while
+        it initializes the others.
+        """
+        self.listener_map = {}
+        names = nlp.component_names
+        for name, pipe in nlp.components[names.index(self.name) + 1 :] if self.name in names else ():
+            if hasattr(pipe, "name"):
+                cast(Any, pipe).name = name  # as spaCy does: a sourced component has the name that it had
+            self._register(pipe)
+        self._left_out = []
+
+    def _enabled_listeners(self) -> list[Any]:
+        """Return the layers that listen to this component now."""
         nlp = self._in_pipeline.nlp
-        others = [] if nlp is None else [pipe for name, pipe in nlp.components if name in nlp.disabled]
-        disabled = {getattr(pipe, "name", None) for pipe in others}  # of a sourced one the latest name
-        return [node for name, nodes in self.listener_map.items() if name not in disabled for node in nodes]
+        if nlp is not None and self._left_out:
+            self._link(nlp)
+        enabled = self.listening_components if nlp is None else nlp.pipe_names
+        found = [node for name in enabled for node in self.listener_map.get(name, ())]
+        return [node for node in found if self._is_upstream_of(node)]
+
+    def _is_upstream_of(self, node: Model) -> bool:
+        """Return whether a layer listens to this transformer, and not to another one behind it."""
+        return isinstance(node, Tok2VecListener) or cast(Any, node).upstream is self.model
 
     # In use
 
@@ -142,7 +217,7 @@ class SharedTransformer(ChecksummedPipe, Tok2Vec):
         """Set `doc.tensor`, and hand the states of wordpieces to the components that need them."""
         for doc, vectors in zip(docs, tokvecses.tokens, strict=True):
             doc.tensor = cast(Any, vectors.copy())  # a view would keep the vectors of the whole batch
-        enabled = self._enabled
+        enabled = self._enabled_listeners()
         need_states = [node for node in enabled if getattr(node, "needs_states", False)]  # not of a Tok2VecListener
         warns_itself = any(isinstance(node, SentenceListener) for node in enabled)
         for doc, states in zip(docs, split_states(tokvecses.batch), strict=True):
@@ -156,9 +231,9 @@ class SharedTransformer(ChecksummedPipe, Tok2Vec):
     def initialize(self, get_examples: Callable[[], Iterable[Example]], *, nlp: Language | None = None) -> None:
         """Load the weights, and tell the layers that listen how wide the vectors are. It needs no examples."""
         self.model.initialize()
-        for component_name, listeners in self.listener_map.items():
-            for listener in listeners:
-                self._check_width(listener, component_name)
+        if nlp is not None:
+            self._in_pipeline = InPipeline(nlp)
+            self._link(nlp)
 
     def update(
         self,
@@ -178,8 +253,6 @@ class SharedTransformer(ChecksummedPipe, Tok2Vec):
         validate_examples(examples, "SharedTransformer.update")
         self._end_step()
         docs = [example.predicted for example in examples]
-        if not any(map(len, docs)):
-            return losses
         set_dropout_rate(self.model, drop)
         with undisturbed():
             self._step = self._begin_step(docs, losses)
@@ -189,11 +262,12 @@ class SharedTransformer(ChecksummedPipe, Tok2Vec):
 
     def _begin_step(self, docs: list[Doc], losses: dict[str, float]) -> "_TrainingStep":
         """Encode a batch, and hand it to all that listen, with the callback for its gradient."""
-        of_tokens = [node for node in self.listeners if not isinstance(node, SentenceListener)]
+        listeners = self._enabled_listeners()
+        of_tokens = [node for node in listeners if not isinstance(node, SentenceListener)]
         batch = self.model.encode(docs, is_train=True, with_pieces=bool(of_tokens))
-        step = _TrainingStep(self.name, batch.backprop, self.listeners, losses)
+        step = _TrainingStep(self.name, batch.backprop, listeners, losses)
         batch_id = Tok2VecListener.get_batch_id(docs)
-        for listener in self.listeners:
+        for listener in listeners:
             if isinstance(listener, SentenceListener):
                 listener.receive(batch_id, batch, partial(step.add, listener))
                 continue
@@ -206,6 +280,23 @@ class SharedTransformer(ChecksummedPipe, Tok2Vec):
         """Update the weights, with the gradients of the components that gave one."""
         self._end_step()
         super().finish_update(sgd)
+
+    @contextmanager
+    def use_params(self, params: dict) -> Iterator[None]:
+        """Use other weights in a with block, see TrainablePipe.use_params."""
+        self._end_step()
+        with super().use_params(params):
+            yield
+
+    def to_bytes(self, *, exclude: Iterable[str] = ()) -> bytes:
+        """Return the state of the pipe."""
+        self._end_step()
+        return super().to_bytes(exclude=exclude)
+
+    def to_disk(self, path: str | Path, *, exclude: Iterable[str] = ()) -> None:
+        """Write the state of the pipe to a folder. RAISES (OSError): naming it, if it cannot be written."""
+        self._end_step()
+        super().to_disk(path, exclude=exclude)
 
     def _end_step(self) -> None:
         """Begin the backward pass, if it waits for components that had nothing to learn from the batch."""
@@ -225,10 +316,11 @@ class _TrainingStep:
         self.d_states: list[Array] | None = None
         self._backprop: Backprop | None = backprop
         self._waiting = {listener.id for listener in listeners}
+        self._squares: Any = 0.0
 
     def add(self, listener: Model, d_states: list[Array]) -> None:
         """Add the gradient of the states of each part of the batch."""
-        self.losses[self.name] += sum(float((d_part**2).sum()) for d_part in d_states)
+        self._squares += sum((d_part**2).sum() for d_part in d_states)
         if self.d_states is None:
             self.d_states = d_states
         else:
@@ -252,3 +344,4 @@ class _TrainingStep:
         self.d_states = None
         if backprop is not None and d_states is not None:
             backprop(d_states)
+            self.losses[self.name] += float(self._squares)  # last: it waits for a GPU

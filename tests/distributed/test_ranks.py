@@ -16,7 +16,7 @@ import spacy
 import torch
 from invoking import said
 from objectives import OBJECTIVES, make
-from pipelines import ROOT, TRAINED, add_tagger, make_example, shipped_config
+from pipelines import ROOT, TRAINED, add_tagger, make_example, shim_of, shipped_config
 from ranks import descend, descend_all, in_threads, start, typed
 from spacy.training import Example
 
@@ -202,7 +202,7 @@ def test_gradients_are_summed_where_any_rank_has_one(make_nlp, monkeypatch):
     assert [example.predicted.text for example in seen[0]] == [example.predicted.text for example in examples(nlp)[::2]]
     first, *others = [gradient for _, gradient, _ in _parameters_of(models)]
     assert (first == 0.5).all() and all(gradient is None for gradient in others)
-    assert nlp.get_pipe("transformer").model.layers[0].shims[0]._grad_scaler.found_inf
+    assert shim_of(nlp, "transformer")._grad_scaler.found_inf
 
 
 def test_first_rank_gives_its_weights(make_nlp):
