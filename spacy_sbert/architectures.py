@@ -75,7 +75,7 @@ def sentence_encoder(
         concatenated: "cls+mean".
     normalize (bool or "auto"): whether vectors get unit length; "auto" as the encoder's modules.json says.
     overflow (str): "truncate" cuts rows at the encoder's limit, "windows" averages over windows of them, weighted by
-        the wordpieces in each.
+        the wordpieces in each; "cut" drops the end with the last special token, as spacy-transformers does.
     get_spans (Callable): which stretches of a Doc are rows: spacy-sbert.sentence_spans.v1.
     max_batch_items (int): the most wordpieces in a forward pass in use, padding included; 0 for what suits the device.
     dense (Model): from pooled vectors to others, before they are normalised: spacy-sbert.Dense.v1, or several in

@@ -342,6 +342,10 @@ class Warnings:
         "The pipe '{name}' averages over windows of long texts (overflow = \"windows\"), which "
         "sentence-transformers cannot: it will cut texts at {limit} wordpieces."
     )
+    EXPORT_CUT = (
+        "The pipe '{name}' drops the last special token of a text longer than {limit} wordpieces (overflow = \"cut\"), "
+        "and sentence-transformers keeps it: the vectors of such texts will differ."
+    )
     EXPORT_PRECISION = (
         "The pipe '{name}' computes in precision = \"{precision}\". The exported folder has float32 weights, and its "
         "vectors are those of float32."

@@ -1,9 +1,10 @@
-"""`python -m spacy sbert export`, `import`, `distill-static`, `card` and `hub-card`."""
+"""`python -m spacy sbert export`, `import`, `convert-transformer`, `distill-static`, `card` and `hub-card`."""
 
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, cast
 
+from spacy.cli._util import import_code
 from typer import Argument, Option
 from wasabi import msg
 
@@ -11,7 +12,7 @@ from ..files.atomic import atomic_folder
 from ..progress import ticking
 from ..validation import check
 from ._util import check_corpus, command, exit_on_error
-from .options import Lang, Loading, LoadingOnGpu, Overwrite, Pipeline, Precision, Quiet, TextColumn
+from .options import Code, Lang, Loading, LoadingOnGpu, Overwrite, Pipeline, Precision, Quiet, TextColumn
 
 if TYPE_CHECKING:
     from ..hub.cards import PipelineFacts
@@ -79,6 +80,28 @@ def _import_cli(
     msg.good(f"Saved the pipeline to {output}")
     if nlp.config["components"][pipe]["model"].get("precision") == REFERENCE:
         msg.info("It encodes as sentence-transformers does. With --precision float32 it is about twice as fast.")
+
+
+@command("convert-transformer")
+def _convert_transformer_cli(
+    pipeline: Annotated[
+        str, Argument(help="The pipeline with spacy-transformers' transformer: a folder or a package.")
+    ],
+    output: _Output,
+    code: Code = None,
+    quiet: Quiet = False,
+) -> None:
+    """Convert a pipeline from spacy-transformers.
+
+    Its transformer becomes an sbert_transformer, with the same weights and predictions. Only the conversion needs
+    spacy-transformers.
+    """
+    import_code(code)
+    with exit_on_error(f"Cannot convert {pipeline}"), ticking("Converting", shown=not quiet):
+        from ..hub.convert_transformer import convert_transformer
+
+        convert_transformer(pipeline, output)
+    msg.good(f"Saved the pipeline to {output}", "It annotates as before, and loads without spacy-transformers.")
 
 
 @command("distill-static")

@@ -66,8 +66,9 @@ def export_folder(nlp: Language, path: Path | str, *, name: str | None = None) -
             encoder = find_transformer(pipe.name, pipe.model)
             modules = [("Transformer", ""), ("Pooling", "1_Pooling")]
             settings, prompts = load(encoder).load(), encoder.prompts
-            if encoder.options.overflow == "windows":
-                warnings.warn(Warnings.EXPORT_WINDOWS.format(name=pipe.name, limit=settings.max_length), stacklevel=3)
+            unknown_there = {"windows": Warnings.EXPORT_WINDOWS, "cut": Warnings.EXPORT_CUT}
+            if message := unknown_there.get(encoder.options.overflow):
+                warnings.warn(message.format(name=pipe.name, limit=settings.max_length), stacklevel=3)
             if encoder.shim.precision not in ("float32", REFERENCE):
                 text = Warnings.EXPORT_PRECISION.format(name=pipe.name, precision=encoder.shim.precision)
                 warnings.warn(text, stacklevel=3)

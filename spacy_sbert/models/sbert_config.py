@@ -36,7 +36,7 @@ from .folder_keys import (
 REFERENCE = "reference"  # a precision, or rather the batches of sentence-transformers in float32
 INT8 = "int8"  # of linear layers in use
 Precision = Literal["float32", "bfloat16", "float16", "int8", "auto", "reference"]
-Overflow = Literal["truncate", "windows"]
+Overflow = Literal["truncate", "windows", "cut"]
 
 
 @plain_dataclass(frozen=True, kw_only=True)
@@ -45,7 +45,7 @@ class TransformerConfig:
 
     tokenizer_config, transformer_config (dict): keyword arguments of the tokenizer and of the transformer's config.
     trust_remote_code (bool): whether Python code that comes with the encoder may run, see loading.Source.
-    overflow (str): "truncate" or "windows", for rows longer than the limit.
+    overflow (str): "truncate", "windows" or "cut", for rows longer than the limit, see BatchTokenizer.
     precision (str): "float32", "bfloat16" or "float16" (GPU, with loss scaling) for the arithmetic, "auto" for what
         the device is quick at; weights and output are float32. "int8" rounds the inputs and weights of linear layers in
         use to 8 bits, by ranges that are found on texts (see calibrate), on CPUs that are quicker with it (AVX-512

@@ -263,9 +263,10 @@ def _listen(model: Model, docs: list[Doc], is_train: bool) -> tuple[list[Floats2
         return _vectors_on_docs(listener, docs, is_train)
     vectors, upstream = received
 
-    def backprop(d_vectors: list[Floats2d]) -> object:
+    def backprop(d_vectors: list[Floats2d]) -> list[Doc]:
         listener.receive(None, None, None)
-        return upstream([d_doc * listener.grad_factor for d_doc in d_vectors])
+        upstream([d_doc * listener.grad_factor for d_doc in d_vectors])
+        return docs  # TextCatEnsemble adds it to that of another layer
 
     return vectors, backprop
 

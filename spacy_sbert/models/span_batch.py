@@ -190,8 +190,9 @@ def encode_spans(
     with_pieces (bool): whether to record the characters of the wordpieces in their Docs, as token vectors need them.
     """
     flat = [span for doc_spans in spans for span in doc_spans]
-    # The text of a whole Doc has its last space, which no Span has.
-    texts = [span.doc.text if len(span) == len(span.doc) else span.text for span in flat]
+    # The text of a whole Doc has its last space, which no Span has, nor a row of spacy-transformers.
+    with_space = tokenizer.overflow != "cut"
+    texts = [span.doc.text if with_space and len(span) == len(span.doc) else span.text for span in flat]
     wordpieces = tokenizer(texts, offsets=with_pieces, prompt=prompt)
     tokens, characters = numpy.array([(span.start, span.end) for span in flat]), row_characters(flat, texts)
     rows = replace(SpanBatch.of_texts(wordpieces, tokenizer.settings), spans=tokens, characters=characters)

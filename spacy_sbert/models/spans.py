@@ -8,7 +8,7 @@ import numpy
 from spacy.tokens import Doc, Span
 from spacy.util import registry
 
-from ..validation import Name, Positive, invalid_value_message, validated
+from ..validation import Name, Width, invalid_value_message, validated
 
 SpanGetter = Callable[[list[Doc]], list[list[Span]]]
 SPANS_KEY = "sbert"
@@ -55,7 +55,7 @@ def sentence_spans(unit: Unit = "doc", spans_key: Name = SPANS_KEY) -> SpanGette
 
 @registry.span_getters("spacy-sbert.strided_spans.v1")  # type: ignore[attr-defined]
 @validated
-def strided_spans(window: Positive = 128, stride: Positive = 96) -> SpanGetter:
+def strided_spans(window: Width = 128, stride: Width = 96) -> SpanGetter:
     """Span getter of long Docs: windows of tokens that may overlap.
 
     window (int): tokens in a window. stride (int): from the start of a window to that of the next.

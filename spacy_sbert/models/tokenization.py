@@ -1,4 +1,4 @@
-"""Tokenization of texts and spans, prompts, and what happens to long texts: truncate, windows or error."""
+"""Tokenization of texts and spans, prompts, and what happens to long texts: truncate, windows or cut."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from copy import deepcopy
@@ -74,7 +74,8 @@ class BatchTokenizer:
     settings (SentenceTransformersConfig): of the encoder; max_length limits a window.
     overflow (str): what happens to a text that is longer: "truncate" cuts its end, "windows" makes several windows of
         it. Every window begins and ends with the special tokens. With truncation_side = "left" the beginning is cut,
-        and the first window is the short one.
+        and the first window is the short one. "cut" is the rule of spacy-transformers: the last wordpieces are
+        dropped with the special tokens behind them, and the text of a Doc is without its last space.
     include_prompt (bool): whether the wordpieces of a prompt are pooled.
     n_embeddings (int): how many wordpieces the encoder has an embedding of; None if there is no such limit.
     """
@@ -93,7 +94,7 @@ class BatchTokenizer:
         self._special_ids = set(tokenizer.all_special_ids)
         self._given: Any = tokenizer
         self._slow: Any = None if tokenizer.is_fast else _slow_copy(tokenizer, lowercase=settings.lowercase)
-        self.cuts_left = tokenizer.truncation_side == "left"
+        self.cuts_left = tokenizer.truncation_side == "left" and overflow != "cut"
         self.pads_left = tokenizer.padding_side == "left"
         self.has_type_ids = "token_type_ids" in tokenizer.model_input_names
         self.pad_id, self.pad_type_id = tokenizer.pad_token_id or 0, tokenizer.pad_token_type_id
@@ -111,7 +112,7 @@ class BatchTokenizer:
         self._max_length = max_length
         if self._slow is None:
             self._fast.no_truncation()
-        if self._slow is None and max_length is not None:
+        if self._slow is None and max_length is not None and self.overflow != "cut":
             self._fast.enable_truncation(max_length, direction=self._given.truncation_side)
 
     def check(self) -> None:
@@ -122,7 +123,8 @@ class BatchTokenizer:
         called = self._given if self._slow is None else self._slow
         texts = [text.lower() for text in PROBES] if self.settings.lowercase else list(PROBES)
         # The call without a limit comes last: a fast tokenizer keeps the limit of its last call, and saves it.
-        for limit in (called.num_special_tokens_to_add() + PROBED_LENGTH, None):
+        limits = (None,) if self.overflow == "cut" else (called.num_special_tokens_to_add() + PROBED_LENGTH, None)
+        for limit in limits:
             self._limit(limit)
             given = self._windows(texts, offsets=False, n_prompt=0, overflow="truncate")
             expected = called(texts, truncation=limit is not None, max_length=limit, verbose=False)
@@ -192,6 +194,9 @@ class BatchTokenizer:
     def _tokenize(self, texts: Sequence[str], offsets: bool, overflow: str) -> TokenizedBatch:
         encode = self._fast.encode_batch if offsets else self._fast.encode_batch_fast
         firsts = encode(texts)
+        if overflow == "cut" and self._max_length is not None:
+            for first in firsts:
+                first.truncate(self._max_length)
         windows, text_of = firsts, numpy.arange(len(firsts))
         n_cut = numpy.zeros(len(firsts), dtype="int64")
         longer = [i for i, first in enumerate(firsts) if first.overflowing]
@@ -213,7 +218,7 @@ class BatchTokenizer:
 
     def _tokenize_slowly(self, texts: Sequence[str], n_prompt: int, overflow: str) -> TokenizedBatch:
         pieces = [self._slow_pieces(text) for text in texts]
-        limit = self._max_length
+        limit = None if overflow == "cut" else self._max_length
         body = max(map(len, pieces)) if limit is None else limit - self._slow.num_special_tokens_to_add()
         text_of, windows, n_cut = [], [], []
         for i, ids in enumerate(pieces):
@@ -224,6 +229,8 @@ class BatchTokenizer:
                 text_of.append(i)
                 n_cut.append(len(ids) - len(part) if overflow == "truncate" else 0)
                 windows.append(self._slow_window(ids[part.start : part.stop], n_prompt - part.start))
+            if overflow == "cut":
+                n_cut[-1] = _cut(windows[-1], self._max_length)
         return self._batch_of(windows, texts, numpy.array(text_of), numpy.array(n_cut))
 
     def _parts(self, n_pieces: int, body: int) -> list[range]:
@@ -273,6 +280,14 @@ class BatchTokenizer:
     def pieces_of(self, texts: Sequence[str]) -> list[list[str]]:
         """Return the wordpieces of a slow tokenizer, special tokens left out, before anything is cut."""
         return [self._slow.tokenize(text) for text in texts]
+
+
+def _cut(window: SimpleNamespace, limit: int | None) -> int:
+    """Drop the last wordpieces of a window, special tokens too; return how many of the text they are."""
+    n_cut = 0 if limit is None else window.special_tokens_mask[limit:].count(0)
+    for name in ("ids", "type_ids", "special_tokens_mask"):
+        setattr(window, name, getattr(window, name)[:limit])
+    return n_cut
 
 
 def flat(parts: Iterable[Iterable[int]]) -> numpy.ndarray:

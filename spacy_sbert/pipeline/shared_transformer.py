@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
+from pathlib import Path
 from typing import Any, NamedTuple, cast
 
 from spacy.language import Language
@@ -279,6 +280,21 @@ class SharedTransformer(ChecksummedPipe, Tok2Vec):
         self._end_step()
         super().finish_update(sgd)
 
+    def use_params(self, params: dict[Any, Any]) -> Iterator[None]:
+        """Use other weights until the next step of the iterator, see TrainablePipe.use_params."""
+        self._end_step()
+        yield from super().use_params(params)
+
+    def to_bytes(self, *, exclude: Iterable[str] = ()) -> bytes:
+        """Return the state of the pipe."""
+        self._end_step()
+        return super().to_bytes(exclude=exclude)
+
+    def to_disk(self, path: str | Path, *, exclude: Iterable[str] = ()) -> None:
+        """Write the state of the pipe to a folder. RAISES (OSError): naming it, if it cannot be written."""
+        self._end_step()
+        super().to_disk(path, exclude=exclude)
+
     def _end_step(self) -> None:
         """Begin the backward pass, if it waits for components that had nothing to learn from the batch."""
         if self._step is not None and self._step.d_states is not None:
@@ -297,10 +313,11 @@ class _TrainingStep:
         self.d_states: list[Array] | None = None
         self._backprop: Backprop | None = backprop
         self._waiting = {listener.id for listener in listeners}
+        self._squares: Any = 0.0
 
     def add(self, listener: Model, d_states: list[Array]) -> None:
         """Add the gradient of the states of each part of the batch."""
-        self.losses[self.name] += float(sum((d_part**2).sum() for d_part in d_states))  # a GPU is waited for once
+        self._squares += sum((d_part**2).sum() for d_part in d_states)
         if self.d_states is None:
             self.d_states = d_states
         else:
@@ -324,3 +341,4 @@ class _TrainingStep:
         self.d_states = None
         if backprop is not None and d_states is not None:
             backprop(d_states)
+            self.losses[self.name] += float(self._squares)  # last: it waits for a GPU

@@ -58,9 +58,11 @@ def test_letter_means_one_option():
 
 def test_options_that_all_commands_share():
     assert set(COMMANDS) - with_option("--quiet") == {"train"}  # it has a log
-    assert set(COMMANDS) - with_option("--pipe") == {"compare", "convert", "index", "init-config", "train"}
-    # import, export and distill-static write new folders; index resumes; hub-card and train have other ways
-    folders = {"distill-static", "export", "import", "hub-card", "index", "train"}
+    assert set(COMMANDS) - with_option("--pipe") == {
+        *("compare", "convert", "convert-transformer", "index", "init-config", "train")
+    }
+    # most of these write new folders; index resumes; hub-card and train have other ways
+    folders = {"convert-transformer", "distill-static", "export", "import", "hub-card", "index", "train"}
     assert set(COMMANDS) - with_option("--overwrite") == folders
     loading = with_option("--pipe") - {"import"}  # which makes a pipe
     assert loading <= with_option("--code") and loading - {"card", "export", "hub-card"} <= with_option("--gpu-id")

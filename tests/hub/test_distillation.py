@@ -65,7 +65,7 @@ def expected_table(folder, targets, axes):
     return weighted @ (numpy.linalg.pinv(means, rcond=1e-6) @ (targets @ axes))
 
 
-@pytest.mark.parametrize(("encoder", "size"), zip(TRANSFORMERS, (6, 16), strict=True))
+@pytest.mark.parametrize(("encoder", "size"), zip(TRANSFORMERS, (6, 16, 16), strict=True))
 def test_the_table_is_that_of_the_formula(make_nlp, tiny_bert, encoder, size):
     """v is the teacher's vector before it is normalised, t the one that it gives."""
     teacher = make_nlp(encoder, model={"normalize": True})

@@ -63,7 +63,7 @@ ALONE = {  # and all that is right, whatever annotation and default say
     "spacy-sbert.NgramHashEmbed.v1 ngram_size": {"zero"},  # words alone
     "spacy-sbert.LossByName.v1 settings": {"none", "dict", "dict of things"},  # for code that may not be there
     "spacy-sbert.MultiTaskLoss.v1 weights": {"none", "dict"},  # objectives that are not named have 1
-    **{f"{pipe} {block}": {"dict"} for pipe, block in (("sbert", "model"), ("sbert_reranker", "model"))},  # the default
+    **{f"{pipe} model": {"dict"} for pipe in ("sbert", "sbert_transformer", "sbert_reranker")},  # the default
     "sbert loss": {"none", "dict"},  # no training; the default
     **{f"{pipe} scorer": {"none", "dict"} for pipe in ("sbert", "sbert_meta", "sbert_reranker")},
     "sbert spans_key": set(),  # that of the span getter: see test_spans_keys

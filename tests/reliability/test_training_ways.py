@@ -8,7 +8,17 @@ import pytest
 import spacy
 import torch
 from objectives import make_examples
-from pipelines import LISTENER, PAIRS, add_tagger, finish_update, make_example, parameters_of, scored_pairs, shim_of
+from pipelines import (
+    LISTENER,
+    PAIRS,
+    SHARING,
+    add_tagger,
+    finish_update,
+    make_example,
+    parameters_of,
+    scored_pairs,
+    shim_of,
+)
 from spacy.training import Example
 from spacy.util import fix_random_seed
 from thinc.api import SGD, Adam, RAdam
@@ -22,7 +32,7 @@ CACHED = {"@layers": "spacy-sbert.CachedMultipleNegativesRankingLoss.v1", "mini_
 DROPOUT = {"transformer_config": {"hidden_dropout_prob": 0.2}}
 HALVES, CHECKPOINTS = {**DROPOUT, "mini_batch_size": 2}, {**DROPOUT, "gradient_checkpointing": True}
 CUT = {"max_grad_norm": 0.1, "frozen": ["embeddings"]}
-SLOW, WITH_SPACY = pytest.mark.slow, pytest.mark.spacy_transformers
+SLOW = pytest.mark.slow
 
 
 def four_pairs(nlp):
@@ -41,8 +51,8 @@ def pairs_and_tags(nlp):
     return [*scored_pairs(nlp), *map(Example.from_dict, docs, tags)]
 
 
-def both(make_nlp, transformer=None, **kwargs):
-    nlp = make_nlp("shared", transformer=transformer)
+def both(make_nlp, encoder="shared", *, transformer=None, **kwargs):
+    nlp = make_nlp(encoder, transformer=transformer)
     add_tagger(nlp, **kwargs)
     return nlp
 
@@ -72,7 +82,7 @@ def replaced(make_nlp):
 def two_transformers(make_nlp):
     nlp = make_nlp("shared", model={"tok2vec": {**SENTENCE_LISTENER, "upstream": "transformer"}})
     second = {"model": nlp.get_pipe_config("transformer")["model"]}
-    nlp.add_pipe("transformer", name="second", config=second, before="sbert")
+    nlp.add_pipe("sbert_transformer", name="second", config=second, before="sbert")
     add_tagger(nlp, tok2vec={**LISTENER, "upstream": "second"}, before="sbert")
     return nlp
 
@@ -178,7 +188,7 @@ CASES |= {(way, 1): (make, pairs_and_tags, settings) for way, (make, settings) i
 MARKED = [
     pytest.param(
         *case,
-        marks=[SLOW] * (case[0] not in QUICK or case[1] > 1) + [WITH_SPACY] * (batch is pairs_and_tags or make is meta),
+        marks=[SLOW] * (case[0] not in QUICK or case[1] > 1),
     )
     for case, (make, batch, _) in CASES.items()
 ]  # a case that begins with "shared" is known to need spacy-transformers
@@ -253,10 +263,10 @@ def average(nlp, shim):
         pass
 
 
-@WITH_SPACY
-def test_missing_gradient(counted, make_nlp, monkeypatch):
+@pytest.mark.parametrize("encoder", SHARING)
+def test_missing_gradient(counted, make_nlp, monkeypatch, encoder):
     """The update is made all the same: before the next pass, before the pipeline is saved, or averages are used."""
-    nlp, batch, before = initialized(both(make_nlp))
+    nlp, batch, before = initialized(both(make_nlp, encoder))
     transformer = nlp.get_pipe("transformer")
 
     def step():
@@ -265,6 +275,7 @@ def test_missing_gradient(counted, make_nlp, monkeypatch):
     def train(second, ends=lambda: None):
         """The last listener keeps its second gradient, as spaCy's entity_linker does for a batch without entities."""
         restore(nlp, before)
+        transformer._step = None  # of the training before
         nlp._optimizer = Adam(0.01, use_averages=False)
         step()
         with monkeypatch.context() as patched:
@@ -276,19 +287,20 @@ def test_missing_gradient(counted, make_nlp, monkeypatch):
     def forgetting():
         """As spacy train, and nobody awaits the gradient any more."""
         nlp.update(batch, sgd=False)
-        for listener in transformer.listeners:
-            listener.receive(None, None, None)
+        if encoder == "spacy-transformers":  # whose component loses the gradients of the others
+            for listener in transformer.listeners:
+                listener.receive(None, None, None)
         finish_update(nlp, nlp._optimizer)
 
     with counted("an update whose gradient never comes is made, once") as cases:
         expected = train(forgetting)
         assert not same(train(step), expected), "it waits"
-        for end in (nlp.to_bytes, partial(average, nlp, transformer.model.shim), transformer.model.copy, step):
+        ends = [nlp.to_bytes, partial(average, nlp, shim_of(nlp, "transformer")), step]
+        for end in (*ends, transformer.model.copy) if encoder == "spacy-transformers" else ends:
             right = train(forgetting, forgetting) if end is step else expected
             cases.check(same(train(step, end), right), str(end))
 
 
-@WITH_SPACY
 def test_error_between_forward_and_backward(counted, make_nlp, monkeypatch):
     nlp, batch, _ = initialized(both(make_nlp))
     optimizer = Adam(0.01, use_averages=False)
@@ -306,7 +318,7 @@ def test_error_between_forward_and_backward(counted, make_nlp, monkeypatch):
         in_a_loop(nlp, [batch], optimizer)
         moved = [key for key, value in parameters_of(nlp).items() if not numpy.array_equal(before[key], value)]
         cases.check(any("query" in key[2] for key in moved), "the encoder stands still")
-        cases.check(not nlp.get_pipe("transformer").model.shim._deferred, "an update is left over")
+        cases.check(not shim_of(nlp, "transformer")._deferred, "an update is left over")
 
 
 def test_other_weights_for_a_while_and_training_elsewhere(counted, make_nlp):
