@@ -264,7 +264,8 @@ class SharedTransformer(ChecksummedPipe, Tok2Vec):
         listeners = self._enabled_listeners()
         of_tokens = [node for node in listeners if not isinstance(node, SentenceListener)]
         batch = self.model.encode(docs, is_train=True, with_pieces=bool(of_tokens))
-        step = _TrainingStep(self.name, batch.backprop, listeners, losses)
+        last = next((nodes for nodes in self.listener_map.values() if listeners and listeners[-1] in nodes), [])
+        step = _TrainingStep(self.name, batch.backprop, last, losses)
         batch_id = Tok2VecListener.get_batch_id(docs)
         for listener in listeners:
             if isinstance(listener, SentenceListener):
@@ -305,18 +306,29 @@ class SharedTransformer(ChecksummedPipe, Tok2Vec):
 
 
 class _TrainingStep:
-    """The gradients of a batch from those that listen, added up; that of the last one begins the backward pass."""
+    """The gradients of a batch from those that listen, added up; that of the last one begins the backward pass.
 
-    def __init__(self, name: str, backprop: Backprop, listeners: Iterable[Model], losses: dict[str, float]):
+    last (Iterable[Model]): the layers of the last component. Others may have nothing to learn from the batch.
+    """
+
+    def __init__(self, name: str, backprop: Backprop, last: Iterable[Model], losses: dict[str, float]):
         self.name = name
         self.losses = losses
         self.d_states: list[Array] | None = None
         self._backprop: Backprop | None = backprop
-        self._waiting = {listener.id for listener in listeners}
+        self._waiting = {listener.id for listener in last}
         self._squares: Any = 0.0
 
     def add(self, listener: Model, d_states: list[Array]) -> None:
-        """Add the gradient of the states of each part of the batch."""
+        """Add the gradient of the states of each part of the batch.
+
+        RAISES (ValueError): if the step has ended, as the gradient would be lost.
+        """
+        if self._backprop is None:
+            raise ValueError(
+                f"A component returned its gradient to '{self.name}' after the step had ended. Update the components "
+                f"in the order of the pipeline, '{self.name}' first."
+            )
         self._squares += sum((d_part**2).sum() for d_part in d_states)
         if self.d_states is None:
             self.d_states = d_states
