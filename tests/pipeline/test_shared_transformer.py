@@ -5,7 +5,17 @@ import shutil
 import numpy
 import pytest
 import spacy
-from pipelines import SHARING, add_tagger, finish_update, make_example, reloaded, stock_nlp, weights, write_modules
+from pipelines import (
+    LISTENER,
+    SHARING,
+    add_tagger,
+    finish_update,
+    make_example,
+    reloaded,
+    stock_nlp,
+    weights,
+    write_modules,
+)
 from spacy.language import Language
 from spacy.training import Example
 from spacy.util import registry
@@ -193,3 +203,19 @@ def test_without_spacy_transformers(monkeypatch, architecture):
     message = rf'spacy-sbert\.{architecture}\.v1 needs .* pip install "spacy-sbert\[transformers\]"'
     with pytest.raises(ImportError, match=message):
         registry.resolve({"model": block})
+
+
+@pytest.mark.parametrize("first", ["textcat", "ner"])
+def test_textcat_ensemble_listens(make_nlp, first):
+    """It adds up what the backward passes of its parts return."""
+    nlp = make_nlp("shared")
+    for name in (first, {"textcat": "ner", "ner": "textcat"}[first]):
+        architecture = {"@architectures": "spacy.TextCatEnsemble.v2"} if name == "textcat" else {}
+        nlp.add_pipe(name, config={"model": {**architecture, "tok2vec": LISTENER}})
+    gold = {"cats": {"x": 1.0, "y": 0.0}, "entities": [(2, 5, "PERSON")]}
+    examples = [Example.from_dict(nlp.make_doc("a man is eating"), gold)]
+    optimizer = nlp.initialize(lambda: examples)
+    before = weights(nlp, "transformer")
+    for _ in range(3):  # at first the heads are zeros
+        nlp.update(examples, sgd=optimizer, exclude=["sbert"])
+    assert any((before[key] != after).any() for key, after in weights(nlp, "transformer").items())
