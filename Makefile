@@ -1,6 +1,7 @@
 # make demo   train, evaluate, package and install on the shipped sample
 # make test   lint, check types and run all tests
-# make test-latest   all tests but those that need spacy-transformers, with the newest transformers
+# make test-spacy-transformers   the same tests with spacy-transformers, which holds transformers back
+# make demo-spacy-transformers   the demo over the transformer of spacy-transformers
 # make reliability   every counted case, see docs/reliability.md
 # make site   the pages as a site, in site/: open site/index.html, or serve it with python -m http.server -d site
 # make slow   the tests that take longer: one epoch on STSb, a package in a fresh environment
@@ -14,7 +15,8 @@ STUCK := -o faulthandler_timeout=600 -o faulthandler_exit_on_timeout=true
 VENV := .venv
 RUN := $(VENV)/bin/python -m
 
-# An environment of its own: the PyTorch of the other may be the small build without CUDA.
+# An environment of its own: the PyTorch of the other may be the small build without CUDA. Some of its tests and
+# benchmarks are over spacy-transformers.
 GPU_VENV := .gpu
 ON_GPU := $(GPU_VENV)/bin/python
 GPU_ID ?= 0
@@ -22,7 +24,7 @@ GPU_EXTRA ?= gpu
 SPEED := benchmarks/speed
 GPU_RESULTS := $(SPEED)/results/gpu
 
-.PHONY: install demo test test-latest reliability site slow gpu clean
+.PHONY: install demo test test-spacy-transformers demo-spacy-transformers reliability site slow gpu clean
 
 install: $(VENV)/.installed
 
@@ -41,17 +43,20 @@ test: install
 	OMP_NUM_THREADS=1 $(RUN) pytest -n $(JOBS) --dist worksteal -m "not slow and not gpu" $(STUCK)
 
 # An environment of its own: spacy-transformers holds transformers back.
-LATEST_VENV := .latest
-LATEST := $(LATEST_VENV)/bin/python -m
+OLD_VENV := .spacy-transformers
+OLD := $(OLD_VENV)/bin/python -m
 MINUTES ?= 1440
 
-$(LATEST_VENV)/.installed: setup.cfg pyproject.toml constraints-latest.txt
-	$(PYTHON) -m venv $(LATEST_VENV)
-	$(LATEST) pip install --quiet --constraint constraints-latest.txt --editable ".[test,docs]" build setuptools mypy
+$(OLD_VENV)/.installed: setup.cfg pyproject.toml constraints-spacy-transformers.txt
+	$(PYTHON) -m venv $(OLD_VENV)
+	$(OLD) pip install --quiet --constraint constraints-spacy-transformers.txt --editable ".[dev,transformers]"
 	touch $@
 
-test-latest: $(LATEST_VENV)/.installed
-	OMP_NUM_THREADS=1 $(LATEST) pytest -n $(JOBS) --dist worksteal -m "not slow and not gpu" -rs --minutes $(MINUTES) $(STUCK)
+test-spacy-transformers: $(OLD_VENV)/.installed
+	OMP_NUM_THREADS=1 $(OLD) pytest -n $(JOBS) --dist worksteal -m "not slow and not gpu" -rs --minutes $(MINUTES) $(STUCK)
+
+demo-spacy-transformers: $(OLD_VENV)/.installed
+	$(OLD) spacy project run demo . --vars.transformer transformer
 
 reliability: install
 	mkdir -p metrics
@@ -63,9 +68,10 @@ site: install
 slow: install
 	$(RUN) pytest -m slow
 
-$(GPU_VENV)/.installed: setup.cfg pyproject.toml constraints.txt
+$(GPU_VENV)/.installed: setup.cfg pyproject.toml constraints-spacy-transformers.txt
 	$(PYTHON) -m venv $(GPU_VENV)
-	$(ON_GPU) -m pip install --quiet --constraint constraints.txt --editable ".[dev,$(GPU_EXTRA)]" datasets accelerate
+	$(ON_GPU) -m pip install --quiet --constraint constraints-spacy-transformers.txt \
+		--editable ".[dev,transformers,$(GPU_EXTRA)]" datasets accelerate
 	touch $@
 
 gpu: $(GPU_VENV)/.installed
@@ -78,4 +84,4 @@ gpu: $(GPU_VENV)/.installed
 		--output $(GPU_RESULTS)/suite.json
 
 clean:
-	rm -rf $(VENV) $(LATEST_VENV) $(GPU_VENV) build corpus metrics packages site training *.egg-info
+	rm -rf $(VENV) $(OLD_VENV) $(GPU_VENV) build corpus metrics packages site training *.egg-info

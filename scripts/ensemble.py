@@ -62,8 +62,7 @@ def make_ensemble(
 
 def add_poolings(nlp: Language, encoder: str, poolings: Mapping[str, str | None]) -> None:
     """One transformer, and a pipe for each pooling of it; None for the usual one."""
-    architecture = {"@architectures": "spacy-sbert.TransformerModel.v1", "name": encoder}
-    nlp.add_pipe("transformer", config={"model": architecture})
+    nlp.add_pipe("sbert_transformer", name="transformer", config={"model": {"name": encoder}})
     for name, pooling in poolings.items():
         model = {"@architectures": "spacy-sbert.SharedSentenceEncoder.v1", **({"pooling": pooling} if pooling else {})}
         nlp.add_pipe("sbert", name=name, config={"model": model, "token_vectors": False})

@@ -15,6 +15,7 @@ from pathlib import Path
 
 import numpy
 import spacy
+from spacy.language import Language
 
 ROOT = Path(__file__).resolve().parent.parent
 TEXTS = ["A man is eating food.", "Someone is having a meal.", "The dog is asleep.", ""]
@@ -40,9 +41,10 @@ def main() -> None:
     arguments = parser.parse_args()
 
     wheel = next((arguments.packages / f"{arguments.package}-{arguments.version}" / "dist").glob("*.whl"))
+    nlp = spacy.load(arguments.pipeline)
     with tempfile.TemporaryDirectory() as folder:
-        installed = load_in_fresh_environment(Path(folder), wheel, arguments.package)
-    here = numpy.array([doc.vector for doc in spacy.load(arguments.pipeline).pipe(TEXTS)])
+        installed = load_in_fresh_environment(Path(folder), wheel, arguments.package, constraints_for(nlp))
+    here = numpy.array([doc.vector for doc in nlp.pipe(TEXTS)])
     difference = float(numpy.abs(installed - here).max())
     print(f"Largest difference between the vectors here and there: {difference:.1e}")
     if difference > 1e-6:
@@ -53,11 +55,16 @@ def main() -> None:
             print(f"Spearman {name} training: {100 * scores['sts_spearman']:.2f} ({scores['pairs']} pairs)")
 
 
-def load_in_fresh_environment(folder: Path, wheel: Path, package: str) -> numpy.ndarray:
+def constraints_for(nlp: Language) -> Path:
+    """The versions that a pipeline is tested with: others, if it has the transformer of spacy-transformers."""
+    factories = {nlp.get_pipe_meta(name).factory for name in nlp.component_names}
+    return ROOT / ("constraints-spacy-transformers.txt" if "transformer" in factories else "constraints.txt")
+
+
+def load_in_fresh_environment(folder: Path, wheel: Path, package: str, constraints: Path) -> numpy.ndarray:
     """Vectors of TEXTS from the package in an environment that has nothing else."""
     venv.create(folder / "venv", with_pip=True)
     python = folder / "venv" / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
-    constraints = ROOT / "constraints.txt"
     install = ["-m", "pip", "install", "-q", "-c", constraints, ROOT, wheel]
     subprocess.run([str(part) for part in (python, *install)], check=True)
     environment = {**os.environ, "HF_HUB_OFFLINE": "1", "HF_HOME": str(folder / "empty")}

@@ -92,21 +92,11 @@ def warnings_with(part: str) -> Iterator[list[str]]:
 
 
 def shipped_config(name: str, encoder: Path) -> Config:
-    """Return a config of the project for another encoder, not interpolated.
-
-    The shared transformer becomes the own one of the `sbert` pipe where spacy-transformers is not installed.
-    """
+    """Return a config of the project for another encoder, not interpolated."""
     config = Config().from_disk(ROOT / "configs" / f"{name}.cfg", interpolate=False)
-    components = config["components"]
-    shared = components.get("transformer", {}).get("model")
-    if shared is None:
-        return config
-    shared["name"] = str(encoder)
-    if not is_installed():
-        del components["transformer"]
-        config["nlp"]["pipeline"].remove("transformer")
-        model = {key: value for key, value in components["sbert"]["model"].items() if key != "tok2vec"}
-        components["sbert"]["model"] = shared | model | {"@architectures": "spacy-sbert.SentenceEncoder.v1"}
+    shared = config["components"].get("transformer", {}).get("model")
+    if shared is not None:
+        shared["name"] = str(encoder)
     return config
 
 

@@ -12,7 +12,7 @@ import pytest
 import spacy
 import srsly
 from killing import typed
-from pipelines import ROOT
+from pipelines import ROOT, SHARING, shim_of
 from workflows import copy_project
 
 from spacy_sbert.readers import PairCorpus, read_sts
@@ -60,7 +60,6 @@ def write_table(path, header, rows):
         csv.writer(file).writerows([header, *rows])
 
 
-@pytest.mark.spacy_transformers
 def test_train_workflow(project):
     """On a table of one's own. What is wrong in it, or cannot be told, ends the workflow at its first command."""
     header, pairs = ("left", "right", "mine", "other"), list(read_sts(project / "assets" / "pairs-dev.csv"))[:30]
@@ -78,8 +77,24 @@ def test_train_workflow(project):
     assert "Columns found: left, right, other" in done.stdout and "30 examples" in done.stdout
 
 
+@pytest.mark.parametrize("encoder", SHARING)
+def test_the_workflows_over_either_transformer(project, encoder):
+    factory, architecture = SHARING[encoder]
+    for name in ("baseline", "train", "joint"):
+        succeed(project, name, transformer=factory)
+    folders = [project / "training" / name for name in ("before", "model-best", "joint/model-best")]
+    for nlp in map(spacy.load, folders):
+        assert nlp.get_pipe_meta("transformer").factory == factory
+        assert nlp.config["components"]["transformer"]["model"]["@architectures"] == architecture
+    assert nlp.pipe_names == ["transformer", "ner", "sbert"]
+
+
+def test_an_unknown_transformer_is_refused(project):
+    done = run(project, "train", transformer="curated_transformer")
+    assert done.returncode and "invalid choice: 'curated_transformer'" in done.stderr
+
+
 @pytest.mark.slow
-@pytest.mark.spacy_transformers
 def test_every_command_in_a_process_that_begins_with_nothing(project):
     for name in ("train", "package"):
         subprocess.run([sys.executable, "-m", "spacy", "project", "run", name, "."], check=True, cwd=project)
@@ -88,7 +103,6 @@ def test_every_command_in_a_process_that_begins_with_nothing(project):
 
 
 @pytest.mark.slow
-@pytest.mark.spacy_transformers
 def test_visualize_and_evaluate_workflows(project):
     succeed(project, "visualize")
     assert (project / "metrics" / "heatmap.html").read_text(encoding="utf8").count("data-cosine=") == 16 * 16
@@ -99,12 +113,11 @@ def test_visualize_and_evaluate_workflows(project):
 
 
 @pytest.mark.slow
-@pytest.mark.spacy_transformers
 def test_two_step_workflow(papers, tiny_bert):
     succeed(papers, "two-step", encoder=tiny_bert, epochs=0, max_steps=2)
     assert metrics(papers, "two_step")["pairs"] == 160
     start, after = (
-        spacy.load(papers / "training" / name / model).get_pipe("transformer").model.layers[0].shims[0]
+        shim_of(spacy.load(papers / "training" / name / model), "transformer")
         for name, model in (("nli", "model-best"), ("two_step", "model-last"))
     )
     before = dict(start._model.named_parameters())
@@ -120,7 +133,6 @@ def zipped(path, folder, files):
 
 
 @pytest.mark.slow
-@pytest.mark.spacy_transformers
 def test_nli_workflow(papers, tiny_bert, monkeypatch):
     """From zips that are laid out as the official ones: both are trained on in one epoch, as one file."""
     train, dev = ((ROOT / "assets" / f"nli-{part}.jsonl").read_text().splitlines() for part in ("train", "dev"))
@@ -142,7 +154,6 @@ def test_nli_workflow(papers, tiny_bert, monkeypatch):
     succeed(papers, "fit-official-nli", encoder=tiny_bert, **streamed)
 
 
-@pytest.mark.spacy_transformers
 def test_wikisec_workflow(papers, tiny_bert):
     head, *lines = (ROOT / "assets" / "triplets-train.csv").read_text().splitlines()
     parts = {"train.csv": lines[:33], "validation.csv": lines[33:49], "test.csv": lines[49:60]}
@@ -200,7 +211,6 @@ def test_each_grade_is_that_of_a_tenth_of_the_sample(part):
 
 
 @pytest.mark.slow
-@pytest.mark.spacy_transformers
 def test_meta_embeddings_workflow(papers, tiny_bert):
     """Every method on the sample, with three poolings of the tiny BERT."""
     succeed(papers, "meta-embeddings", encoder=tiny_bert, meta_size=8, meta_epochs=2)

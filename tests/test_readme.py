@@ -20,7 +20,7 @@ from spacy_sbert.cli import app
 PAGES = {page: page.read_text(encoding="utf8") for page in (ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")))}
 PRINTING = {"README": 3, "faq": 100}  # pages of which so many blocks print what their comments say
 RECIPES = ("data-frames", "few-shot")  # which test_recipes.py runs on a tiny encoder; a component registers once
-SHARED = ("meta", "sharing")  # whose pipelines share a transformer
+NEED_SPACY_TRANSFORMERS = ("spacy-transformers",)
 PRINT = re.compile(r"^\s*print\(.*?\)(?:  # (.*))?$", re.MULTILINE)
 GROUP = get_command(app)
 VALUE = re.compile(r"[\d(\[]|True|False")  # and no prose
@@ -48,7 +48,7 @@ def load_or_make(load, name, **kwargs):
 
 def python_pages():
     for page in PAGES:
-        marks = [pytest.mark.spacy_transformers] if page.stem in SHARED else []
+        marks = [pytest.mark.spacy_transformers] if page.stem in NEED_SPACY_TRANSFORMERS else []
         if page.stem not in (*PRINTING, *RECIPES):
             yield pytest.param(page, True, id=page.stem, marks=marks)
         marks = marks if page.stem in PRINTING else [*marks, pytest.mark.slow]

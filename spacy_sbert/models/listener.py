@@ -22,8 +22,9 @@ from .span_batch import Array, EncodedSpans, TokenEmbeddings, borders_of, in_pla
 from .spans import SpanGetter
 from .transformer import encoder_of, is_transformer_tok2vec
 
-# Of each Doc: a TransformerData of spacy-transformers, or the wordpieces of a curated transformer, a Ragged
-TransformerOutput: TypeAlias = list[Any]
+# Of each Doc a TransformerData of spacy-transformers, or the wordpieces of a curated transformer, a Ragged; or of all
+# Docs the rows of an `sbert_transformer`
+TransformerOutput: TypeAlias = list[Any] | EncodedSpans
 
 
 class _ListenerState:
@@ -76,12 +77,14 @@ class SentenceListener(ConfiguredModel, Model):
         """Return the number of a batch, as a transformer computes it."""
         return sum(token.orth for doc in docs for token in doc)
 
-    def receive(self, batch_id: int | None, outputs: TransformerOutput | None, backprop: Callable | None) -> None:
+    def receive(
+        self, batch_id: int | None, outputs: TransformerOutput | EncodedSpans | None, backprop: Callable | None
+    ) -> None:
         """Take the output of a transformer in training; of several the last counts."""
         self.attrs[private_attributes.STATE] = _ListenerState()
         self._batch_id, self._outputs, self._backprop = batch_id, outputs, backprop
 
-    def received(self, docs: list[Doc]) -> tuple[TransformerOutput, Callable] | None:
+    def received(self, docs: list[Doc]) -> tuple[TransformerOutput | EncodedSpans, Callable] | None:
         """Return the output of a transformer that was not used yet, and its callback; None if there is none."""
         state: _ListenerState = self.attrs[private_attributes.STATE]
         if state.outputs is not None:
@@ -91,7 +94,7 @@ class SentenceListener(ConfiguredModel, Model):
         return None if self._batch_id is None else (self._outputs, self._backprop)
 
 
-def _listen(model: Model, docs: list[Doc], is_train: bool) -> tuple[TransformerOutput | EncodedSpans, Callable]:
+def _listen(model: Model, docs: list[Doc], is_train: bool) -> tuple[TransformerOutput, Callable]:
     listener = cast(SentenceListener, model)
     received = listener.received(docs) if is_train or not listener.attrs[private_attributes.READS_DOCS] else None
     if received is None:  # no gradient: the transformer is frozen, or in use
@@ -119,7 +122,7 @@ def _scale(d_output: Any, factor: float) -> None:  # noqa: ANN401 (the gradient 
         d_output *= factor
 
 
-def _read_docs(listener: SentenceListener, docs: list[Doc]) -> TransformerOutput | EncodedSpans:
+def _read_docs(listener: SentenceListener, docs: list[Doc]) -> TransformerOutput:
     """Return what the transformer left on Docs."""
     if not is_transformer_tok2vec(listener.upstream):
         return [_output_of(doc) for doc in docs]

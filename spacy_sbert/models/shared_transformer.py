@@ -203,6 +203,13 @@ def _places(batch: EncodedSpans) -> numpy.ndarray:
     return places
 
 
+class _DocsOfInitialize(WeakSet[Doc]):
+    """Docs that a component is initialized with, which no transformer has processed. A copy is empty."""
+
+    def __reduce__(self) -> tuple[type, tuple]:
+        return _DocsOfInitialize, ()
+
+
 class TransformerListener(ConfiguredModel, Model):
     """Listen for the vectors of tokens of the `sbert_transformer` before its component.
 
@@ -219,7 +226,7 @@ class TransformerListener(ConfiguredModel, Model):
         self.grad_factor = grad_factor
         self.upstream: TransformerTok2Vec | None = None  # the model of the component, once the pipeline is known
         self.needs_states = False  # whether `doc.tensor` will not do, as it pools in another way than the component
-        self.initialized_with: WeakSet[Doc] = WeakSet()  # Docs that no transformer has processed
+        self.initialized_with = _DocsOfInitialize()
         self.receive(None, None, None)
 
     @property
@@ -243,7 +250,7 @@ class TransformerListener(ConfiguredModel, Model):
 
 def _init_listener(model: Model, X: list[Doc] | None = None, Y: object = None) -> None:
     listener = cast(TransformerListener, model)
-    listener.initialized_with = WeakSet(X or [])
+    listener.initialized_with = _DocsOfInitialize(X or [])
     if listener.upstream is not None:
         listener.set_dim("nO", listener.upstream.width, force=True)
         _init_pooling(listener.pooling, listener.upstream.width)

@@ -1,7 +1,6 @@
 """The `sbert_transformer` component: one transformer for the components that listen to it."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple, cast
@@ -281,12 +280,10 @@ class SharedTransformer(ChecksummedPipe, Tok2Vec):
         self._end_step()
         super().finish_update(sgd)
 
-    @contextmanager
-    def use_params(self, params: dict) -> Iterator[None]:
-        """Use other weights in a with block, see TrainablePipe.use_params."""
+    def use_params(self, params: dict[Any, Any]) -> Iterator[None]:
+        """Use other weights until the next step of the iterator, see TrainablePipe.use_params."""
         self._end_step()
-        with super().use_params(params):
-            yield
+        yield from super().use_params(params)
 
     def to_bytes(self, *, exclude: Iterable[str] = ()) -> bytes:
         """Return the state of the pipe."""

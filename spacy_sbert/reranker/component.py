@@ -287,7 +287,7 @@ class SentenceReranker(ChecksummedPipe):
         if k is not None and not 1 <= k <= len(texts):
             raise ValueError(f"Cannot rank with k = {k}: expected at least 1 and at most {len(texts)}, the texts.")
         self.model.shim.load()
-        if (n_outputs := self.model.shim.config.num_labels) > 1:
+        if (n_outputs := self.model.shim.n_logits) > 1:
             raise ValueError(
                 f"Cannot rank with '{self.name}', it gives {n_outputs} numbers a pair: expected one. See score_pairs."
             )
@@ -377,13 +377,13 @@ class SentenceReranker(ChecksummedPipe):
         labels = labels or ()
         if len(labels) == 1:
             raise ValueError(SINGLE_CLASS.format(loss=self.objective, given=labels[0]))
-        n_outputs = len(labels) or (1 if first is not None and not classifies else shim.config.num_labels)
+        n_outputs = len(labels) or (1 if first is not None and not classifies else shim.n_logits)
         if shim.n_outputs not in (0, n_outputs):
             raise ValueError(
                 f'The objective "{self.objective}" needs {n_outputs} outputs with these examples, the config of the '
                 f"cross-encoder says n_outputs = {shim.n_outputs}. Set it to 0, which follows the objective."
             )
-        if shim.has_new_head or n_outputs != shim.config.num_labels or set(labels) - set(shim.labels):
+        if shim.has_new_head or n_outputs != shim.n_logits or set(labels) - set(shim.labels):
             seed = 0 if nlp is None else nlp.config.interpolate()["training"]["seed"]
             shim.make_head(n_outputs, labels, seed or 0)
 

@@ -196,9 +196,14 @@ class _ClassifierShim(TransformerShim):
         return getattr(self.config, "has_new_head", False)
 
     @property
+    def n_logits(self) -> int:
+        """Return how many numbers it gives for a pair."""
+        return cast(int, self.config.num_labels)
+
+    @property
     def labels(self) -> tuple[str, ...]:
         """Return the label of each output; none of a single one."""
-        names = self.config.id2label
+        names = cast(dict[int, str], self.config.id2label)
         return tuple(names[i] for i in range(len(names))) if len(names) > 1 else ()
 
     def make_head(self, n_outputs: int, labels: Sequence[str], seed: int) -> None:
@@ -237,7 +242,7 @@ class _ClassifierShim(TransformerShim):
 
     def _gathered(self, wordpieces: TokenizedBatch, parts: list[_Pass]) -> torch.Tensor:
         """Return the logits in the order of the pairs."""
-        logits = torch.empty(len(wordpieces.lengths), self.config.num_labels, device=self.device)
+        logits = torch.empty(len(wordpieces.lengths), self.n_logits, device=self.device)
         for indices, part in parts:
             logits[indices] = part.detach()
         return logits
@@ -433,7 +438,7 @@ def _forward(model: Model, pairs: list[Pair], is_train: bool) -> tuple[PairLogit
     shim = encoder.shim
     shim.load()
     if not pairs:
-        return PairLogits(model.ops.alloc2f(0, shim.config.num_labels), 0), lambda d_logits: pairs
+        return PairLogits(model.ops.alloc2f(0, shim.n_logits), 0), lambda d_logits: pairs
     wordpieces = encoder.pair_tokenizer.tokenize_pairs(pairs)
     n_cut = int((wordpieces.n_cut > 0).sum())
     if not is_train:

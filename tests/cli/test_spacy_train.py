@@ -11,7 +11,6 @@ from spacy.cli import app
 from typer.testing import CliRunner
 
 
-@pytest.mark.spacy_transformers
 def test_train_logs_and_keeps_the_scores(tiny_bert, tmp_path):
     """Two steps, on a tiny encoder."""
     settings = {

@@ -112,7 +112,6 @@ def joined(nlp, ranks=None):
     return closing(_JointTraining(nlp, ranks or Pair()))
 
 
-@pytest.mark.spacy_transformers
 def test_what_ranks_cannot_train(make_nlp, tiny_bert):
     nlp = make_nlp(TRAINED)
     add_tagger(nlp)
@@ -135,7 +134,6 @@ def test_what_ranks_cannot_train(make_nlp, tiny_bert):
         _JointTraining(nlp, Pair())
 
 
-@pytest.mark.spacy_transformers
 def test_one_rank_takes_everything(make_nlp, monkeypatch):
     nlp = ready(make_nlp, accumulate_gradient=2)
     add_tagger(nlp)
@@ -180,7 +178,6 @@ def test_first_rank_evaluates(make_nlp):
         assert joint.evaluate(pytest.fail) is scores
 
 
-@pytest.mark.spacy_transformers
 def test_gradients_are_summed_where_any_rank_has_one(make_nlp, monkeypatch):
     """And a parameter without one anywhere stays without; an overflow on one rank is one on all."""
     nlp = ready(make_nlp)

@@ -30,7 +30,7 @@ def test_encoders(make_nlp, examples, in_another_thread, encoder):
     before, first = nlp(PAIRS[0][0]).vector, nlp.update(batch, sgd=False)["sbert"]
     in_another_thread()
     assert numpy.array_equal(nlp(PAIRS[0][0]).vector, before)
-    if encoder == "spacy-transformers":  # spacy-transformers returns its gradient, see test_meta_encoder.py
+    if encoder == "spacy-transformers":  # which returns its gradient, see test_meta_encoder.py
         return
     once = gradients(nlp, HOLDER[encoder])
     assert nlp.update(batch, sgd=False)["sbert"] == pytest.approx(first)

@@ -26,7 +26,8 @@ def upstream(nlp, texts):
     return docs
 
 
-STRIDED = {"@span_getters": "spacy-sbert.strided_spans.v1", "window": 8, "stride": 6}
+STOCK_STRIDED = {"@span_getters": "spacy-transformers.strided_spans.v1", "window": 8, "stride": 6}
+STRIDED = {**STOCK_STRIDED, "@span_getters": "spacy-sbert.strided_spans.v1"}
 STOCK = {"@architectures": "spacy-transformers.TransformerModel.v3"}
 WINDOWS = {"overflow": "windows"}
 SETTINGS = [
@@ -35,8 +36,7 @@ SETTINGS = [
     ("own", {"model": {"dense": DENSE, "normalize": True, "truncate_dim": 4}}),
     ("shared", {"transformer": WINDOWS, "model": {"pooling": "max"}}),
     ("shared", {"transformer": {"get_spans": STRIDED}, "model": {"pooling": "mean"}}),
-    ("spacy-transformers", {"transformer": WINDOWS, "model": {"pooling": "max"}}),
-    ("spacy-transformers", {"transformer": {"get_spans": STRIDED}, "model": {"pooling": "mean"}}),
+    ("spacy-transformers", {"transformer": {"get_spans": STOCK_STRIDED}, "model": {"pooling": "mean"}}),
     ("spacy-transformers", {"transformer": STOCK, "model": {"pooling": "cls"}}),
 ]
 

@@ -4,7 +4,17 @@ import numpy
 import pytest
 from gpu_rehearsal.both_ways import both_ways, check_same, looks_of
 from objectives import OBJECTIVES, make
-from pipelines import OTHERS, TRAINED, finish_update, parameters_of
+from pipelines import (
+    LISTENER,
+    OTHERS,
+    TOK2VEC_LISTENER,
+    TRAINED,
+    add_tagger,
+    finish_update,
+    parameters_of,
+    scored_pairs,
+)
+from spacy.training import Example
 from spacy.util import registry
 from thinc.api import SGD, Adam, RAdam, get_current_ops
 
@@ -45,11 +55,36 @@ def test_steps_as_on_numpy(make_nlp, encoder, name):
 
     check_same(*both_ways(steps))
     expected = ["float"] * REPORTED.get(name.split()[0], 1)
-    if encoder == "shared":
-        expected = ["float", *expected]  # the component reports the size of the gradients
+    if encoder == "shared":  # which reports one of its own, as a Tok2Vec does
+        expected.append("float")
     if encoder == "curated":  # whose package leaves lengths on the device, and reports a loss of its own
         expected = ["get", *expected]
     assert [how for how, *_ in looks] == expected, looks
+
+
+def test_steps_of_several_components(make_nlp):
+    """That listen to tokens by spaCy's listener and by ours with another pooling, and to rows."""
+
+    def steps():
+        nlp = make_nlp("shared")
+        add_tagger(nlp, tok2vec=TOK2VEC_LISTENER, before="sbert")
+        add_tagger(nlp, "maxima", tok2vec={**LISTENER, "pooling": {"@layers": "reduce_max.v1"}})
+        for name in ("tagger", "maxima"):
+            nlp.get_pipe(name).add_label("Y")
+        texts = ["A man is eating. He cannot go.", "", "the cat sat"]
+        tagged = [Example.from_dict(nlp.make_doc(text), {}) for text in texts]
+        for example in tagged:
+            for token in example.reference:
+                token.tag_ = "X" if len(token) > 2 else "Y"
+        batch = [*scored_pairs(nlp), *tagged]
+        numpy.random.seed(0)
+        nlp.initialize(lambda: batch)
+        losses = learn(nlp, batch, Adam(0.01, eps=0.1))
+        docs = list(nlp.pipe(texts))
+        tensors = [doc.tensor for doc in docs]
+        return losses, parameters_of(nlp), tensors, [[token.tag_ for token in doc] for doc in docs]
+
+    check_same(*both_ways(steps))
 
 
 OPTIMIZERS = {

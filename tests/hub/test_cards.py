@@ -188,7 +188,6 @@ def test_update_of_a_pushed_card(make_nlp, monkeypatch):
     assert [result.metric_value for result in card.data.eval_results] == [0.75125]
 
 
-@pytest.mark.spacy_transformers
 def test_sentence_transformers_card(make_nlp):
     nlp = make_nlp("shared")
     alone = describe(nlp).n_parameters

@@ -6,11 +6,12 @@ import logging
 import shutil
 import tempfile
 import warnings
+from functools import partial
 
 import numpy
 import pytest
 import torch
-from pipelines import change_json, one_pipe
+from pipelines import SHARING, change_json, one_pipe
 from sentence_transformers import CrossEncoder, SentenceTransformer
 from sentence_transformers.sentence_transformer.modules import Dense, Dropout, Normalize, Pooling, Transformer
 from transformers import AutoConfig, AutoModelForSequenceClassification, AutoTokenizer
@@ -215,8 +216,9 @@ def exported(folder):
         return SentenceTransformer(f"{path}/out", device="cpu").encode(TEXTS, show_progress_bar=False)
 
 
-def shared(folder):
-    nlp = one_pipe(folder, "transformer", **{"@architectures": "spacy-sbert.TransformerModel.v1"})
+def shared(folder, encoder="shared"):
+    factory, architecture = SHARING[encoder]
+    nlp = one_pipe(folder, factory, **{"@architectures": architecture})
     nlp.add_pipe("sbert", config={"model": {"@architectures": "spacy-sbert.SharedSentenceEncoder.v1"}})
     nlp.initialize()
     return numpy.stack([doc.vector for doc in nlp.pipe(TEXTS)])
@@ -237,17 +239,18 @@ def test_a_key_is_followed_or_named(file, key, folders, tmp_path, caplog):
         shutil.rmtree(folder)
 
 
-@pytest.mark.spacy_transformers
+@pytest.mark.parametrize("encoder", SHARING)
 @pytest.mark.parametrize(("file", "key"), [each for each in KEYS if "Dense" not in each[0]])
-def test_a_key_of_a_shared_encoder(file, key, folders, tmp_path, caplog):
+def test_a_key_of_a_shared_encoder(file, key, folders, tmp_path, caplog, encoder):
     """Without a prompt, which a shared transformer takes only for texts."""
+    encode = partial(shared, encoder=encoder)
     for value in FILES[file][1].get(key, [1]):
         folder = shutil.copytree(folders / "plain", tmp_path / "in")
         change_json(folder / SHARED, default_prompt_name=None)
         change(folder, file, key, value)
-        expected = shared(folders / "plain") if key == "unknown_key" else theirs(folder)
+        expected = encode(folders / "plain") if key == "unknown_key" else theirs(folder)
         names = {"prompts": "prompt", "default_prompt_name": "prompt"}
-        assert judge(shared, folder, expected, names.get(key, key), caplog) != "silent", value
+        assert judge(encode, folder, expected, names.get(key, key), caplog) != "silent", value
         shutil.rmtree(folder)
 
 

@@ -393,7 +393,6 @@ def test_wrong_exports(make_nlp, tmp_path):
         export_folder(linear, tmp_path / "linear")
 
 
-@pytest.mark.spacy_transformers
 def test_a_shared_transformer_is_exported(make_nlp, tmp_path):
     nlp = make_nlp("shared", model={"pooling": "max", "normalize": True})
     export_folder(nlp, tmp_path / "out")

@@ -215,7 +215,6 @@ def test_sentences_of_white_space(nlp, text):
     assert doc.vector.shape == (32,) and doc.has_vector == bool(text.strip())
 
 
-@pytest.mark.spacy_transformers
 def test_one_transformer_and_one_forward_pass(make_meta, monkeypatch):
     from spacy_sbert.models.engine.packed_bert import PackedBert
 

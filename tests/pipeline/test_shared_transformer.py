@@ -1,24 +1,34 @@
 """One transformer for the whole pipeline: no forward pass of our own, and clear errors where it cannot be shared."""
 
-import shutil
+import pickle
+from copy import deepcopy
 
 import numpy
 import pytest
 import spacy
 from pipelines import (
+    CNN,
+    CURATED_LISTENER,
     LISTENER,
     SHARING,
+    STOCK_LISTENER,
+    TOK2VEC_LISTENER,
     add_tagger,
+    change_json,
     finish_update,
     make_example,
+    parameters_of,
     reloaded,
-    stock_nlp,
     weights,
-    write_modules,
 )
+from sentence_transformers import SentenceTransformer
+from small_tokenizers import make_folder
 from spacy.language import Language
+from spacy.tokens import Doc
 from spacy.training import Example
-from spacy.util import registry
+from spacy.training.initialize import init_nlp
+from spacy.util import fix_random_seed, registry
+from thinc.api import SGD
 
 TEXT = "A man is eating food. He cannot go."
 SHARED = {"model": {"@architectures": "spacy-sbert.SharedSentenceEncoder.v1"}}
@@ -97,33 +107,6 @@ def test_replace_listeners(make_nlp, tmp_path, encoder, architecture):
     assert [t.tag_ for t in loaded(TEXT)] == ["X"] * len(loaded(TEXT))
 
 
-@pytest.mark.spacy_transformers
-@pytest.mark.parametrize("getter", ["spacy-transformers.doc_spans.v1", "spacy-sbert.sentence_spans.v1"])
-def test_stock_transformer_with_whole_docs_is_exact(make_nlp, tiny_bert, getter, tmp_path):
-    nlp, own = stock_nlp(tiny_bert, getter), make_nlp()
-    doc, expected = nlp(TEXT), own(TEXT)
-    assert numpy.allclose(doc.vector, expected.vector, atol=1e-5)
-    assert numpy.allclose(doc[6:9].vector, expected[6:9].vector, atol=1e-5)
-    nlp.replace_listeners("transformer", "sbert", ["model.tok2vec"])
-    assert numpy.array_equal(nlp(TEXT).vector, doc.vector)
-    assert numpy.array_equal(reloaded(nlp, tmp_path / "nlp", exclude=["transformer"])(TEXT).vector, doc.vector)
-
-
-@pytest.mark.spacy_transformers
-def test_stock_transformer_with_sentences(make_nlp, tiny_bert):
-    nlp, own = stock_nlp(tiny_bert, "spacy-transformers.sent_spans.v1"), make_nlp(unit="sent")
-    nlp.add_pipe("sentencizer", first=True)
-    doc, expected = nlp(TEXT), own(TEXT)
-    for given, wanted in ((doc, expected), *zip(doc.sents, expected.sents, strict=True)):
-        assert numpy.allclose(given.vector, wanted.vector, atol=1e-6)
-    doc = nlp("The cat sat. \n\n he can go. \n")
-    doc[4].is_sent_start = True  # the white space begins the second sentence
-    for sentence, text in zip(doc.sents, ["The cat sat.", "he can go."], strict=False):
-        assert numpy.allclose(sentence.vector, nlp(text).vector, atol=1e-5)
-    with pytest.raises(ValueError, match="is not of this package"):
-        nlp.get_pipe("sbert").encode([TEXT])
-
-
 @pytest.mark.parametrize("encoder", SHARING)
 def test_pairs_with_gaps_beside_a_tagger(make_nlp, encoder):
     nlp = make_nlp(encoder)
@@ -141,45 +124,6 @@ def test_pairs_with_gaps_beside_a_tagger(make_nlp, encoder):
     assert not given[0].has_vector and given[1].has_vector
 
 
-@pytest.mark.spacy_transformers
-def test_normalize_auto_of_a_stock_transformer(tiny_bert, tmp_path):
-    folder = shutil.copytree(tiny_bert, tmp_path / "bert")
-    write_modules(folder, ("Transformer", ""), ("Pooling", "1_Pooling"), ("Normalize", "2_Normalize"))
-    (folder / "1_Pooling").mkdir()
-    (folder / "1_Pooling" / "config.json").write_text('{"pooling_mode_mean_tokens": true}', encoding="utf8")
-    nlp = stock_nlp(folder, "spacy-transformers.doc_spans.v1")
-    assert nlp(TEXT).vector_norm == pytest.approx(1.0)
-    late = reloaded(nlp, tmp_path / "nlp", exclude=["sbert"])
-    late.add_pipe("sbert", name="late", config=SHARED)  # never initialised
-    assert late(TEXT).vector_norm == pytest.approx(1.0)
-    shutil.rmtree(folder)  # on another machine
-    loaded = spacy.load(tmp_path / "nlp")
-    loaded.initialize()
-    assert loaded(TEXT).vector_norm == pytest.approx(1.0)
-
-
-@pytest.mark.spacy_transformers
-@pytest.mark.parametrize("architecture", ["spacy-transformers.TransformerModel.v3", "spacy-sbert.TransformerModel.v1"])
-def test_overlapping_windows_count_no_token_twice(tiny_bert, architecture):
-    nlp = stock_nlp(tiny_bert, architecture=architecture, window=8, stride=6)
-    with pytest.warns(UserWarning, match="overlapping windows") as caught:
-        doc = nlp("the cat sat on a mat he is eating food a man ran")
-        other = nlp("the cat sat on a mat he is eating food a man ran fast")
-    assert len(caught) == 1
-    tokens = numpy.array([token.vector for token in doc])  # each a single wordpiece
-    assert numpy.allclose(doc.vector, tokens.mean(axis=0), atol=1e-5)
-    assert doc.has_vector and doc.similarity(other) > 0.9
-
-
-@pytest.mark.spacy_transformers
-def test_pairs_on_overlapping_windows_are_refused(tiny_bert):
-    nlp = stock_nlp(tiny_bert)
-    pair = make_example(nlp, "A man is eating.", "The cat sat.")
-    for learn in (lambda: nlp.update([pair]), lambda: nlp.initialize(lambda: [pair]), lambda: nlp.evaluate([pair])):
-        with pytest.raises(ValueError, match=r"rows are not the members.*spacy-sbert\.sentence_spans\.v1"):
-            learn()
-
-
 @pytest.mark.parametrize("encoder", SHARING)
 def test_no_transformer(make_nlp, encoder):
     nlp = make_nlp(encoder)
@@ -195,14 +139,553 @@ def test_no_transformer(make_nlp, encoder):
             nlp(TEXT)
 
 
-@pytest.mark.parametrize("architecture", ["TransformerModel", "Tok2VecTransformer"])
-def test_without_spacy_transformers(monkeypatch, architecture):
-    monkeypatch.setattr("spacy_sbert.architectures.is_installed", lambda: False)
-    block = {"@architectures": f"spacy-sbert.{architecture}.v1"}
-    block |= {"pooling": {"@layers": "reduce_mean.v1"}} if architecture == "Tok2VecTransformer" else {}
-    message = rf'spacy-sbert\.{architecture}\.v1 needs .* pip install "spacy-sbert\[transformers\]"'
-    with pytest.raises(ImportError, match=message):
-        registry.resolve({"model": block})
+# Equal vectors
+
+
+FAMILIES = {
+    "bert": ("wordpiece", {}),
+    "roberta": ("byte-level BPE", {}),
+    "mpnet": ("wordpiece", {}),
+    "distilbert": ("wordpiece", {"hidden_dim": 24}),
+    "xlm-roberta": ("unigram", {}),
+    "albert": ("unigram", {"embedding_size": 8}),
+}
+PROMPT = {"prompts": {"query": "a man: "}, "default_prompt_name": "query"}
+TEXTS = [
+    "One two three. Four five.",
+    "",
+    "A MAN is eating naïve food.\n\nThe dog ran, not fast. " * 3,
+    " ",
+    "a",
+    "one. two",
+]
+SETTINGS = {
+    "truncate": ("doc", {}),
+    "windows": ("doc", {"overflow": "windows"}),
+    "prompt": ("doc", PROMPT),
+    "without the prompt": ("doc", {**PROMPT, "include_prompt": False}),
+    "prompt, windows": ("doc", {**PROMPT, "overflow": "windows"}),
+    "sentences": ("sent", {}),
+    "both": ("doc+sent", {}),
+    "both, windows": ("doc+sent", {"overflow": "windows"}),
+}
+
+
+@pytest.fixture(scope="module", params=FAMILIES)
+def family(request, tmp_path_factory):
+    kind, config = FAMILIES[request.param]
+    folder = make_folder(tmp_path_factory.mktemp("family") / request.param, kind, request.param, 24, **config)
+    change_json(folder / "tokenizer_config.json", model_input_names=["input_ids", "attention_mask"])
+    return folder
+
+
+def vectors_of(doc):
+    """Of the Doc, its sentences, a stretch in the middle, and its tokens."""
+    sentences = list(doc.sents) if doc.has_annotation("SENT_START") else []
+    parts = [doc, *sentences, *([doc[1:3]] if len(doc) > 3 else []), *doc]
+    return numpy.stack([part.vector for part in parts])
+
+
+@pytest.mark.filterwarnings("ignore:.*(pooled-in-context|longer than the encoder's limit)")
+@pytest.mark.parametrize("pooling", ["mean", "cls+max"])
+@pytest.mark.parametrize("name", SETTINGS)
+def test_vectors_of_an_own_encoder(make_nlp, family, name, pooling):
+    if name == "without the prompt" and pooling != "mean":
+        pytest.skip("as mean")
+    unit, settings = SETTINGS[name]
+    shared = make_nlp("shared", family, unit, transformer=settings, model={"pooling": pooling})
+    own = make_nlp("own", family, unit, model={**settings, "pooling": pooling})
+    for given, expected in zip(shared.pipe(TEXTS), own.pipe(TEXTS), strict=True):
+        if not given.text.strip() and unit == "sent":
+            continue
+        found = vectors_of(given) if len(given) else given.vector
+        assert abs(found - (vectors_of(expected) if len(given) else expected.vector)).max(initial=0) < 1e-6
+        assert given._.sbert_truncated == expected._.sbert_truncated
+    assert shared.get_pipe("sbert").fingerprint() == own.get_pipe("sbert").fingerprint()
+    if unit == "doc":
+        text_vectors = [shared.get_pipe("sbert").encode(TEXTS), own.get_pipe("sbert").encode(TEXTS)]
+        assert numpy.array_equal(*text_vectors)
+
+
+@pytest.mark.filterwarnings("ignore:.*longer than the encoder's limit")
+@pytest.mark.parametrize("prompt", [None, "a man: "])
+def test_vectors_of_sentence_transformers(make_nlp, family, prompt):
+    settings = {} if prompt is None else PROMPT
+    nlp = make_nlp("shared", family, transformer=settings)
+    texts = [text for text in TEXTS if text.strip()]
+    expected = SentenceTransformer(str(family), device="cpu").encode(texts, prompt=prompt)
+    difference = abs(numpy.stack([doc.vector for doc in nlp.pipe(texts)]) - expected)
+    assert (difference / numpy.linalg.norm(expected, axis=1, keepdims=True)).max() < 1e-6
+
+
+@pytest.mark.parametrize("pooling", ["mean", "cls"])
+def test_members_are_encoded_by_themselves(make_nlp, pooling):
+    nlp, own = make_nlp("shared", model={"pooling": pooling}), make_nlp(model={"pooling": pooling})
+    doc = nlp(make_example(nlp, "A man is eating.", "The cat sat on a mat.", 0.5).predicted)
+    for span in doc.spans["sbert"]:
+        assert abs(span.vector - own(span.text).vector).max() < 1e-6
+
+
+@pytest.mark.parametrize("window", [5, 9])
+def test_strided_windows(make_nlp, window):
+    """A Doc in one window has the vector of an own encoder, whatever else is in the batch; others a warning."""
+    spans = {"@span_getters": "spacy-sbert.strided_spans.v1", "window": window, "stride": 3}
+    nlp, own = make_nlp("shared", transformer={"get_spans": spans}), make_nlp()
+    short, long = "A man ran.", "the cat sat on a mat he is eating food a man ran"
+    with pytest.warns(UserWarning, match="overlapping windows"):
+        docs = list(nlp.pipe([short, long, short]))
+    for doc in (docs[0], docs[2], nlp(short)):
+        assert abs(doc.vector - own(short).vector).max() < 1e-6
+    assert numpy.array_equal(nlp(long).vector, docs[1].vector) and docs[1].vector.any()
+    pair = make_example(nlp, long, short)
+    for learn in (lambda: nlp.update([pair]), lambda: nlp.initialize(lambda: [pair]), lambda: nlp.evaluate([pair])):
+        with pytest.raises(ValueError, match=r"rows are not the members.*spacy-sbert\.sentence_spans\.v1"):
+            learn()
+
+
+# A pipeline of four that listen, as it is afterwards
+
+MAX = {**LISTENER, "pooling": {"@layers": "reduce_max.v1"}}
+LISTENERS = ["tagger", "maxima", "sbert", "first"]
+STATES = "spacy_sbert.states"
+
+
+@pytest.fixture
+def four(make_nlp):
+    """The vectors of tokens by spaCy's listener and by ours with another pooling, and two poolings of rows."""
+    nlp = make_nlp("shared")
+    add_tagger(nlp, tok2vec=TOK2VEC_LISTENER, before="sbert")
+    add_tagger(nlp, "maxima", tok2vec=MAX, before="sbert")
+    nlp.add_pipe("sbert", name="first", config={"model": {**SHARED["model"], "pooling": "cls"}})
+    for name in ("tagger", "maxima"):
+        nlp.get_pipe(name).add_label("Y")
+    fix_random_seed(0)
+    nlp.initialize(lambda: batch_of(nlp))
+    optimizer = nlp.create_optimizer()
+    for _ in range(3):
+        nlp.update(batch_of(nlp), sgd=optimizer)
+    return nlp
+
+
+def batch_of(nlp):
+    return [tagged(nlp, TEXT), make_example(nlp, "A man is eating.", "The cat sat.", 0.9), tagged(nlp, "")]
+
+
+GIVEN = [TEXT, "", "The cat sat on the mat. A dog ran.", " ", "dog"]
+
+
+def found_on(doc):
+    """What the components have left on a Doc."""
+    tags = [[token.tag_ for token in doc]]
+    vectors = [doc.vector, doc._.sbert_vector] if len(doc) else []
+    return [doc.tensor.tobytes(), *(vector.tobytes() for vector in vectors), tags]
+
+
+def seen(nlp, texts=GIVEN, **settings):
+    return [found_on(doc) for doc in nlp.pipe(texts, **settings)]
+
+
+def pickled(nlp, path):
+    return pickle.loads(pickle.dumps(spacy.load(path)))
+
+
+def from_bytes(nlp, path):
+    blank = spacy.util.load_model_from_config(nlp.config)
+    return blank.from_bytes(nlp.to_bytes())
+
+
+WAYS = {
+    "saved": lambda nlp, path: spacy.load(path),
+    "bytes": from_bytes,
+    "pickled": pickled,
+    "copied": lambda nlp, path: deepcopy(spacy.load(path)),
+    "assembled": lambda nlp, path: assembled(path),
+    "loaded while disabled": lambda nlp, path: enabled(spacy.load(path, disable=["transformer", *LISTENERS])),
+    "loaded while those that listen were": lambda nlp, path: enabled(spacy.load(path, disable=LISTENERS)),
+    "renamed": lambda nlp, path: renamed(spacy.load(path)),
+    "sourced": lambda nlp, path: sourced(path),
+    "sourced of a disabled one": lambda nlp, path: sourced_by_hand(spacy.load(path, disable=LISTENERS)),
+    "replaced": lambda nlp, path: replaced(spacy.load(path)),
+    "replaced and saved": lambda nlp, path: reloaded(replaced(spacy.load(path)), path / "again"),
+    "replaced by source": lambda nlp, path: sourced(path, replace_listeners=["model.tok2vec"]),
+    "disabled for a while": lambda nlp, path: disabled_for_a_while(spacy.load(path)),
+    "initialized while disabled": lambda nlp, path: linked_while_disabled(spacy.load(path)),
+}
+
+
+def enabled(nlp):
+    for name in list(nlp.disabled):
+        nlp.enable_pipe(name)
+    return nlp
+
+
+def renamed(nlp):
+    nlp.rename_pipe("transformer", "encoder")
+    nlp.rename_pipe("maxima", "other")
+    return nlp
+
+
+def assembled(path):
+    return spacy.load(path, config={"nlp.batch_size": 2})
+
+
+def sourced(path, **settings):
+    config = spacy.load(path).config.copy()
+    for name in config["components"]:
+        listens = name in LISTENERS
+        config["components"][name] = {"source": str(path), **(settings if listens else {})}
+    nlp = spacy.util.load_model_from_config(config, auto_fill=True)
+    nlp.tokenizer.from_disk(path / "tokenizer", exclude=["vocab"])
+    return nlp
+
+
+def sourced_by_hand(source):
+    nlp = spacy.blank("xx")
+    nlp.tokenizer = source.tokenizer
+    for name in ("transformer", *LISTENERS):
+        nlp.add_pipe(name, source=source)
+    return nlp
+
+
+def replaced(nlp):
+    for name in LISTENERS:
+        nlp.replace_listeners("transformer", name, ["model.tok2vec"])
+    return nlp
+
+
+def disabled_for_a_while(nlp):
+    with nlp.select_pipes(enable="transformer"):
+        nlp(TEXT)
+    return nlp
+
+
+def linked_while_disabled(nlp):
+    with nlp.select_pipes(disable=LISTENERS):
+        nlp._link_components()  # as nlp.initialize does where they are frozen
+    return nlp
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_the_same_to_the_last_bit(four, tmp_path, way):
+    expected = seen(four)
+    four.to_disk(tmp_path)
+    nlp = WAYS[way](four, tmp_path)
+    assert seen(nlp) == expected
+    assert [found_on(nlp(text)) for text in GIVEN] == [found_on(four(text)) for text in GIVEN]
+    docs = list(nlp.pipe(GIVEN))
+    assert not [key for doc in docs for key in doc.user_hooks if key.startswith(STATES)]
+
+
+@pytest.mark.parametrize(
+    "sizes", [{"batch_size": 1}, {"batch_size": 2}, {"component_cfg": {"tagger": {"batch_size": 3}}}]
+)
+def test_batches_of_any_size(four, sizes):
+    for given, expected in zip(four.pipe(GIVEN, **sizes), four.pipe(GIVEN), strict=True):
+        assert numpy.allclose(given.tensor, expected.tensor, atol=1e-6)
+        assert numpy.allclose(given.vector, expected.vector, atol=1e-6)
+        assert [token.tag_ for token in given] == [token.tag_ for token in expected]
+
+
+def test_several_processes(four, tmp_path):
+    four.to_disk(tmp_path)
+    nlp = spacy.load(tmp_path)
+    expected = list(nlp.pipe(GIVEN))
+    for given, doc in zip(nlp.pipe(GIVEN, n_process=2, batch_size=len(GIVEN)), expected, strict=True):
+        assert numpy.array_equal(given.tensor, doc.tensor) and [t.tag_ for t in given] == [t.tag_ for t in doc]
+        assert not len(doc) or numpy.array_equal(given._.sbert_vector, doc._.sbert_vector)
+
+
+def states_left(docs):
+    return [key for doc in docs for key in doc.user_hooks if key.startswith(STATES)]
+
+
+@pytest.mark.parametrize("gone", [["sbert"], ["maxima"], ["first", "maxima"], ["sbert", "first", "maxima"], LISTENERS])
+@pytest.mark.parametrize("how", ["disabled", "excluded", "removed", "loaded while disabled", "selected"])
+def test_no_states_are_left(four, tmp_path, gone, how):
+    four.to_disk(tmp_path)
+    nlp = spacy.load(
+        tmp_path, exclude=gone if how == "excluded" else [], disable=gone if how == "loaded while disabled" else []
+    )
+    for name in gone:
+        if how == "removed":
+            nlp.remove_pipe(name)
+        elif how == "disabled":
+            nlp.disable_pipe(name)
+    with nlp.select_pipes(disable=gone if how == "selected" else []):
+        assert not states_left([*nlp.pipe(GIVEN), *map(nlp, GIVEN)])
+
+
+def test_states_of_a_copy(four):
+    """A Doc that is copied, or saved, between the components."""
+    doc = four.get_pipe("transformer")(four.make_doc(TEXT))
+    assert states_left([doc])
+    copy, restored = doc.copy(), Doc(four.vocab).from_bytes(doc.to_bytes())
+    pipe = four.get_pipe("sbert")
+    assert numpy.array_equal(pipe(copy).vector, pipe(doc).vector)
+    with pytest.raises(ValueError, match="has not processed this Doc"):
+        pipe(restored)
+    assert four.get_pipe("tagger")(restored)[0].tag_
+
+
+# Training with some components frozen
+
+
+def step(nlp, n_steps=1, batch=(), **settings):
+    for _ in range(n_steps):  # a Softmax of zeros gives no gradient in the first
+        # spaCy's listener takes an empty Doc for one that was not processed.
+        nlp.update(batch or batch_of(nlp)[:2], sgd=False, **settings)
+        for name, pipe in nlp.pipeline:
+            if name not in settings.get("exclude", ()):
+                pipe.finish_update(SGD(0.1))
+
+
+def state(nlp, name):
+    return {key: value for key, value in parameters_of(nlp).items() if key[0] == name}
+
+
+def same(first, second):
+    return all(numpy.array_equal(first[key], second[key]) for key in first)
+
+
+def test_frozen_transformer(four):
+    """Others learn from what it leaves on the Docs as from a pass in training, and it stays as it is."""
+    frozen = spacy.util.load_model_from_config(four.config).from_bytes(four.to_bytes())
+    before = parameters_of(frozen)
+    with pytest.raises(ValueError, match=r"E203|has not processed this Doc"):
+        step(frozen, exclude=["transformer"])
+    step(frozen, exclude=["transformer"], annotates=["transformer"])
+    step(four)
+    for name in ("tagger", "maxima"):
+        given, expected = state(frozen, name), state(four, name)
+        assert all(numpy.allclose(given[key], expected[key], atol=1e-5) for key in expected)
+        assert not same(given, before)
+    assert same(state(frozen, "transformer"), before) and not same(state(four, "transformer"), before)
+
+
+@pytest.mark.parametrize("name", LISTENERS)
+def test_frozen_listener(four, name):
+    """The others learn as if it were disabled, and it is right in use, and may annotate if the transformer does."""
+    other = spacy.util.load_model_from_config(four.config).from_bytes(four.to_bytes())
+    with other.select_pipes(disable=name):
+        step(other)
+    step(four, exclude=[name], annotates=["transformer", name])
+    assert same(parameters_of(four), parameters_of(other))
+    assert seen(four) == seen(other)
+
+
+def test_frozen_from_the_beginning(four, tmp_path):
+    """Those that are frozen are disabled while spaCy initializes and links the others, and then evaluated."""
+    four.to_disk(tmp_path)
+    config = spacy.load(tmp_path).config.copy()
+    for name in LISTENERS[1:]:
+        config["components"][name] = {"source": str(tmp_path)}
+    config["components"]["transformer"] = {"source": str(tmp_path)}
+    config["training"] |= {
+        "frozen_components": ["transformer", *LISTENERS[1:]],
+        "annotating_components": ["transformer"],
+    }
+    config["initialize"]["components"]["tagger"] = {"labels": ["X", "Y"]}
+    config["corpora"] = {"train": {"@readers": "tests.none.v1"}, "dev": {"@readers": "tests.none.v1"}}
+    registry.readers("tests.none.v1", func=lambda: batch_of)
+    nlp = init_nlp(config)
+    assert numpy.array_equal(nlp(TEXT).vector, four(TEXT).vector)
+    before = parameters_of(nlp)
+    frozen = config["training"]["frozen_components"]
+    step(nlp, exclude=frozen, annotates=["transformer"])
+    moved = {key[0] for key, value in parameters_of(nlp).items() if not numpy.array_equal(value, before[key])}
+    assert moved == {"tagger"}
+    assert nlp.evaluate(batch_of(nlp))["tag_acc"] is not None
+    assert not states_left(nlp.pipe(GIVEN))
+
+
+def test_a_transformer_that_was_never_initialized(make_nlp):
+    """A new one that is frozen, whose width is not known before it is loaded."""
+    nlp = make_nlp("shared")
+    add_tagger(nlp)
+    add_tagger(nlp, "maxima", tok2vec=MAX)
+    nlp.get_pipe("maxima").add_label("Y")
+    with nlp.select_pipes(disable="transformer"):
+        nlp.initialize(lambda: batch_of(nlp))
+    before = parameters_of(nlp)
+    step(nlp, exclude=["transformer"], annotates=["transformer"])
+    assert not same(state(nlp, "maxima"), before) and same(state(nlp, "transformer"), before)
+    assert nlp(TEXT)[0].tag_ == "X"
+
+
+def test_pooling_with_weights(make_nlp):
+    """It is initialized and trained, also while the transformer is frozen, and saved."""
+    attention = {"@layers": "ParametricAttention.v1"}
+    pooling = {"@layers": "chain.v1", "*": {"attention": attention, "sum": {"@layers": "reduce_sum.v1"}}}
+    nlp = make_nlp("shared", transformer={"pooling": pooling})
+    for name in ("tagger", "second"):
+        add_tagger(nlp, name, tok2vec={**LISTENER, "pooling": pooling})
+        nlp.get_pipe(name).add_label("Y")
+    nlp.initialize(lambda: batch_of(nlp))
+    for frozen in ([], ["transformer"]):
+        before = parameters_of(nlp)
+        step(nlp, 2, [tagged(nlp, "dogs eat in kilos")], exclude=frozen, annotates=["transformer"])
+        moved = {key[0] for key, value in parameters_of(nlp).items() if key[2] == "Q" and (value != before[key]).any()}
+        assert moved >= {"tagger", "second"}
+    other = spacy.util.load_model_from_config(nlp.config).from_bytes(nlp.to_bytes())
+    assert seen(other) == seen(nlp)
+
+
+# Several transformers
+
+
+def test_two_transformers(make_nlp, other_bert):
+    """Each component gets the vectors of its own, in use and in training, though both set doc.tensor."""
+    nlp = make_nlp(
+        "shared", model={"tok2vec": {"@architectures": "spacy-sbert.SentenceListener.v1", "upstream": "transformer"}}
+    )
+    second = {"model": {**nlp.get_pipe_config("transformer")["model"], "name": str(other_bert)}}
+    nlp.add_pipe("sbert_transformer", name="second", config=second, before="sbert")
+    nlp.add_pipe("sbert", name="other", config=SHARED)
+    add_tagger(nlp, "one", tok2vec={**LISTENER, "upstream": "transformer"})
+    add_tagger(nlp, "two", tok2vec={**LISTENER, "upstream": "second"})
+    add_tagger(nlp, "nearest", tok2vec=TOK2VEC_LISTENER)
+    nlp.initialize(lambda: batch_of(nlp))
+    first, other = make_nlp()(TEXT).vector, make_nlp(name=other_bert)(TEXT).vector
+    doc = nlp(TEXT)
+    assert abs(doc._.sbert_vector - first).max() < 1e-6 and abs(doc._.other_vector - other).max() < 1e-6
+    assert not states_left([doc])
+    doc = nlp.make_doc(TEXT)
+    tensors = {}
+    for name in ("transformer", "second"):
+        nlp.get_pipe(name)(doc)
+        tensors[name] = doc.tensor
+    for name, upstream in (("one", "transformer"), ("two", "second")):
+        node = next(node for node in nlp.get_pipe(name).model.walk() if node.name == "sbert-transformer-listener")
+        assert numpy.allclose(node.predict([doc])[0], tensors[upstream], atol=1e-6)
+    moved = []
+    for excluded in (["one", "sbert"], ["two", "other", "nearest"]):
+        before = parameters_of(nlp)
+        step(nlp, exclude=excluded)
+        changed = {key[0] for key, value in parameters_of(nlp).items() if not numpy.array_equal(value, before[key])}
+        moved.append(changed & {"transformer", "second"})
+    assert moved == [{"second"}, {"transformer"}]
+    with pytest.raises(ValueError, match=r"'late' listens to 'transformer', whose doc\.tensor is replaced by another"):
+        add_tagger(nlp, "late", tok2vec={**TOK2VEC_LISTENER, "upstream": "transformer"})
+
+
+def test_beside_a_tok2vec(make_nlp):
+    """A component that listens to a tok2vec stands before the transformer, which replaces doc.tensor."""
+    nlp = spacy.blank("xx")
+    nlp.add_pipe("tok2vec", config={"model": CNN})
+    transformer = make_nlp("shared").get_pipe_config("transformer")["model"]
+    nlp.add_pipe("sbert_transformer", name="transformer", config={"model": transformer})
+    with pytest.raises(
+        ValueError, match=r"'tagger' listens to 'tok2vec', whose doc\.tensor is replaced by 'transformer'"
+    ):
+        add_tagger(nlp, tok2vec={**TOK2VEC_LISTENER, "upstream": "tok2vec"})
+    nlp.remove_pipe("tagger")
+    add_tagger(nlp, tok2vec={**TOK2VEC_LISTENER, "upstream": "tok2vec"}, before="transformer")
+    nlp.add_pipe("sbert", config=SHARED)
+    nlp.initialize(lambda: [tagged(nlp, TEXT)])
+    assert abs(nlp(TEXT).vector - make_nlp()(TEXT).vector).max() < 1e-6
+    nlp = spacy.blank("xx")
+    nlp.add_pipe("sbert_transformer", name="transformer", config={"model": transformer})
+    nlp.add_pipe("tok2vec", config={"model": {**CNN, "width": 8}})
+    add_tagger(nlp, tok2vec={**TOK2VEC_LISTENER, "width": 8})  # to the nearest
+    add_tagger(nlp, "other")
+    for name in ("tagger", "other"):
+        nlp.get_pipe(name).add_label("Y")
+    nlp.initialize(lambda: [tagged(nlp, TEXT)])
+    before = weights(nlp, "transformer")
+    step(nlp, 2, exclude=["other"])
+    assert nlp(TEXT)[0].tag_ == "X" and same(weights(nlp, "transformer"), before)
+    step(nlp, 2)
+    assert not same(weights(nlp, "transformer"), before)
+
+
+# Refused
+
+
+def test_another_width(make_nlp):
+    nlp = make_nlp("shared")
+    add_tagger(nlp, tok2vec={**TOK2VEC_LISTENER, "width": 96})
+    with pytest.raises(ValueError, match=r"'tagger' listens for vectors of 96 numbers, and 'transformer' makes 16"):
+        nlp.initialize(lambda: [tagged(nlp, TEXT)])
+
+
+@pytest.mark.spacy_transformers
+def test_listener_of_spacy_transformers(make_nlp):
+    """It would make up vectors of zeros."""
+    message = (
+        r"'tagger' has the listener 'transformer-listener' of another package.*spacy-sbert\.TransformerListener\.v1"
+    )
+    with pytest.raises(ValueError, match=message):
+        add_tagger(make_nlp("shared"), tok2vec=STOCK_LISTENER)
+    source = make_nlp("spacy-transformers")
+    add_tagger(source)
+    source.initialize(lambda: [tagged(source, TEXT)])
+    with pytest.raises(ValueError, match=message):
+        make_nlp("shared").add_pipe("tagger", source=source)
+    nlp = make_nlp("spacy-transformers")  # beside it
+    nlp.remove_pipe("sbert")
+    block = make_nlp("shared").get_pipe_config("transformer")["model"]
+    nlp.add_pipe("sbert_transformer", name="ours", config={"model": block})
+    add_tagger(nlp)
+    nlp.add_pipe(
+        "sbert",
+        config={
+            "model": {
+                **SHARED["model"],
+                "tok2vec": {"@architectures": "spacy-sbert.SentenceListener.v1", "upstream": "ours"},
+            }
+        },
+    )
+    nlp.initialize(lambda: [tagged(nlp, TEXT)])
+    assert abs(nlp(TEXT).vector - make_nlp()(TEXT).vector).max() < 1e-6
+
+
+def test_listener_of_curated_transformers(make_nlp):
+    message = r"'tagger' has the listener '.*' of another package.*spacy-sbert\.TransformerListener\.v1"
+    with pytest.raises(ValueError, match=message):
+        add_tagger(make_nlp("shared"), tok2vec=CURATED_LISTENER)
+
+
+@pytest.mark.parametrize("listener", [LISTENER, MAX], ids=["mean", "max"])
+def test_transformer_that_is_missing(make_nlp, listener):
+    nlp = make_nlp("shared")
+    add_tagger(nlp, tok2vec=listener)
+    nlp.initialize(lambda: [tagged(nlp, TEXT)])
+    for settings in ({"disable": ["transformer", "sbert"]}, {"enable": ["tagger"]}):
+        with nlp.select_pipes(**settings), pytest.raises(ValueError, match="has not processed this Doc"):
+            nlp(TEXT)
+    nlp = spacy.blank("xx")
+    config = {"model": {"@architectures": "spacy.Tagger.v2", "tok2vec": listener}}
+    nlp.add_pipe("tagger", config=config).add_label("X")
+    with pytest.raises(ValueError, match=r"listens to an 'sbert_transformer'.* and none stands before it"):
+        nlp.initialize(lambda: [tagged(nlp, TEXT)])
+
+
+def test_another_batch(make_nlp):
+    nlp = make_nlp("shared")
+    add_tagger(nlp)
+    nlp.initialize(lambda: [tagged(nlp, TEXT)])
+    nlp.get_pipe("transformer").update([tagged(nlp, TEXT)])
+    with pytest.raises(ValueError, match="gave the output of another batch of Docs"):
+        nlp.get_pipe("tagger").update([tagged(nlp, "dog")])
+
+
+def test_errors_go_to_the_handler(four, monkeypatch):
+    """Docs of a batch that failed are left out, as with every pipe of spaCy; others are as always."""
+    expected, told = seen(four, [TEXT, "dog"]), []
+    four.set_error_handler(lambda name, pipe, docs, error: told.append((name, len(docs), str(error))))
+    transformer = four.get_pipe("transformer")
+    predict = transformer.predict
+
+    def failing(docs):
+        docs = list(docs)
+        if any("cat" in doc.text for doc in docs):
+            raise ValueError("a cat")
+        return predict(docs)
+
+    monkeypatch.setattr(transformer, "predict", failing)
+    found = seen(four, [TEXT, "The cat sat.", "dog"], batch_size=1)
+    assert told == [("transformer", 1, "a cat")] and len(found) == 2
+    assert [tags for *_, tags in found] == [tags for *_, tags in expected]
 
 
 @pytest.mark.parametrize("first", ["textcat", "ner"])

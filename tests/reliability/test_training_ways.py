@@ -275,6 +275,7 @@ def test_missing_gradient(counted, make_nlp, monkeypatch, encoder):
     def train(second, ends=lambda: None):
         """The last listener keeps its second gradient, as spaCy's entity_linker does for a batch without entities."""
         restore(nlp, before)
+        transformer._step = None  # of the training before
         nlp._optimizer = Adam(0.01, use_averages=False)
         step()
         with monkeypatch.context() as patched:

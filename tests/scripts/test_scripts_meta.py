@@ -61,7 +61,6 @@ def test_an_ensemble_of_every_kind_of_member(run_script, make_nlp, tiny_bert, na
     assert doc.vector[-2:] == pytest.approx(numpy.array([5, 4]) / 41**0.5, abs=1e-6)
 
 
-@pytest.mark.spacy_transformers
 def test_poolings_share_a_transformer_beside_another_one(run_script, tiny_bert, narrow_bert, tmp_path):
     given = ["--encoder", f"mean={tiny_bert}", f"other={narrow_bert}", "--pooling", "max=max"]
     run_script("ensemble", *given, "--output", tmp_path / "ensemble")

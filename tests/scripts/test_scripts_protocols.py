@@ -171,7 +171,6 @@ def test_means_deviations_and_paired_differences(load):
     assert tables.paired_difference([0.5, None], [0.5, 0.4]) == ["-"] * 4
 
 
-@pytest.mark.spacy_transformers
 @pytest.mark.parametrize("of_classification", [True, pytest.param(False, marks=pytest.mark.slow)])
 def test_ablation(load, run_script, tiny_bert, tmp_path, monkeypatch, dev, of_classification):
     """Both columns of Table 6: the regression has poolings alone."""
@@ -216,7 +215,6 @@ def two_topics(tmp_path):
 
 
 @pytest.mark.slow
-@pytest.mark.spacy_transformers
 def test_argument_similarity(load, run_script, tiny_bert, two_topics, tmp_path, monkeypatch):
     script = load("argument_similarity")
     trained, seen = script.trained, []
@@ -266,7 +264,6 @@ def sts_options(tiny_bert, tmp_path, dev):
     return [*options, "--nli", ROOT / "assets" / "nli-train.jsonl", nli]
 
 
-@pytest.mark.spacy_transformers
 def test_supervised_sts(load, run_script, sts_options, tmp_path, monkeypatch):
     """A second step goes on from the first; nothing is trained twice; vectors and cross-encoders are compared."""
     script, output = load("supervised_sts"), tmp_path / "out"
@@ -307,7 +304,6 @@ def test_supervised_sts(load, run_script, sts_options, tmp_path, monkeypatch):
 
 
 @pytest.mark.slow
-@pytest.mark.spacy_transformers
 def test_supervised_sts_on_suites(run_script, sts_options, tmp_path, dev):
     """Table 1 from the same pipelines, with what was asked of the encoder and the head."""
     data = tmp_path / "data"
@@ -330,7 +326,6 @@ def test_supervised_sts_on_suites(run_script, sts_options, tmp_path, dev):
         run_script("supervised_sts", "--rows", "nli")
 
 
-@pytest.mark.spacy_transformers
 def test_the_encoder_before_training_is_that_of_the_config(load, tiny_bert, make_nlp):
     args = argparse.Namespace(encoder=str(tiny_bert), precision=None, gpu_id=-1)
     nlp = load("runs").untrained(ROOT / "configs" / "sts.cfg", args)

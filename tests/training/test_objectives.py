@@ -29,7 +29,6 @@ def test_every_parameter_moves_and_the_loss_falls(make_nlp, encoder, name):
     assert last < first
 
 
-@pytest.mark.spacy_transformers
 @pytest.mark.parametrize("is_frozen", [True, False])
 def test_frozen_encoder_or_pipe(make_nlp, is_frozen):
     """With a frozen encoder the head trains, with a frozen pipe nothing does."""
@@ -47,7 +46,6 @@ def check_near(given, expected):
     assert all(numpy.allclose(given[key], expected[key], atol=1e-5 * scale) for key in expected)
 
 
-@pytest.mark.spacy_transformers
 @pytest.mark.parametrize("name", ["CosineSimilarityLoss", "MatryoshkaLoss", "DistillationLoss of translations"])
 def test_accumulated_gradients_equal_the_whole_batch(make_nlp, name):
     """Also where they are not of equal size: spaCy makes three of 2, 2, 2 and of 7 examples four."""

@@ -65,7 +65,6 @@ def test_gradient_equals_autograd(make_nlp, examples, tiny_bert, encoder, poolin
         assert numpy.allclose(given[key], gradient, atol=1e-5 * scale), key
 
 
-@pytest.mark.spacy_transformers
 def test_gradient_of_members_in_any_order(make_nlp, examples):
     """v may stand before u in the text, and there may be other text between and around them."""
     nlp = make_pipeline(make_nlp, TRAINED)
