@@ -251,7 +251,7 @@ def _shared_transformer(needed_by: str, name: str, get_spans: Callable, options:
     if not is_installed():
         raise ImportError(
             f"spacy-sbert.{needed_by}.v1 needs the package spacy-transformers, which is not installed. Install it: pip "
-            'install "spacy-sbert[transformers]", or use spacy-sbert.SentenceEncoder.v1, whose transformer is its own.'
+            'install "spacy-sbert[transformers]", or use spacy-sbert.TransformerTok2Vec.v1 in an "sbert_transformer".'
         )
     from .models.spacy_transformers import SharedTransformer
 

@@ -60,7 +60,7 @@ def shared(kind: str, token_vectors: bool = True, name: str = DEFAULT_NAME) -> E
     else:
         spans = {"@span_getters": "spacy-sbert.sentence_spans.v1"}
         model = {"@architectures": "spacy-sbert.TransformerModel.v1", "name": name, "precision": kind}
-    batches = {} if kind == STOCK else {"max_batch_items": 32768}  # as docs/spacy-transformers.md says; theirs is the default
+    batches = {} if kind == STOCK else {"max_batch_items": 32768}  # see docs/spacy-transformers.md
     nlp.add_pipe("transformer", config={**batches, "model": {**model, "get_spans": spans}})
     nlp.add_pipe("sbert", config={"model": LISTENING, "token_vectors": token_vectors})
     nlp.initialize()

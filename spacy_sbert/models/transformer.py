@@ -3,7 +3,7 @@
 import re
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, TypeGuard, cast
+from typing import cast
 
 from spacy.tokens import Doc
 from thinc.api import Model
@@ -20,9 +20,6 @@ from .shim import TransformerShim
 from .span_batch import Backprop, EncodedSpans, TokenEmbeddings, encode_spans, no_gradient
 from .spans import SpanGetter
 from .tokenization import BatchTokenizer, Prompts, TokenizedBatch
-
-if TYPE_CHECKING:  # loaded by what shares it
-    from .shared_transformer import TransformerListener, TransformerTok2Vec
 
 _PROMPT_IN_WINDOWS = (
     'include_prompt = false and overflow = "windows" do not go together: only the first window of a text begins with '
@@ -147,17 +144,17 @@ def is_transformer(node: Model) -> bool:
     return isinstance(node, SpanTransformer) or is_a(node, "TransformerModel")
 
 
-def is_transformer_tok2vec(model: object) -> "TypeGuard[TransformerTok2Vec]":
+def is_transformer_tok2vec(model: object) -> bool:
     """Return whether a model is that of an `sbert_transformer`, or a copy of it."""
     return getattr(model, "name", None) == "transformer_tok2vec"
 
 
 def encoder_of(model: Model) -> Model:
     """Return the transformer inside the model of an `sbert_transformer`, another model as it is."""
-    return model.transformer if is_transformer_tok2vec(model) else model
+    return model.layers[0] if is_transformer_tok2vec(model) else model
 
 
-def is_token_listener(node: Model) -> "TypeGuard[TransformerListener]":
+def is_token_listener(node: Model) -> bool:
     """Return whether a layer listens to an `sbert_transformer` for the vectors of tokens."""
     return node.name == "sbert-transformer-listener"
 

@@ -74,8 +74,8 @@ class SharedTransformer(ChecksummedPipe, Tok2Vec):
         self._in_pipeline = InPipeline(nlp)
         super().__init__(vocab, model, name)
         if nlp is not None:
-            shim_name = model.transformer.shim.name
-            check_default_prompt(nlp, name, shim_name, model.transformer.prompts)
+            shim_name = self.model.transformer.shim.name
+            check_default_prompt(nlp, name, shim_name, self.model.transformer.prompts)
             warn_if_missing(nlp, name, shim_name)
         self._notices = WarnOnce(TruncationCounter)
         self._step: _TrainingStep | None = None
