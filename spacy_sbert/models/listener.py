@@ -17,7 +17,7 @@ from ..errors import Errors
 from ..validation import ConfiguredModel
 from . import private_attributes
 from .engine.concurrency import prepare_forks
-from .shared_transformer import TransformerTok2Vec, as_stretch, join_states, take_states
+from .shared_transformer import TransformerTok2Vec, join_rows, take_states
 from .span_batch import Array, EncodedSpans, TokenEmbeddings, borders_of, in_places, no_gradient, read_tokens
 from .spans import SpanGetter
 from .transformer import encoder_of, is_transformer_tok2vec
@@ -127,8 +127,7 @@ def _read_docs(listener: SentenceListener, docs: list[Doc]) -> TransformerOutput
     if not is_transformer_tok2vec(listener.upstream):
         return [_output_of(doc) for doc in docs]
     transformer = cast(TransformerTok2Vec, listener.upstream).transformer
-    taken = zip(docs, take_states(docs, transformer, listener), strict=True)
-    return join_states([as_stretch(states, doc)[0] if states.rows.overlap else states for doc, states in taken])
+    return join_rows(docs, take_states(docs, transformer, listener))
 
 
 def _output_of(doc: Doc) -> Any:  # noqa: ANN401 (an item of TransformerOutput)

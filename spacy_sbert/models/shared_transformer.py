@@ -1,6 +1,7 @@
 """The model of `sbert_transformer`: a transformer that several components share, and what they read of it."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, cast
@@ -30,6 +31,7 @@ from .span_batch import (
     no_gradient,
     row_characters,
 )
+from .spans import getter_settings
 from .surroundings import undisturbed
 from .transformer import SpanTransformer, load
 
@@ -67,10 +69,16 @@ class TransformerTok2Vec(ConfiguredModel, ChecksummedModel[list[Doc], list[Float
     def pooling(self) -> TokenPooling:
         return self.layers[1]
 
-    @property
-    def read(self) -> Callable[..., Any]:
-        """See SpanTransformer.read."""
-        return self.transformer.read
+    @contextmanager
+    def read(self, docs: list[Doc], *, prompt: str | None, with_pieces: bool, is_train: bool) -> Iterator[EncodedSpans]:
+        """Yield the rows of Docs and their states, see SpanTransformer.read; windows that overlap as one row."""
+        may_overlap = not is_train and not getter_settings(self.transformer.attrs["get_spans"])
+        pieces_needed = with_pieces or may_overlap
+        with self.transformer.read(docs, prompt=prompt, with_pieces=pieces_needed, is_train=is_train) as batch:
+            if may_overlap:
+                batch.states = list(batch.states)
+                batch = join_rows(docs, split_states(batch))
+            yield batch
 
     def encode(self, docs: list[Doc], *, is_train: bool, with_pieces: bool = True) -> EncodedSpans:
         """Return the rows of Docs, and the states of all their wordpieces; with_pieces: see encode_spans."""
@@ -384,6 +392,12 @@ def join_states(docs: Sequence[DocStates]) -> EncodedSpans:
     if len(rows.spans) == len(held):
         batch.texts = cast(Any, [doc.text for doc in held])
     return batch
+
+
+def join_rows(docs: Sequence[Doc], states: Sequence[DocStates]) -> EncodedSpans:
+    """Return the states of several Docs as one batch, those of overlapping windows as one row each."""
+    pairs = zip(docs, states, strict=True)
+    return join_states([as_stretch(own, doc)[0] if own.rows.overlap else own for doc, own in pairs])
 
 
 def part_numbers(docs: Sequence[DocStates]) -> list[list[int]]:

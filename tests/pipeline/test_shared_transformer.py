@@ -686,3 +686,19 @@ def test_errors_go_to_the_handler(four, monkeypatch):
     found = seen(four, [TEXT, "The cat sat.", "dog"], batch_size=1)
     assert told == [("transformer", 1, "a cat")] and len(found) == 2
     assert [tags for *_, tags in found] == [tags for *_, tags in expected]
+
+
+@pytest.mark.parametrize("first", ["textcat", "ner"])
+def test_textcat_ensemble_listens(make_nlp, first):
+    """It adds up what the backward passes of its parts return."""
+    nlp = make_nlp("shared")
+    for name in (first, {"textcat": "ner", "ner": "textcat"}[first]):
+        architecture = {"@architectures": "spacy.TextCatEnsemble.v2"} if name == "textcat" else {}
+        nlp.add_pipe(name, config={"model": {**architecture, "tok2vec": LISTENER}})
+    gold = {"cats": {"x": 1.0, "y": 0.0}, "entities": [(2, 5, "PERSON")]}
+    examples = [Example.from_dict(nlp.make_doc("a man is eating"), gold)]
+    optimizer = nlp.initialize(lambda: examples)
+    before = weights(nlp, "transformer")
+    for _ in range(3):  # at first the heads are zeros
+        nlp.update(examples, sgd=optimizer, exclude=["sbert"])
+    assert any((before[key] != after).any() for key, after in weights(nlp, "transformer").items())
