@@ -3,6 +3,7 @@
 import csv
 import json
 import re
+import shlex
 import shutil
 import subprocess
 import sys
@@ -12,7 +13,7 @@ import pytest
 import spacy
 import srsly
 from killing import typed
-from pipelines import ROOT, SHARING, shim_of
+from pipelines import ROOT, SHARING, blocks, shim_of
 from workflows import copy_project
 
 from spacy_sbert.readers import PairCorpus, read_sts
@@ -87,6 +88,26 @@ def test_the_workflows_over_either_transformer(project, encoder):
         assert nlp.get_pipe_meta("transformer").factory == factory
         assert nlp.config["components"]["transformer"]["model"]["@architectures"] == architecture
     assert nlp.pipe_names == ["transformer", "ner", "sbert"]
+
+
+@pytest.mark.slow
+def test_the_commands_of_the_readme(project):
+    """In their order, but for those that need data sets of others."""
+    for part in ("train", "dev"):
+        table = (project / "assets" / f"nli-{part}.jsonl").read_text(encoding="utf8").splitlines()
+        rows = [[row["sentence1"], row["sentence2"], row["gold_label"]] for row in map(json.loads, table)]
+        write_table(project / f"{part}.csv", ("sentence1", "sentence2", "label"), rows)
+    (project / "packages").mkdir()
+    lines = "\n".join(blocks((ROOT / "README.md").read_text(encoding="utf8"), "bash")).replace("\\\n", " ").splitlines()
+    commands = [
+        words[3:] for words in (shlex.split(line, comments=True) for line in lines) if words[1:3] == ["-m", "spacy"]
+    ]
+    commands = [words for words in commands if not {"DATA", "other.json"} & set(words)]
+    assert len(commands) > 12
+    for words in commands:
+        words = ["8" if word == "64" else word for word in words]  # the tiny teacher has no more than 16 dimensions
+        done = typed(*words, folder=project)
+        assert done.returncode == 0, (words, done.stdout + done.stderr)
 
 
 def test_an_unknown_transformer_is_refused(project):
