@@ -148,8 +148,9 @@ def checked(vectors: ArrayLike, name: str, dtype: str = "float32", *, start: int
     given = as_rows(vectors, name)
     rows, fits = _converted(given, dtype)
     if not fits.all():
+        first = int(fits.all(axis=1).argmin())
         raise ValueError(
-            f"Row {start + int(fits.all(axis=1).argmin())} of the {name} is not finite in {dtype}: it has NaN, infinity, or "
+            f"Row {start + first} of the {name} is not finite in {dtype}: it has NaN, infinity, or "
             "numbers too large or too small for it. Leave it out, or look for why the pipeline gives such a vector."
         )
     return rows

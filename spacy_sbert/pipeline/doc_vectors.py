@@ -326,12 +326,13 @@ def _restored(item: Any, nlp: Language | None) -> Any:  # noqa: ANN401 (a Doc, o
             f"Cannot restore {repr(item)[:50]}: expected a Doc, a list of Docs, or a stream of them such as "
             "nlp.pipe(texts, n_process=2) or doc_bin.get_docs(nlp.vocab). With as_tuples=True each Doc has its context."
         )
-    if not find(doc):
+    stored = names(doc)
+    if not stored:
         raise no_vectors(doc)
     _install_hooks(doc)
     notice_joining(doc)
     for name, pipe in [] if nlp is None else nlp.components:
-        if name in names(doc):
+        if name in stored:
             doc.user_hooks[PREFIX + name] = cast(Any, _PipeRef(pipe))
     return item
 
