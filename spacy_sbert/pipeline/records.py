@@ -223,7 +223,7 @@ def _all_records(doc: Doc) -> Iterator[PlacedRecord]:
             yield PlacedRecord(key[1][len(PREFIX) :], int(key[2]), key[3], data)
 
 
-def _is_of_record(key: object) -> bool:
+def _is_of_record(key: Any) -> bool:  # noqa: ANN401 (of whoever writes user data)
     is_of_span = isinstance(key, tuple) and len(key) == 4 and key[0] == "._." and key[2] is not None
     return is_of_span and key[1].startswith(PREFIX)
 
