@@ -3,7 +3,6 @@
 import hashlib
 import json
 import tempfile
-import warnings
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, replace
@@ -21,7 +20,7 @@ from thinc.types import Floats2d
 from transformers import PretrainedConfig
 from transformers.utils import ModelOutput
 
-from ..errors import DivergedError, Errors, Warnings
+from ..errors import DivergedError, Errors, Warnings, warn
 from . import loading
 from .engine.backends import Backend, BackendCache, HFBackend, resolve_precision, warn_of_slow
 from .engine.bert_families import BertParameters, is_packable, load_parameters
@@ -472,7 +471,7 @@ class TransformerShim(PyTorchShim):
             self._warn_of_padding(settings.name, "padding_side = left", has_reference=True)
         in_half = loading.half_precision(config)
         if in_half and not is_saved:
-            warnings.warn(Warnings.HALF_PRECISION.format(name=settings.name, dtype=in_half), stacklevel=2)
+            warn(Warnings.HALF_PRECISION.format(name=settings.name, dtype=in_half))
         weights.config.name_or_path = tokenizer.name_or_path = settings.name
         file = getattr(tokenizer, "vocab_file", None)
         self._vocab_file = Path(file).read_bytes() if file and Path(file).is_file() else None
@@ -487,7 +486,7 @@ class TransformerShim(PyTorchShim):
         """Return whether rows may be padded; warn if not: sentence-transformers pads them, and vectors differ."""
         has_mask, kind = "attention_mask" in tokenizer.model_input_names, network.config.model_type
         if getattr(network.config, "attention_type", None) == loading.SPARSE:
-            warnings.warn(Warnings.SPARSE_ATTENTION.format(name=name), stacklevel=2)
+            warn(Warnings.SPARSE_ATTENTION.format(name=name))
             return self.precision == REFERENCE and has_mask
         if (self.precision == REFERENCE and has_mask) or loading.ignores_padding(network, tokenizer, limit):
             return True
@@ -502,7 +501,7 @@ class TransformerShim(PyTorchShim):
         """
         has_reference = has_reference and self._model_type == SENTENCE_TRANSFORMER
         remedy = '; for its batches set precision = "reference"' if has_reference else ""
-        warnings.warn(Warnings.PADDING.format(name=name, cause=cause, remedy=remedy), stacklevel=3)
+        warn(Warnings.PADDING.format(name=name, cause=cause, remedy=remedy))
 
     def _load_transformer(self, source: loading.Source, config: PretrainedConfig) -> Network | BertParameters:
         """Return the weights: without the Hugging Face model, whose import takes seconds, if that is all it needs."""

@@ -1,6 +1,7 @@
 """Token-to-vector layers: word vectors, hashed n-grams, BiLSTM, smooth inverse frequency (SIF)."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from functools import lru_cache, partial
 from pathlib import Path
 from typing import Annotated, Any, cast
@@ -212,6 +213,18 @@ class _LSTMShim(PyTorchShim):
     to_bytes = undisturbed()(PyTorchShim.to_bytes)
     from_bytes = undisturbed()(PyTorchShim.from_bytes)
     finish_update = undisturbed()(PyTorchShim.finish_update)
+
+    @contextmanager
+    def use_params(self, params: dict[Any, Any]) -> Iterator[None]:
+        """Compute with averaged weights in a with block; its own weights come back, also after an error."""
+        averages = super().use_params(params)
+        with undisturbed():
+            averages.__enter__()
+        try:
+            yield
+        finally:
+            with undisturbed():
+                averages.__exit__(None, None, None)
 
 
 class _PackedLSTM(torch.nn.LSTM):

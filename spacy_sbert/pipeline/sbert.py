@@ -1,6 +1,5 @@
 """The `sbert` component: encode Docs and texts, train the encoder, and store sentence vectors on Docs."""
 
-import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from functools import partial
@@ -50,8 +49,8 @@ from ..validation import (
     Text,
     TextOrTexts,
     Width,
+    check_docs,
     several_texts,
-    short_repr,
     validated,
 )
 from . import doc_vectors, listeners
@@ -173,12 +172,8 @@ class SentenceBert(ChecksummedPipe):
         return self._predict(list(docs), self._settings(**options))
 
     def _predict(self, docs: list[Doc], settings: EncodeSettings) -> list[EncodedDoc]:
-        for doc in docs:
-            if not isinstance(doc, Doc):
-                raise TypeError(
-                    f"The pipe '{self.name}' takes Docs, not {short_repr(doc)}. Of a text, nlp(text) is a Doc, and "
-                    f'find_sbert(nlp, "{self.name}").encode(text) a vector.'
-                )
+        hint = f'Of a text, nlp(text) is a Doc, and find_sbert(nlp, "{self.name}").encode(text) a vector.'
+        check_docs(docs, self.name, hint)
         return cast(SentenceEncoder, self.model.encoder).encode(docs, settings)
 
     @validated
@@ -351,7 +346,7 @@ class SentenceBert(ChecksummedPipe):
         )
         self._warn_of_folder(encoder.folder, has_prompt=encoder.settings.prompt is not None)
         if cuts.count:
-            warnings.warn(cuts.message, stacklevel=3)  # at the caller, past the frame of @validated
+            warn(cuts.message)
         if normalize_embeddings:
             vectors = unit_vectors(vectors)
         if is_single:
