@@ -163,7 +163,7 @@ def test_loop_equals_spacy_train(config_of, tmp_path):
 
 
 SMALL = {"corpora.train.limit": 57, "corpora.dev.limit": 12, "training.max_epochs": 1, "training.eval_frequency": 2}
-FLAT = {"training.optimizer.learn_rate": 0.0}  # so that no score is better than the first
+FLAT = {"training.optimizer.learn_rate": 1e-30}  # so that no score is better than the first
 
 
 @pytest.mark.parametrize(
@@ -357,7 +357,10 @@ def test_without_a_checkpoint_training_begins_and_foreign_files_stay(config_of, 
     (folder / "step-by-step").mkdir(parents=True)
     (folder / "notes.txt").write_text("mine")
     arguments = config_of("sts", **SMALL, **STOPS)
-    assert "no checkpoint to resume from: with --checkpoint-every 50" in stopped(arguments, tmp_path / "out", 1)
+    told = stopped(arguments, tmp_path / "out", 1)
+    assert "no checkpoint to resume from: with --checkpoint-every 2 there is one for each evaluation" in told
+    told = stopped(arguments, tmp_path / "out", 1, "--checkpoint-every", 3)
+    assert "no checkpoint to resume from yet: the first comes after step 3" in told
     assert "training begins" in train(arguments, tmp_path / "out", "--resume", "--checkpoint-every", 2)
     assert sorted(path.name for path in folder.iterdir()) == ["notes.txt", "step-by-step"]
 
