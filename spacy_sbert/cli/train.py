@@ -15,7 +15,6 @@ from ..errors import Warnings, missing_packages
 from ._util import command, exit_on_error, fail, use_gpu
 from .options import CODE, Gpu
 
-
 _EVAL_FREQUENCY = 200  # spaCy's default
 
 

@@ -41,7 +41,7 @@ from .sbert_config import (
     transformer_folder,
 )
 from .span_batch import Backprop, TokenEmbeddings
-from .surroundings import check_data, check_gradients, undisturbed
+from .surroundings import check_data, check_gradients, undisturbed, unshare
 from .tokenization import TokenizedBatch
 
 if TYPE_CHECKING:
@@ -343,6 +343,7 @@ class TransformerShim(PyTorchShim):
     def _update(self, optimizer: Optimizer) -> None:
         from .engine.training import can_fuse, update_fused  # noqa: PLC0415 (only training needs it)
 
+        unshare(self._model)
         overflow = self._grad_scaler.found_inf  # then nothing is updated
         if self.options.max_grad_norm and not overflow:
             torch.nn.utils.clip_grad_norm_(self._model.parameters(), self.options.max_grad_norm)
@@ -379,6 +380,7 @@ class TransformerShim(PyTorchShim):
     def _load_weights(self, weights: dict[str, torch.Tensor]) -> None:
         if weights:  # else the backend stays, too
             with self.use.changing():
+                unshare(self._model)
                 self._model.load_state_dict(weights, strict=False)
                 self._inference.drop()
 
@@ -404,6 +406,8 @@ class TransformerShim(PyTorchShim):
     def to_bytes(self) -> bytes:
         """Return the files of the encoder's folder: config, weights as safetensors, tokenizer and settings."""
         settings = self.load()
+        if weight := tensors_not_finite(self.weights.state_dict().items()):
+            warn(Warnings.DIVERGED.format(name=weight))
         with tempfile.TemporaryDirectory() as name:
             folder = Path(name)
             self.save_pretrained(folder)

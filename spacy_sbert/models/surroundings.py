@@ -182,6 +182,18 @@ def check_draws(what: str) -> None:
         raise RuntimeError(Errors.NOT_DRAWN.format(what=what))
 
 
+def unshare(module: torch.nn.Module) -> None:
+    """Give a module weights of its own, which are about to change.
+
+    PyTorch puts weights in shared memory when they are pickled for another process: it would learn, too.
+    """
+    first = next(module.parameters(), None)
+    if first is None or not first.is_cpu or not first.is_shared():  # the others were pickled with it
+        return
+    for parameter in module.parameters():
+        parameter.data = parameter.data.clone()
+
+
 def is_from_around(error: BaseException) -> bool:
     """Return whether an error is no fault of the files that are read, such as that of a full memory or an alarm."""
     return isinstance(error, _FROM_AROUND) or type(error).__module__.lstrip("_").partition(".")[0] not in _READERS

@@ -13,7 +13,7 @@ from spacy.attrs import LOWER
 from spacy.strings import get_string_id
 from spacy.tokens import Doc, Span
 from spacy.util import registry
-from thinc.api import ArgsKwargs, HashEmbed, Model, PyTorchShim, torch2xp, xp2torch
+from thinc.api import ArgsKwargs, HashEmbed, Model, Optimizer, PyTorchShim, torch2xp, xp2torch
 from thinc.types import Floats2d
 from thinc.util import to_numpy
 from torch.nn.utils.rnn import pack_sequence, unpack_sequence
@@ -28,7 +28,7 @@ from ..validation import (
     invalid_value_message,
     validated,
 )
-from .surroundings import check_data, check_draws, check_gradients, undisturbed
+from .surroundings import check_data, check_draws, check_gradients, undisturbed, unshare
 
 Tok2Vec = Model[list[Doc], list[Floats2d]]
 _Backprop = Callable[[list[Floats2d]], object]
@@ -212,7 +212,11 @@ class _LSTMShim(PyTorchShim):
     to_device = undisturbed()(PyTorchShim.to_device)
     to_bytes = undisturbed()(PyTorchShim.to_bytes)
     from_bytes = undisturbed()(PyTorchShim.from_bytes)
-    finish_update = undisturbed()(PyTorchShim.finish_update)
+
+    @undisturbed()
+    def finish_update(self, optimizer: Optimizer) -> None:
+        unshare(self._model)
+        super().finish_update(optimizer)
 
     @contextmanager
     def use_params(self, params: dict[Any, Any]) -> Iterator[None]:

@@ -54,7 +54,7 @@ from ..validation import (
     validated,
 )
 from . import doc_vectors, listeners
-from ._common import InPipeline, PredictOptions, find_in, install_extensions
+from ._common import InPipeline, PredictOptions, find_in, install_extensions, whole_update
 from .records import make_records
 
 if TYPE_CHECKING:
@@ -474,7 +474,9 @@ class SentenceBert(ChecksummedPipe):
         if cuts.count and self._notices.is_new("cuts"):
             warn(Warnings.TRAINING_CUT.format(name=self.name) + cuts.message)
         result = self._batch_loss(examples, encoded)
-        backprop(cast(Any, result.gradients))  # in every case: the last listener's call trains the shared transformer
+        with whole_update(self.model):
+            # In every case: the last listener's call trains the shared transformer.
+            backprop(cast(Any, result.gradients))
         if sgd not in (None, False):
             self.finish_update(sgd)
         for objective, value in result.by_objective.items():
@@ -516,13 +518,18 @@ class SentenceBert(ChecksummedPipe):
     @undisturbed()
     def finish_update(self, sgd: Optimizer) -> None:
         """Update encoder and heads; a head's learn_rate_factor is a factor on the optimizer's learning rate."""
-        encoder, loss = self.model.encoder, self.model.loss
-        with ExitStack() as locks:  # another thread encodes before or after, with all layers or none updated
-            for shim in (shim for node in encoder.walk() for shim in node.shims):
-                if isinstance(shim, TransformerShim):  # it may be a stock one, after replace_listeners
-                    locks.enter_context(shim.use.changing())
-            encoder.finish_update(sgd)
-        for node in [] if loss is None else loss.walk():
+        with whole_update(self.model):
+            with ExitStack() as locks:  # another thread encodes before or after, with all layers or none updated
+                for shim in (shim for node in self.model.encoder.walk() for shim in node.shims):
+                    if isinstance(shim, TransformerShim):  # it may be a stock one, after replace_listeners
+                        locks.enter_context(shim.use.changing())
+                self.model.encoder.finish_update(sgd)
+            self._update_heads(sgd)
+        self._learned.clear()
+        self._fingerprint.forget()
+
+    def _update_heads(self, sgd: Optimizer) -> None:
+        for node in [] if self.model.loss is None else self.model.loss.walk():
             factor = getattr(node, "learn_rate_factor", 1.0)
             for name in filter(node.has_grad, node.param_names):
                 # Thinc keeps a gradient of zeros, with which Adam's momentum would still move a head without examples.
@@ -531,8 +538,6 @@ class SentenceBert(ChecksummedPipe):
                 if node.id in self._learned if self.peers is None else gradient.any():
                     weights = node.get_param(name)
                     node.set_param(name, sgd((node.id, name), weights, gradient, lr_scale=factor)[0])
-        self._learned.clear()
-        self._fingerprint.forget()
 
     def score(self, examples: Iterable[Example], **kwargs: object) -> "Scores":
         """Return the scores of the pipe's scorer; under the pipe's name if another pipe answers `doc.vector`."""

@@ -28,7 +28,7 @@ from ..models.resolve import warn_if_missing
 from ..models.spans import SPANS_KEY, members
 from ..models.surroundings import undisturbed
 from ..pipeline import doc_vectors
-from ..pipeline._common import InPipeline, find_in
+from ..pipeline._common import InPipeline, find_in, whole_update
 from ..progress import progress_bar
 from ..training.batch_loss import LOSS_NOT_FINITE, SINGLE_CLASS, Scores, score_pairs
 from ..training.examples import attribute, labels_of, scores_of
@@ -436,12 +436,18 @@ class SentenceReranker(ChecksummedPipe):
         if predicted.n_cut:
             self._notices.once(Warnings.RERANKER_TRAINING_CUT.format(name=self.name, limit=self._limit))
         loss, d_logits = self.get_loss(learning, predicted)
-        backprop(cast(PairLogits, d_logits))
+        with whole_update(self.model):
+            backprop(cast(PairLogits, d_logits))
         if sgd not in (None, False):
             self.finish_update(sgd)
         losses[self.name] += loss
         self.loss_seen += loss
         return losses
+
+    def finish_update(self, sgd: Optimizer) -> None:
+        """Update the weights."""
+        with whole_update(self.model):
+            super().finish_update(sgd)
 
     def get_loss(self, examples: Iterable[Example], scores: PairLogits) -> tuple[float, Floats2d]:
         """Return the loss of a batch, and its gradient by the logits of each pair.

@@ -20,6 +20,7 @@ from spacy.language import Language
 from spacy.util import registry
 
 from spacy_sbert.distributed.checkpoint import _random_states, _set_random_states
+from spacy_sbert.errors import DivergedError
 from spacy_sbert.training.gold import is_untrained
 from spacy_sbert.training.quickstart_config import check_config
 
@@ -262,6 +263,14 @@ def test_training_that_diverges(config_of, tmp_path, rate):
     assert "Training diverged at step " in told and told.lower().count("lower the learning rate") == 1
     for folder in (tmp_path / "out").glob("**/config.cfg"):
         assert numpy.isfinite(spacy.load(folder.parent)("A man is eating.").vector).all()
+
+
+def test_spacy_train_stops_where_it_diverges(config_of, tmp_path):
+    """At the first score that is not finite; spaCy saves model-last all the same, and loading says what it is."""
+    with pytest.raises(DivergedError, match="training diverged"):
+        spacy_train(config_of("sts")[0], tmp_path / "out", overrides=SMALL | DIVERGING)
+    with pytest.raises(DivergedError, match="Training had diverged before this was saved"):
+        spacy.load(tmp_path / "out" / "model-last")
 
 
 def test_untrained_best_is_named(config_of, tmp_path):

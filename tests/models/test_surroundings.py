@@ -533,6 +533,37 @@ def test_processes(tiny_bert, monkeypatch, state):
     assert run(setup + PROGRAM + call) == expected
 
 
+@pytest.mark.parametrize("encoder", ["own", "bilstm", *slow("reference", "bfloat16", "albert", "shared", "reranker")])
+def test_weights_in_shared_memory_are_not_trained(build, expected, encoder):
+    """PyTorch puts them there when a pipeline is pickled for another process, which has the same memory."""
+    _, losses, last = expected(encoder)
+    nlp = build(encoder)
+    encoded(nlp)
+    optimizer = initialized(nlp)
+    shims = [shim for _, pipe in nlp.components for node in pipe.model.walk() for shim in node.shims]
+    shared = [weight.detach() for shim in shims for weight in shim._model.share_memory().parameters()]
+    before = [weight.clone() for weight in shared]
+    check_alike(trained(nlp, optimizer), losses, "shared")
+    check_alike(encoded(nlp), last, "shared")
+    assert before and all(map(torch.equal, shared, before))
+
+
+@pytest.mark.parametrize("encoder", ["own", "bilstm", "reranker", *slow("reference", "albert", "static", "tokens")])
+def test_an_interrupted_update_leaves_no_gradient(build, expected, encoder):
+    """What is trained afterwards is the same as if it had not been."""
+    _, losses, last = expected(encoder)
+    nlp = build(encoder)
+    optimizer = initialized(nlp)
+
+    def interrupted(*args, **kwargs):
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        nlp.update(scored_pairs(nlp), sgd=interrupted)
+    check_alike(trained(nlp, optimizer), losses, "interrupted")
+    check_alike(encoded(nlp), last, "interrupted")
+
+
 def test_nowhere_to_write_is_named(build, monkeypatch, tmp_path):
     nlp = build("own")
     encoded(nlp)
