@@ -1,5 +1,6 @@
 """Loading, encoding and training are the same whatever the program around has set, or refused by its name."""
 
+import os
 import random
 import signal
 import subprocess
@@ -531,6 +532,32 @@ def test_processes(tiny_bert, monkeypatch, state):
     for key, value in environment.items():
         monkeypatch.setenv(key, value)
     assert run(setup + PROGRAM + call) == expected
+
+
+FORKED = """
+import os, sys, spacy
+from spacy_sbert import find_sbert
+nlp = spacy.blank("xx")
+nlp.add_pipe("sbert", config={"model": {"name": sys.argv[1]}})
+texts = ["a man", "the cat sat", "he can go"] * 20
+expected = find_sbert(nlp).encode(texts)
+if not os.fork():
+    os._exit(0 if (find_sbert(nlp).encode(texts) == expected).all() else 1)
+print(os.waitstatus_to_exitcode(os.wait()[1]))
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork")
+@pytest.mark.parametrize("value", ["true", "false", None])
+def test_a_forked_process_does_not_wait_for_threads_of_tokenizers(tiny_bert, monkeypatch, value):
+    if value is None:
+        monkeypatch.delenv("TOKENIZERS_PARALLELISM", raising=False)
+    else:
+        monkeypatch.setenv("TOKENIZERS_PARALLELISM", value)
+    monkeypatch.setenv("RAYON_NUM_THREADS", "2")
+    argv = [sys.executable, "-c", FORKED, str(tiny_bert)]
+    assert subprocess.run(argv, capture_output=True, text=True, check=True, timeout=120).stdout == "0\n"
 
 
 @pytest.mark.parametrize("encoder", ["own", "bilstm", *slow("reference", "bfloat16", "albert", "shared", "reranker")])
