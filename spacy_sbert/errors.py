@@ -240,6 +240,10 @@ class Warnings:
         "{path}: the labels {labels} are read as different ones, and differ only in case, spaces, hyphens or "
         "underscores. If they mean the same, write them alike."
     )
+    DIVERGED = (
+        "{name} is not finite: training has diverged, and what is saved now cannot be loaded. Keep model-best or an "
+        "earlier pipeline, or train again with a lower learning rate."
+    )
     DEV_IN_TRAIN = (
         "{path}: {found} of {count} rows also stand in {train} ({lines}), up to case, spaces and marks around words. "
         "Scores on them show what was learned by heart: remove them from one of the files."
@@ -388,7 +392,7 @@ def missing_packages() -> Iterator[None]:
 
 # Warnings skip the frames of these packages: this one, and those that call it.
 INNER = {"spacy_sbert", "spacy_sbert_msgpack", "spacy", "spacy_transformers", "spacy_curated_transformers", "thinc"}
-INNER |= {"confection", "catalogue", "srsly", "contextlib", "numpy"}
+INNER |= {"confection", "catalogue", "srsly", "contextlib", "numpy", "typer", "click"}
 
 
 def warn(message: str, category: type[Warning] = UserWarning) -> None:

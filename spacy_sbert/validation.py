@@ -260,6 +260,16 @@ def _remedy(item: object) -> str:
     return 'Leave out missing texts, or fill them: df["text"].fillna("") of pandas.'
 
 
+def check_docs(docs: Iterable[object], name: str, hint: str) -> None:
+    """Check what a pipe is given. RAISES (TypeError): if one is no Doc.
+
+    name (str): of the pipe. hint (str): what to do with texts, for the message.
+    """
+    for doc in docs:
+        if not isinstance(doc, Doc):
+            raise TypeError(f"The pipe '{name}' takes Docs, not {short_repr(doc)}. {hint}")
+
+
 def one_column(texts: Iterable[Any]) -> Iterable[Any]:
     """Return the items of a column as a list, and other iterables in an order as they are; refuse all else."""
     is_sequence = isinstance(texts, Iterable) or hasattr(texts, "__getitem__")

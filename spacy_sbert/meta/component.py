@@ -2,7 +2,6 @@
 
 import sys
 import tempfile
-import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence, Sized
 from contextlib import nullcontext
 from pathlib import Path
@@ -19,7 +18,7 @@ from spacy.training import Example
 from spacy.vocab import Vocab
 from thinc.api import get_current_ops
 
-from ..errors import Warnings, WarnOnce
+from ..errors import Warnings, WarnOnce, warn
 from ..files.atomic import atomic_write
 from ..files.serialization import add_checksum, check_parts, digest_of_parts, digest_of_stream, naming, verify_checksum
 from ..models import spans
@@ -30,7 +29,16 @@ from ..pipeline._common import InPipeline, find_in, install_extensions
 from ..progress import progress_of
 from ..similarity import cos_sim, pairwise_cos_sim
 from ..training.batch_loss import Scores, score_pairs
-from ..validation import Name, NonNegative, Positive, TextOrTexts, checked_texts, several_texts, validated
+from ..validation import (
+    Name,
+    NonNegative,
+    Positive,
+    TextOrTexts,
+    check_docs,
+    checked_texts,
+    several_texts,
+    validated,
+)
 from .fit import MAX_TOKENS, ShortSentences, Texts, corpus_vectors, read_sentences
 from .members import FunctionMember, Member, PipeMember
 from .methods import ONE_MEMBER, MetaEmbedding, estimator_from_bytes
@@ -103,8 +111,10 @@ class SentenceMeta(Pipe):
     @validated
     def pipe(self, stream: Iterable[Doc], *, batch_size: Positive = 1000) -> Iterator[Doc]:
         """Set the vectors of a stream of Docs, batch by batch; they come out in order."""
+        hint = f'Of a text, nlp(text) is a Doc, and find_meta(nlp, "{self.name}").encode(text) a vector.'
         for docs in util.minibatch(stream, batch_size):
             try:
+                check_docs(docs, self.name, hint)
                 self._set_vectors(docs)
             except Exception as error:  # as every pipe of spaCy does
                 self.get_error_handler()(self.name, self, docs, error)
@@ -325,7 +335,7 @@ class SentenceMeta(Pipe):
         sentences = ShortSentences(nlp, texts, max_tokens)
         fit_meta(nlp, self.name, sentences, cache=Path(cache) if cache else None, progress=sys.stderr.isatty())
         if sentences.n_left_out:
-            warnings.warn(Warnings.META_LEFT_OUT.format(count=sentences.n_left_out, limit=max_tokens), stacklevel=2)
+            warn(Warnings.META_LEFT_OUT.format(count=sentences.n_left_out, limit=max_tokens))
 
     def score(self, examples: Iterable[Example], **kwargs: object) -> Scores:  # type: ignore[override]  # None: not defined
         """Score the pairs among the examples with the pipe's scorer."""

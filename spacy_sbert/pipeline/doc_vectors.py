@@ -6,7 +6,6 @@ pickled Doc carries their names alone. Where spaCy drops hooks, a warning tells 
 them again, and `doc._.sbert_vector` works without them (`_common.py`).
 """
 
-import warnings
 from collections.abc import Callable, Collection, Iterable, Iterator
 from functools import cache
 from typing import Any, TypeVar, cast, overload
@@ -316,7 +315,7 @@ class _RestoredStream(Iterator[Any]):
 
     def __del__(self) -> None:
         if not self._is_read:
-            warnings.warn(Warnings.RESTORE_UNUSED, stacklevel=2)  # the statement whose result was dropped
+            warn(Warnings.RESTORE_UNUSED)  # the statement whose result was dropped
 
 
 def _restored(item: Any, nlp: Language | None) -> Any:  # noqa: ANN401 (a Doc, or a Doc and its context)

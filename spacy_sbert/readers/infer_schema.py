@@ -215,6 +215,11 @@ class _UnclearColumns(ValueError):
 
 
 def _unclear(path: Path, names: Sequence[str], reason: str) -> ValueError:
+    doubled = next((name for name in names if names.count(name) > 1), None)
+    if doubled is not None:
+        return ValueError(
+            f"Cannot tell which columns of {path} to read: two columns are named '{doubled}'. Rename one of them."
+        )
     columns = ", ".join(name if len(name) <= 40 else f"{name[:40]}..." for name in names)
     return ValueError(
         f"Cannot tell which columns of {path} to read: {reason}. Its columns are: {columns}. Name them: --members "

@@ -139,6 +139,14 @@ def test_most_similar_to_a_text(nlp):
         search.search("the cat", prompt_name="query")
 
 
+@pytest.mark.parametrize("given", ["a text", None, 3, ["a", "b"]])
+def test_a_pipe_takes_docs(nlp, given):
+    pipe = nlp.get_pipe("sbert_meta")
+    for use in (pipe, lambda one: list(pipe.pipe([one]))):
+        with pytest.raises(TypeError, match=r"The pipe 'sbert_meta' takes Docs, not .*encode"):
+            use(given)
+
+
 def test_errors_go_to_the_error_handler(make_meta, monkeypatch):
     nlp, failed = make_meta(), []
     meta = find_meta(nlp)

@@ -269,6 +269,16 @@ def test_numbers_and_lists_are_no_texts(write, tmp_path):
             find_table(path)
 
 
+@pytest.mark.parametrize(
+    ("header", "name"), [("text,text,score", "text"), ("label,text,text", "text"), ("text,note,note", "note")]
+)
+def test_columns_of_the_same_name(tmp_path, header, name):
+    path = tmp_path / "own.csv"
+    path.write_text(f"{header}\na b,c d,e f\n")
+    with pytest.raises(ValueError, match=rf"own\.csv.* two columns are named '{name}'"):
+        find_table(path)
+
+
 def test_columns_without_names(write):
     """Two columns of words, and one of numbers at most."""
     path = write((1, text(), text()), cycle(0, 1), text, text)
