@@ -162,7 +162,7 @@ def _usable(value: object, is_path: bool) -> object:
             encoded = os.fsencode(value)
         except UnicodeEncodeError:
             encoded = b""
-        if value == "" or not encoded or b"\0" in encoded:
+        if not encoded.strip() or b"\0" in encoded:
             raise ValueError("a path")
     elif isinstance(value, str):
         try:

@@ -432,6 +432,7 @@ class VectorIndex:
                 f"The index is of others than these, or in another order: {reason}. Build it again of these."
             )
 
+    @validated
     def save(self, folder: str | Path) -> None:
         """Write the index, its manifest and its rows to a folder.
 
@@ -447,6 +448,7 @@ class VectorIndex:
         write_folder(Path(folder), manifest, lambda _: self._index, self.rows, self.places)
 
     @classmethod
+    @validated
     def load(cls, folder: str | Path, *, encoder: EncoderIdentity | SentenceBert | None = None) -> "VectorIndex":
         """Read what `save` wrote. An index is data that FAISS parses: take it from those you trust.
 
