@@ -115,13 +115,14 @@ def warn_of_unread_texts(path: Path) -> None:
     if format_suffix(path) not in TABLES:
         return
 
-    from ..readers.infer_schema import find_texts
+    from ..readers.infer_schema import find_nameless_texts, find_texts
 
     unread: list[str] = []
     with suppress(ValueError, OSError, ImportError):  # which the command itself reports
         names = column_names(path)
         if COLUMN in names:
-            unread = find_texts(path, [name for name in names if name not in ("", COLUMN)], limit=_FIRST_ROWS)
+            others = [name for name in names if name.strip() and name != COLUMN]
+            unread = [*find_texts(path, others, limit=_FIRST_ROWS), *find_nameless_texts(path, limit=_FIRST_ROWS)]
     if unread:
         msg.warn(Warnings.UNREAD_TEXTS.format(path=path, names=", ".join(unread), column=COLUMN))
 
