@@ -298,7 +298,7 @@ def _run(
     """Read texts, load the pipeline, and return what the work returns, the pipeline and the texts, if of a file."""
     column, shown = columns.column or COLUMN, not loading.quiet
 
-    from ..search.corpus_search import read_corpus
+    from ..search.corpus_search import TextVectors, read_corpus
 
     with exit_on_error(f"Cannot take the vectors in {vectors}"):
         stored = None if vectors is None else vectors_of(vectors, corpus, column, header=columns.header)
@@ -313,7 +313,7 @@ def _run(
 
         encoder = find_pipe(nlp, loading.pipe)
         if stored is not None:
-            settings["vectors"] = check_vectors(encoder, *stored)
+            settings["vectors"] = TextVectors(check_vectors(encoder, *stored))
         return work(encoder, corpus, **settings), nlp, settings.get("read")
 
 

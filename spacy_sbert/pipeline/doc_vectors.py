@@ -236,11 +236,18 @@ def _install_hooks(doc: Doc, name: str = "", pipe: object = None) -> None:
 
     There is no Span hook named vector_norm: spaCy would return the vector for it.
     """
-    doc.user_hooks.update(vector=vector, has_vector=has_vector, vector_norm=_vector_norm, similarity=similarity)
-    doc.user_span_hooks.update(vector=vector, has_vector=has_vector, similarity=similarity)
-    doc.user_token_hooks.update(vector=vector, has_vector=has_vector, vector_norm=_vector_norm, similarity=similarity)
+    for kind, hooks in _hooks().items():
+        getattr(doc, kind).update(hooks)
     if pipe is not None:
         doc.user_hooks[PREFIX + name] = cast(Any, _PipeRef(pipe))
+
+
+@cache
+def _hooks() -> dict[str, dict[str, Any]]:
+    """Return the hooks of a Doc, by the attributes of Doc that hold them."""
+    of_spans = {"vector": vector, "has_vector": has_vector, "similarity": similarity}
+    of_tokens = {**of_spans, "vector_norm": _vector_norm}
+    return {"user_hooks": of_tokens, "user_span_hooks": of_spans, "user_token_hooks": of_tokens}
 
 
 def pipe_of(doc: Doc, name: str) -> Any:  # noqa: ANN401 (a component of any class)
@@ -316,8 +323,9 @@ def _restored(item: Any, nlp: Language | None) -> Any:  # noqa: ANN401 (a Doc, o
 
 
 def check_hooks(doc: Doc) -> None:
-    """Warn, once in a process, if a Doc carries vectors for `doc.vector`, but its hooks are lost."""
-    if "vector" not in doc.user_hooks and any(record.data["set_hooks"] for record in find(doc)):
+    """Warn, once in a process, if a Doc carries vectors for `doc.vector`, but a hook is lost, or another one."""
+    are_ours = all(getattr(doc, kind).items() >= hooks.items() for kind, hooks in _hooks().items())
+    if not are_ours and any(record.data["set_hooks"] for record in find(doc)):
         warn_of_lost_hooks()
 
 
@@ -336,9 +344,7 @@ def similarity(first: Piece, second: object, name: str | None = None) -> float:
     RETURNS (float): the similarity, from -1 to 1.
     RAISES (ValueError): if either side has no vectors, or the two have unequal width.
     """
-    for obj in (first, second):
-        if isinstance(obj, Piece):
-            check_hooks(doc_of(obj))
+    check_hooks(doc_of(first))
     u, encoders = vector(first, name), encoders_of_vector(first, name)
     v, others = comparable_vector(second, name, encoders)
     if not u.any() or not v.any():
@@ -385,6 +391,7 @@ def comparable_vector(
     """
     if isinstance(obj, Piece):
         doc = doc_of(obj)
+        check_hooks(doc)
         if name is not None and encoders is not None and not find(doc, name):
             same = [other for other in names(doc) if encoders_of_vector(obj, other).keys() & encoders.keys()]
             name = same[-1] if same else None if name == "sbert" else name

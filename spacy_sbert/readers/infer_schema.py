@@ -551,7 +551,7 @@ def find_texts(path: Path, names: Sequence[str], *, header: bool = True, limit: 
 
 
 def find_nameless_texts(path: Path, limit: int | None = None) -> list[str]:
-    """Return the columns that hold texts, and whose name in the header is blank, as messages call them; see find_texts."""
+    """Return the columns without a name in the header that hold texts, as messages call them; see find_texts."""
     labels, rows = read_nameless(path)
     return _text_columns(labels, islice(rows, limit))
 
