@@ -24,7 +24,7 @@ from ..files.atomic import atomic_write
 from ..files.serialization import add_checksum, check_parts, digest_of_parts, digest_of_stream, naming, verify_checksum
 from ..models import spans
 from ..models.encoded_docs import EncodeOptions, TruncationCounter, check_device, check_form, unit_vectors
-from ..models.fingerprint import LENGTH, encoding_settings, vectors_digest
+from ..models.fingerprint import LENGTH, StaticVectorsWatch, encoding_settings, vectors_digest
 from ..pipeline import doc_vectors
 from ..pipeline._common import InPipeline, find_in, install_extensions
 from ..progress import progress_of
@@ -82,7 +82,8 @@ class SentenceMeta(Pipe):
         self.spans_key = spans_key
         self._in_pipeline = InPipeline(nlp)
         self._notices = WarnOnce(TruncationCounter)
-        self._own_fingerprint: tuple[MetaEmbedding, object, str] | None = None
+        self._own_fingerprint: tuple[list[object], list[object], str] | None = None  # what changes with it, and itself
+        self._static = StaticVectorsWatch()
         self._checked_members = ""  # the fingerprint with which _check_members was called
         install_extensions(name)
 
@@ -243,25 +244,37 @@ class SentenceMeta(Pipe):
     def _fingerprint_of(self, doc: Doc) -> str:
         """Return the fingerprint of what combined the members' vectors of a Doc."""
         records = [member.records(doc) for member in self.members if isinstance(member, PipeMember)]
-        return self._combined_fingerprint(["+".join(sorted(of_pipe.encoders)) for of_pipe in records])
+        return self._combined_fingerprint(["+".join(sorted(of_pipe.encoders)) for of_pipe in records], [doc])
 
-    def _combined_fingerprint(self, encoders: Sequence[str]) -> str:
+    def _combined_fingerprint(self, encoders: Sequence[str], docs: Sequence[Doc] = ()) -> str:
         if not all(encoders):
             return ""
-        estimator, known = self.estimator, self._own_fingerprint
-        if known is None or known[0] is not estimator or known[1] is not estimator.widths_:  # new with each fit
+        estimator = self.estimator
+        functions = [member for member in self.members if isinstance(member, FunctionMember)]
+        objects: list[object] = [estimator, estimator.widths_]  # others after each fit
+        numbers: list[object] = []
+        for member in functions:
+            held, glance = member.learned()
+            objects += held
+            numbers += glance
+        vocab = docs[0].vocab if docs else self.vocab
+        is_other_table = bool(functions) and self._static.has_changed(vocab, docs)
+        known = self._own_fingerprint
+        is_same = known is not None and [*map(id, known[0])] == [*map(id, objects)] and known[1] == numbers
+        if known is None or is_other_table or not is_same:
             state = {"method": estimator.method, "settings": estimator.settings, "arrays": estimator.arrays}
-            functions = [member for member in self.members if isinstance(member, FunctionMember)]
             parts = [part for member in functions for part in member.identity()]
-            known = estimator, estimator.widths_, digest_of_stream([srsly.msgpack_dumps(state), *parts])
+            parts += [vectors_digest(vocab)] if functions else []
+            known = objects, numbers, digest_of_stream([srsly.msgpack_dumps(state), *parts])
             self._own_fingerprint = known
         return digest_of_stream([known[2], *encoders])[:LENGTH]
 
     def made_of(self) -> dict[str, str]:
         """Return what the members' vectors depend on, except texts and arithmetic: a digest of each by its name."""
-        functions = [member.name for member in self.members if isinstance(member, FunctionMember)]
+        functions = [member for member in self.members if isinstance(member, FunctionMember)]
+        table = vectors_digest(self.vocab) if functions else ""
         return {
-            **{name: vectors_digest(self.vocab) for name in functions},
+            **{member.name: digest_of_stream([table, member.state()]) for member in functions},
             **{
                 name: digest_of_parts(pipe.fingerprint(), encoding_settings(pipe.model))
                 for name, pipe in self._member_pipes().items()

@@ -344,7 +344,9 @@ def similarity(first: Piece, second: object, name: str | None = None) -> float:
     RETURNS (float): the similarity, from -1 to 1.
     RAISES (ValueError): if either side has no vectors, or the two have unequal width.
     """
-    check_hooks(doc_of(first))
+    for obj in (first, second):
+        if isinstance(obj, Piece):
+            check_hooks(doc_of(obj))
     u, encoders = vector(first, name), encoders_of_vector(first, name)
     v, others = comparable_vector(second, name, encoders)
     if not u.any() or not v.any():
@@ -391,7 +393,6 @@ def comparable_vector(
     """
     if isinstance(obj, Piece):
         doc = doc_of(obj)
-        check_hooks(doc)
         if name is not None and encoders is not None and not find(doc, name):
             same = [other for other in names(doc) if encoders_of_vector(obj, other).keys() & encoders.keys()]
             name = same[-1] if same else None if name == "sbert" else name
