@@ -123,6 +123,7 @@ class SentenceMeta(Pipe):
                 width = self._combine(docs[:1]).shape[1]
             vectors = numpy.zeros((0, width), dtype="float32")
         install_extensions(self.name)  # the pipe may have got another name since it was made
+        self._look_at_static_vectors(docs)
         end = 0
         for doc, (places, has_text, truncated) in zip(docs, rows, strict=True):
             start, end = end, end + len(places)
@@ -163,6 +164,7 @@ class SentenceMeta(Pipe):
         RETURNS (float32 (width,)). RAISES (ValueError): if a member has no vector of it.
         """
         doc = doc_vectors.doc_of(obj)
+        self._look_at_static_vectors([doc])
         if fingerprint := self._fingerprint_of(doc):
             self._check_members(fingerprint, doc)
         return self._combine([doc[obj.i : obj.i + 1] if isinstance(obj, Token) else obj])[0]
@@ -234,6 +236,7 @@ class SentenceMeta(Pipe):
 
         load (bool): whether to load encoders that are not loaded.
         """
+        self._look_at_static_vectors()
         nlp = self._in_pipeline.nlp
         pipes: dict[str, object] = {} if nlp is None else dict(nlp.components)
         encoders = [pipes.get(member.name) for member in self.members if isinstance(member, PipeMember)]
@@ -244,34 +247,39 @@ class SentenceMeta(Pipe):
     def _fingerprint_of(self, doc: Doc) -> str:
         """Return the fingerprint of what combined the members' vectors of a Doc."""
         records = [member.records(doc) for member in self.members if isinstance(member, PipeMember)]
-        return self._combined_fingerprint(["+".join(sorted(of_pipe.encoders)) for of_pipe in records], [doc])
+        return self._combined_fingerprint(["+".join(sorted(of_pipe.encoders)) for of_pipe in records])
 
-    def _combined_fingerprint(self, encoders: Sequence[str], docs: Sequence[Doc] = ()) -> str:
+    def _look_at_static_vectors(self, docs: Sequence[Doc] = ()) -> None:
+        """Let the fingerprint be computed again if static vectors have changed, which functions read; once a batch."""
+        if self._functions() and self._static.has_changed(self.vocab, docs):
+            self._own_fingerprint = None
+
+    def _functions(self) -> list[FunctionMember]:
+        return [member for member in self.members if isinstance(member, FunctionMember)]
+
+    def _combined_fingerprint(self, encoders: Sequence[str]) -> str:
         if not all(encoders):
             return ""
         estimator = self.estimator
-        functions = [member for member in self.members if isinstance(member, FunctionMember)]
+        functions = self._functions()
         objects: list[object] = [estimator, estimator.widths_]  # others after each fit
         numbers: list[object] = []
         for member in functions:
             held, glance = member.learned()
             objects += held
             numbers += glance
-        vocab = docs[0].vocab if docs else self.vocab
-        is_other_table = bool(functions) and self._static.has_changed(vocab, docs)
         known = self._own_fingerprint
-        is_same = known is not None and [*map(id, known[0])] == [*map(id, objects)] and known[1] == numbers
-        if known is None or is_other_table or not is_same:
+        if known is None or [*map(id, known[0])] != [*map(id, objects)] or known[1] != numbers:
             state = {"method": estimator.method, "settings": estimator.settings, "arrays": estimator.arrays}
             parts = [part for member in functions for part in member.identity()]
-            parts += [vectors_digest(vocab)] if functions else []
+            parts += [vectors_digest(self.vocab)] if functions else []
             known = objects, numbers, digest_of_stream([srsly.msgpack_dumps(state), *parts])
             self._own_fingerprint = known
         return digest_of_stream([known[2], *encoders])[:LENGTH]
 
     def made_of(self) -> dict[str, str]:
         """Return what the members' vectors depend on, except texts and arithmetic: a digest of each by its name."""
-        functions = [member for member in self.members if isinstance(member, FunctionMember)]
+        functions = self._functions()
         table = vectors_digest(self.vocab) if functions else ""
         return {
             **{member.name: digest_of_stream([table, member.state()]) for member in functions},
