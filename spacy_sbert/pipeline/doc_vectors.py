@@ -161,7 +161,8 @@ def _doc_vector(doc: Doc, records: Records, dense: _Dense | None) -> numpy.ndarr
     rows = [row for record in with_rows for row in record.vectors]
     if not rows:
         return numpy.zeros((max(record.data["width"] for record in records),), dtype="float32")
-    return rows[0] if len(rows) == 1 else numpy.stack(rows).mean(axis=0)
+    # A copy: what is done to it in place must not change what is stored.
+    return rows[0].copy() if len(rows) == 1 else numpy.stack(rows).mean(axis=0)
 
 
 def _kind(data: Record) -> str:
@@ -178,7 +179,7 @@ def _stretch_vector(piece: Piece, records: Records, dense: _Dense | None) -> num
     record = records.at(start, end)
     data, row = record.data, record.row_at(start, end)
     if row is not None:
-        return row
+        return row.copy()
     _check_states(record, records.text[start:end], dense)
     states = data["states"][_covered(record, start, end)]
     if data["truncated"] and not _has_both_ends(record, start, end):

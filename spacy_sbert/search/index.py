@@ -201,12 +201,12 @@ class VectorIndex:
         folder: str | None = None,
         places: numpy.ndarray | None = None,
     ):
-        self.kind = kind
+        self._kind = kind
         self._index = index.index if isinstance(index, _Own) else _copied(index, kind)
         self.encoder = encoder
-        self.places = None if places is None else places.copy()
-        if self.places is not None:
-            self.places.flags.writeable = False
+        self._places = None if places is None else places.copy()
+        if self._places is not None:
+            self._places.flags.writeable = False
         self.vectors = vectors
         self.folder = folder
         if encoder is not None:
@@ -245,6 +245,14 @@ class VectorIndex:
         self._was_lent = True
 
     @property
+    def kind(self) -> Kind:
+        return self._kind
+
+    @property
+    def places(self) -> numpy.ndarray | None:
+        return self._places
+
+    @property
     def rows(self) -> Sequence[IndexRow] | None:
         return self._rows
 
@@ -252,7 +260,9 @@ class VectorIndex:
     def rows(self, rows: Sequence[IndexRow] | None) -> None:
         if rows is not None and len(rows) != len(self):
             raise ValueError(ROW_COUNT.format(given=len(rows), expected=len(self)))
-        self._rows = None if rows is None else tuple(rows)
+        self._rows = (
+            None if rows is None else tuple(row if isinstance(row, IndexRow) else IndexRow(*row) for row in rows)
+        )
         self._digest = None  # they are of the vectors that the index has now
         if self._lent() is not None:
             self._note_vectors()

@@ -374,3 +374,8 @@ def test_a_table_without_a_header_holds_no_examples(tmp_path, name, content):
     path.write_text(content)
     with pytest.raises(ValueError, match=r"holds no examples\. Give a table"):
         find_table(path)
+
+
+def test_a_score_is_no_number_of_python(write):
+    with pytest.raises(ValueError, match="expected a number in the column of scores 'score', got '1_0'"):
+        find_table(write(("sentence1", "sentence2", "score"), text, text, cycle("1_0", "2_0")))

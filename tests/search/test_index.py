@@ -368,6 +368,11 @@ def test_rows_and_places_are_the_indexes_own():
     assert index.rows[0].text == "0"
     with pytest.raises(TypeError, match="does not support item assignment"):
         index.rows[0] = rows[0]
+    for name in ("kind", "places"):
+        with pytest.raises(AttributeError, match=f"property '{name}'"):
+            setattr(index, name, None)
+    pairs = VectorIndex(VectorIndex.build(VECTORS[:2]).index, "flat", rows=[("a", 1), ("b", 2)])
+    assert pairs.rows == (IndexRow("a", 1), IndexRow("b", 2))
     copies = VectorIndex.build(numpy.concatenate([VECTORS[:30], VECTORS[:3]]), kind="hnsw")
     with pytest.raises(ValueError, match="read-only"):
         copies.places[0] = 1
