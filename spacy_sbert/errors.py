@@ -389,7 +389,7 @@ def missing_packages() -> Iterator[None]:
 
 # Warnings skip the frames of these packages: this one, and those that call it.
 INNER = {"spacy_sbert", "spacy_sbert_msgpack", "spacy", "spacy_transformers", "spacy_curated_transformers", "thinc"}
-INNER |= {"confection", "catalogue", "srsly", "contextlib"}
+INNER |= {"confection", "catalogue", "srsly", "contextlib", "numpy"}
 
 
 def warn(message: str, category: type[Warning] = UserWarning) -> None:

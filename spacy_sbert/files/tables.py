@@ -353,7 +353,9 @@ def read_columns(path: Path, *, header: bool = True) -> Iterator[Columns]:
         return
     places = range(len(names))
     for line, record in islice(read_delimited(path, header=header, keep_blank=True), int(header), None):
-        yield dict(zip(names, pick(record, places, names, path, line, width=len(names)), strict=True))
+        if len(record) != len(names):
+            record = pick(record, places, names, path, line, width=len(names))  # raises an error
+        yield dict(zip(names, record, strict=True))
 
 
 def distinct(names: list[str], taken: tuple[str, ...] = ()) -> list[str]:
