@@ -138,8 +138,9 @@ class Warnings:
         "They count as wrong: correct or remove them."
     )
     LOST_HOOKS = (
-        "Docs from bytes, a DocBin, nlp.pipe(n_process=2) or Doc.from_docs come without hooks: doc.vector is spaCy's "
-        "own until spacy_sbert.restore(docs) sets them, for a Doc, a list or a stream. doc._.sbert_vector needs none."
+        "Docs from bytes, a DocBin, nlp.pipe(n_process=2) or Doc.from_docs come without hooks, or yours were changed: "
+        "doc.vector is not the stored one until spacy_sbert.restore(docs) sets them, for a Doc, a list or a stream. "
+        "doc._.sbert_vector needs none."
     )
     RESTORE_UNUSED = (
         "Nothing was restored: the result of spacy_sbert.restore(stream) was not read. Loop over it, or "

@@ -162,8 +162,10 @@ def _usable(value: object, is_path: bool) -> object:
             encoded = os.fsencode(value)
         except UnicodeEncodeError:
             encoded = b""
-        if value == "" or not encoded or b"\0" in encoded:
+        if not encoded.strip() or b"\0" in encoded:
             raise ValueError("a path")
+        if Path(value).parts[:1] == ("~",):
+            raise ValueError("a path without '~', which only a shell replaces; Path.expanduser() does, too")
     elif isinstance(value, str):
         try:
             value.encode("utf8")

@@ -12,17 +12,18 @@ from typer import Argument, Context, Exit, Option
 from wasabi import msg
 
 from ..errors import Warnings, missing_packages
-from ._util import command, exit_on_error, fail, use_gpu
+from ._util import command, exit_on_error, fail, named_output, use_gpu
 from .options import CODE, Gpu
 
 _EVAL_FREQUENCY = 200  # spaCy's default
+_OUTPUT = "The folder for model-best and model-last."
 
 
 @command("train", context_settings={"allow_extra_args": True, "ignore_unknown_options": True})
 def _train_cli(
     context: Context,  # the settings of the config that are given as options
     config: Annotated[Path, Argument(help="The config to train with.", exists=True, dir_okay=False)],
-    output: Annotated[Path | None, Option("--output", "-o", help="The folder for model-best and model-last.")] = None,
+    output: Annotated[Path | None, Option("--output", "-o", help=_OUTPUT, parser=named_output)] = None,
     code: Annotated[Path | None, Option("--code", "-c", help=CODE, exists=True, dir_okay=False)] = None,
     every: Annotated[int, Option("--checkpoint-every", help="The steps between checkpoints, 0 for none.", min=0)] = 0,
     resume: Annotated[bool, Option("--resume", help="Resume from the last checkpoint, if there is one.")] = False,

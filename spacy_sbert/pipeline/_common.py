@@ -94,7 +94,8 @@ def _is_truncated(doc: Doc) -> bool:
     """Return whether any row of a Doc was longer than the encoder's limit and was cut."""
     from .records import find, names  # noqa: PLC0415 (`import spacy_sbert` is light)
 
-    return any(record.data["truncated"] for name in names(doc) for record in find(doc, name))
+    every = [find(doc, name) for name in names(doc)]
+    return any(record.data["truncated"] for records in every for record in records if record.place_in(records.text))
 
 
 def _answer(pipe: str, module: str, function: str, obj: Piece, *args: Any, **options: Any) -> Any:  # noqa: ANN401 (of three functions)

@@ -159,7 +159,8 @@ def _doc_vector(doc: Doc, records: Records, dense: _Dense | None) -> numpy.ndarr
     rows = [row for record in with_rows for row in record.vectors]
     if not rows:
         return numpy.zeros((max(record.data["width"] for record in records),), dtype="float32")
-    return rows[0] if len(rows) == 1 else _mean(numpy.stack(rows))
+    # A copy: what is done to it in place must not change what is stored.
+    return rows[0].copy() if len(rows) == 1 else _mean(numpy.stack(rows))
 
 
 def _check_joined(records: Records) -> None:
@@ -192,7 +193,7 @@ def _stretch_vector(piece: Piece, records: Records, dense: _Dense | None) -> num
     record = records.at(start, end)
     data, row = record.data, record.row_at(start, end)
     if row is not None:
-        return row
+        return row.copy()
     _check_states(record, records.text[start:end], dense)
     states = data["states"][_covered(record, start, end)]
     if data["truncated"] and not _has_both_ends(record, start, end):
@@ -256,11 +257,18 @@ def _install_hooks(doc: Doc, name: str = "", pipe: object = None) -> None:
 
     There is no Span hook named vector_norm: spaCy would return the vector for it.
     """
-    doc.user_hooks.update(vector=vector, has_vector=has_vector, vector_norm=_vector_norm, similarity=similarity)
-    doc.user_span_hooks.update(vector=vector, has_vector=has_vector, similarity=similarity)
-    doc.user_token_hooks.update(vector=vector, has_vector=has_vector, vector_norm=_vector_norm, similarity=similarity)
+    for kind, hooks in _hooks().items():
+        getattr(doc, kind).update(hooks)
     if pipe is not None:
         doc.user_hooks[PREFIX + name] = cast(Any, _PipeRef(pipe))
+
+
+@cache
+def _hooks() -> dict[str, dict[str, Any]]:
+    """Return the hooks of a Doc, by the attributes of Doc that hold them."""
+    of_spans = {"vector": vector, "has_vector": has_vector, "similarity": similarity}
+    of_tokens = {**of_spans, "vector_norm": _vector_norm}
+    return {"user_hooks": of_tokens, "user_span_hooks": of_spans, "user_token_hooks": of_tokens}
 
 
 def pipe_of(doc: Doc, name: str) -> Any:  # noqa: ANN401 (a component of any class)
@@ -337,8 +345,9 @@ def _restored(item: Any, nlp: Language | None) -> Any:  # noqa: ANN401 (a Doc, o
 
 
 def check_hooks(doc: Doc) -> None:
-    """Warn, once in a process, if a Doc carries vectors for `doc.vector`, but its hooks are lost."""
-    if "vector" not in doc.user_hooks and any(record.data["set_hooks"] for record in find(doc)):
+    """Warn, once in a process, if a Doc carries vectors for `doc.vector`, but a hook is lost, or another one."""
+    are_ours = all(getattr(doc, kind).items() >= hooks.items() for kind, hooks in _hooks().items())
+    if not are_ours and any(record.data["set_hooks"] for record in find(doc)):
         warn_of_lost_hooks()
 
 

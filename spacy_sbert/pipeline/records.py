@@ -231,5 +231,5 @@ def _is_of_record(key: Any) -> bool:  # noqa: ANN401 (of whoever writes user dat
 def _joined_doc(text: str, name: str) -> ValueError:
     return ValueError(
         f"This Doc was joined from others, and '{text.strip()[:50]}' in it is not a whole text that the pipe '{name}' "
-        "encoded. Call nlp on its text: nlp(doc.text)."
+        "encoded, or its user data is of another text. Call nlp on its text: nlp(doc.text)."
     )

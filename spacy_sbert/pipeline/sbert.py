@@ -208,7 +208,7 @@ class SentenceBert(ChecksummedPipe):
         first = next((encoded for encoded in scores if len(encoded.rows.spans)), None)
         if first is not None:
             models = self.model.encoding_models(nlp, self.name, first.rows.settings)
-            fingerprint = self._fingerprint_of(models, docs[0].vocab)
+            fingerprint = self._fingerprint_of(models, docs[0].vocab, docs)
         encoder = next(iter([*self.model.own_encoders, *self.model.shared_encoders]), "")
         records = make_records(docs, scores, set_hooks=self.set_hooks, fingerprint=fingerprint, encoder=encoder)
         for doc, encoded, record in zip(docs, scores, records, strict=True):
@@ -265,12 +265,16 @@ class SentenceBert(ChecksummedPipe):
             self.load()
         return self._fingerprint_of(models, self.vocab if nlp is None else nlp.vocab, refresh=True)
 
-    def _fingerprint_of(self, models: list[Model], vocab: Vocab, *, refresh: bool = False) -> str:
+    def _fingerprint_of(
+        self, models: list[Model], vocab: Vocab, docs: Sequence[Doc] = (), *, refresh: bool = False
+    ) -> str:
         """Return the fingerprint of what encodes; "" if that is not known."""
         own = set(map(id, self.model.walk()))
         upstream = [model for model in models if id(model) not in own]
         pooling = self.model.pooling
-        return self._fingerprint.of(models, pooling, vocab, upstream=upstream, refresh=refresh) if models else ""
+        if not models:
+            return ""
+        return self._fingerprint.of(models, pooling, vocab, upstream=upstream, docs=docs, refresh=refresh)
 
     # Texts
 
