@@ -145,10 +145,12 @@ def _check_scores(training: Mapping[str, Any], config: Mapping[str, Any]) -> Non
     """Refuse scores that no component of the pipeline has, and those of which none has a weight."""
     weights: Mapping[str, float | None] = training.get("score_weights", {})
     weighted = [name for name, weight in weights.items() if weight]
-    if weights and not weighted:
+    chooses = bool(training.get("patience")) or any(weight is not None for weight in weights.values())
+    if weights and not weighted and chooses:
         raise ValueError(
             "All of [training.score_weights] are 0 or null, so no score would be better than that before training. "
-            f"Give one of {', '.join(weights)} the weight 1.0."
+            f"Give one of {', '.join(weights)} the weight 1.0. To train to the end without choosing set each of them "
+            "to null, and patience = 0."
         )
     known = _known_scores(config)
     if known is None:
