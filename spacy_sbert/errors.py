@@ -147,8 +147,9 @@ class Warnings:
         "They count as wrong: correct or remove them."
     )
     LOST_HOOKS = (
-        "Docs from bytes, a DocBin, nlp.pipe(n_process=2) or Doc.from_docs come without hooks: doc.vector is spaCy's "
-        "own until spacy_sbert.restore(docs) sets them, for a Doc, a list or a stream. doc._.sbert_vector needs none."
+        "Docs from bytes, a DocBin, nlp.pipe(n_process=2) or Doc.from_docs come without hooks, or yours were changed: "
+        "doc.vector is not the stored one until spacy_sbert.restore(docs) sets them, for a Doc, a list or a stream. "
+        "doc._.sbert_vector needs none."
     )
     RESTORE_UNUSED = (
         "Nothing was restored: the result of spacy_sbert.restore(stream) was not read. Loop over it, or "
@@ -248,6 +249,10 @@ class Warnings:
     LABELS_ALIKE = (
         "{path}: the labels {labels} are read as different ones, and differ only in case, spaces, hyphens or "
         "underscores. If they mean the same, write them alike."
+    )
+    DIVERGED = (
+        "{name} is not finite: training has diverged, and what is saved now cannot be loaded. Keep model-best or an "
+        "earlier pipeline, or train again with a lower learning rate."
     )
     DEV_IN_TRAIN = (
         "{path}: {found} of {count} rows also stand in {train} ({lines}), up to case, spaces and marks around words. "
@@ -401,7 +406,7 @@ def missing_packages() -> Iterator[None]:
 
 # Warnings skip the frames of these packages: this one, and those that call it.
 INNER = {"spacy_sbert", "spacy_sbert_msgpack", "spacy", "spacy_transformers", "spacy_curated_transformers", "thinc"}
-INNER |= {"confection", "catalogue", "srsly", "contextlib"}
+INNER |= {"confection", "catalogue", "srsly", "contextlib", "numpy", "typer", "click"}
 
 
 def warn(message: str, category: type[Warning] = UserWarning) -> None:

@@ -28,6 +28,8 @@ def progress_bar(
     total, unit, desc, initial, leave: as of tqdm.
     YIELDS (tqdm): whose update(n) moves it on.
     """
+    if sys.stderr is None or getattr(sys.stderr, "closed", False):  # of a program without a console, or a daemon
+        shown = False
     own = sys.__stderr__  # of the process; a notebook has another one, and shows bars
     settings: dict[str, Any] = {"disable": None if shown is None else not shown, "leave": leave, "bar_format": layout}
     if shown and own is not None and sys.stderr is own and not own.isatty():

@@ -17,17 +17,27 @@ RowsT = TypeVar("RowsT", numpy.ndarray, Floats2d)  # float (n, width), NumPy or 
 _FunctionT = TypeVar("_FunctionT", bound=Callable[..., Any])
 PerRow = Any  # float (n,), of the kind of the rows
 NUMPY_DEFAULTS: dict[str, Any] = {"divide": "warn", "over": "warn", "under": "ignore", "invalid": "warn"}
+_PLAIN = (int, float, str, list, tuple, numpy.generic)  # items of a list that NumPy reads without loss, or refuses
 
 
-def numpy_defaults(function: _FunctionT) -> _FunctionT:
-    """Compute with NumPy's defaults, whatever `numpy.seterr` says; a decorator."""
+def numpy_state(**state: Any) -> Callable[[_FunctionT], _FunctionT]:  # noqa: ANN401 (of numpy.errstate)
+    """Compute with this state of `numpy.errstate`, whatever `numpy.seterr` says; a decorator."""
+    # NumPy's own decorator is the quickest. That of NumPy 1 mixes up the states of threads.
+    if int(numpy.__version__.partition(".")[0]) >= 2:
+        return numpy.errstate(**state)
 
-    @wraps(function)
-    def run(*args: Any, **kwargs: Any) -> Any:  # noqa: ANN401 (of the function)
-        with numpy.errstate(**NUMPY_DEFAULTS):
-            return function(*args, **kwargs)
+    def decorate(function: _FunctionT) -> _FunctionT:
+        @wraps(function)
+        def run(*args: Any, **kwargs: Any) -> Any:  # noqa: ANN401 (of the function)
+            with numpy.errstate(**state):
+                return function(*args, **kwargs)
 
-    return cast(_FunctionT, run)
+        return cast(_FunctionT, run)
+
+    return decorate
+
+
+numpy_defaults = numpy_state(**NUMPY_DEFAULTS)
 
 
 @numpy_defaults
@@ -66,21 +76,17 @@ def manhattan(u: RowsT, v: RowsT) -> PerRow:
 
 def _paired(u: RowsT, v: RowsT) -> tuple[Any, Any]:
     """Return two float arrays of rows to compare; those of NumPy and CuPy as they are. RAISES: see as_rows."""
-    sides: dict[str, Any] = {"u": u, "v": v}
-    both = [rows if _is_float(rows) or is_cupy_array(rows) else _floats(rows, name) for name, rows in sides.items()]
-    shapes = [rows.shape for rows in both]
-    are_rows = len(shapes[0]) == len(shapes[1]) == 2 and shapes[0][1] == shapes[1][1]
-    if not are_rows or (shapes[0] != shapes[1] and 1 not in (shapes[0][0], shapes[1][0])):  # one is compared with all
-        raise ValueError(f"Cannot compare rows of shapes {shapes[0]} and {shapes[1]}: expected two (n, width).")
-    return both[0], both[1]
+    left, right = _floats(u, "u"), _floats(v, "v")
+    are_rows = left.ndim == right.ndim == 2 and left.shape[1] == right.shape[1]
+    if not are_rows or (len(left) != len(right) and 1 not in (len(left), len(right))):  # one is compared with all
+        raise ValueError(f"Cannot compare rows of shapes {left.shape} and {right.shape}: expected two (n, width).")
+    return left, right
 
 
-def _is_float(rows: object) -> bool:
-    return type(rows) is numpy.ndarray and rows.dtype.kind == "f"
-
-
-def _floats(vectors: ArrayLike, name: str) -> numpy.ndarray:
+def _floats(vectors: Any, name: str) -> Any:  # noqa: ANN401 (of NumPy or CuPy)
     """Return vectors as floats: differences of bytes and bools would wrap around, or not be defined."""
+    if (type(vectors) is numpy.ndarray and vectors.dtype.kind == "f") or is_cupy_array(vectors):
+        return vectors
     rows = as_rows(vectors, name)
     return rows if rows.dtype.kind == "f" else rows.astype("float64")
 
@@ -100,10 +106,10 @@ def unit_length(rows: RowsT) -> RowsT:
     RETURNS (float array of shape (n, width), of the same dtype and device): of length 1 or 0.
     """
     scaled, norms, _ = scaled_norms(rows)
-    xp = get_array_module(rows)
-    return scaled / xp.where(norms == 0, xp.ones_like(norms), norms)
+    return scaled / (norms + (norms == 0))  # 0 / 1 of a zero vector
 
 
+@numpy_state(over="ignore", under="ignore")  # squares that overflow or underflow are computed again
 def scaled_norms(rows: RowsT) -> tuple[RowsT, RowsT, Ints2d]:
     """Scale rows so that their squares can be summed: divide very long or short rows by a power of two.
 
@@ -118,13 +124,12 @@ def scaled_norms(rows: RowsT) -> tuple[RowsT, RowsT, Ints2d]:
     if kind not in "biuf":
         raise TypeError(f"Cannot scale an array of dtype {rows.dtype}: expected real numbers, shape (n, width).")
     scaled = xp.asarray(rows, dtype=None if kind == "f" else "float64")
-    with numpy.errstate(over="ignore", under="ignore"):  # handled below
-        squares = (scaled * scaled).sum(axis=1, keepdims=True)
+    squares = (scaled * scaled).sum(axis=1, keepdims=True)
     exponents = xp.zeros(squares.shape, dtype="int32")
     number = numpy.finfo(scaled.dtype)
     odd = ~((squares >= number.tiny / number.eps) & (squares <= number.max))
-    chosen = numpy.flatnonzero(odd) if xp is numpy else slice(len(odd))  # on GPU, all rows: no synchronization
-    if scaled[chosen].size:
+    if scaled.size and (xp is not numpy or odd.any()):
+        chosen = numpy.flatnonzero(odd) if xp is numpy else slice(len(odd))  # on GPU, all rows: no synchronization
         exponents[chosen] = xp.frexp(abs(scaled[chosen]).max(axis=1, keepdims=True))[1] * odd[chosen]
         scaled = scaled.copy()
         scaled[chosen] = xp.ldexp(scaled[chosen], -exponents[chosen])
@@ -141,18 +146,25 @@ def checked(vectors: ArrayLike, name: str, dtype: str = "float32", *, start: int
     RAISES (ValueError): if the shape is another, there is no row, or a number is not finite.
     """
     given = as_rows(vectors, name)
-    with numpy.errstate(all="ignore"):  # numbers out of range are found below
-        rows = numpy.ascontiguousarray(given, dtype=dtype)
-        fits = numpy.isfinite(rows).all(axis=1)
-        if given.dtype.kind == "f" and given.dtype.itemsize > rows.dtype.itemsize:
-            number, largest = numpy.finfo(dtype), abs(given).max(axis=1)
-            fits &= (largest == 0) | (largest >= number.tiny / number.eps)  # smaller ones lose digits, or become 0
+    rows, fits = _converted(given, dtype)
     if not fits.all():
+        first = int(fits.all(axis=1).argmin())
         raise ValueError(
-            f"Row {start + int(fits.argmin())} of the {name} is not finite in {dtype}: it has NaN, infinity, or "
+            f"Row {start + first} of the {name} is not finite in {dtype}: it has NaN, infinity, or "
             "numbers too large or too small for it. Leave it out, or look for why the pipeline gives such a vector."
         )
     return rows
+
+
+@numpy_state(all="ignore")  # numbers out of range are found
+def _converted(given: numpy.ndarray, dtype: str) -> tuple[numpy.ndarray, numpy.ndarray]:
+    """Return contiguous rows of a dtype, and which numbers are finite in it, in rows that lose no digits: bool."""
+    rows = numpy.ascontiguousarray(given, dtype=dtype)
+    fits = numpy.isfinite(rows)
+    if given.dtype.kind == "f" and given.dtype.itemsize > rows.dtype.itemsize:
+        number, largest = numpy.finfo(dtype), abs(given).max(axis=1, keepdims=True)
+        fits &= (largest == 0) | (largest >= number.tiny / number.eps)  # smaller ones lose digits, or become 0
+    return rows, fits
 
 
 def as_rows(vectors: ArrayLike, name: str) -> numpy.ndarray:
@@ -170,6 +182,8 @@ def as_array(values: Any, name: str, expected: str) -> numpy.ndarray:  # noqa: A
     name (str): what messages call them. expected (str): what is wanted, for messages.
     RAISES (TypeError): for anything else, for example texts, complex numbers, sparse, masked or meta tensors.
     """
+    if type(values) is numpy.ndarray and values.dtype.kind in "biuf":
+        return values
     try:
         array = numpy.asarray(_on_cpu(values))
         if array.dtype == object and array.size and all(isinstance(item, Real) for item in array.flat):
@@ -188,7 +202,8 @@ def as_array(values: Any, name: str, expected: str) -> numpy.ndarray:  # noqa: A
 def _on_cpu(values: Any) -> Any:  # noqa: ANN401 (whatever a caller gives)
     """Return what NumPy can read without loss. RAISES (TypeError): if it would leave something out."""
     if isinstance(values, list | tuple):
-        return [item if isinstance(item, int | float | list | tuple | str) else _on_cpu(item) for item in values]
+        are_plain = all(issubclass(kind, _PLAIN) for kind in set(map(type, values)))
+        return values if are_plain else [item if isinstance(item, _PLAIN) else _on_cpu(item) for item in values]
     if is_cupy_array(values):
         return to_numpy(values)
     if is_torch_array(values):
@@ -310,7 +325,7 @@ def _correlation(name: str, predicted: Numbers, gold: Numbers) -> float | None:
     from scipy import stats  # noqa: PLC0415 (a tenth of the time to a first vector, which needs no scores)
 
     sides = {"predicted": predicted, "gold": gold}
-    arrays = {name: as_array(side, name, "numbers of shape (n,)").astype("float64") for name, side in sides.items()}
+    arrays = {name: _float64(side, name) for name, side in sides.items()}
     shapes = [array.shape for array in arrays.values()]
     if shapes[0] != shapes[1] or len(shapes[0]) != 1:
         raise ValueError(f"Cannot correlate arrays of shapes {shapes[0]} and {shapes[1]}: expected two of shape (n,).")
@@ -321,7 +336,7 @@ def _correlation(name: str, predicted: Numbers, gold: Numbers) -> float | None:
                 f"Cannot correlate: {side} value {place} is {array[place]}. Expected finite numbers: look for "
                 "texts whose vectors are not finite."
             )
-    is_defined = len(gold) > 1 and all(varies(array) for array in arrays.values())
+    is_defined = shapes[0][0] > 1 and all(varies(array) for array in arrays.values())
     return float(getattr(stats, name)(*arrays.values())[0]) if is_defined else None
 
 
@@ -331,12 +346,23 @@ def varies(values: Numbers) -> bool:
     values (at least one number): numbers that float32 holds exactly were computed in float32, whatever holds them now:
         a list or a float64 array of float32 cosines is rounded as they are. Whole numbers are exact.
     """
-    numbers = as_array(values, "values", "numbers of shape (n,)").astype("float64")
-    with numpy.errstate(over="ignore"):  # numbers beyond float32 become infinite, and so are none of it
-        is_single = numpy.array_equal(numbers, numbers.astype("float32"))
-    is_whole = numpy.array_equal(numbers, numpy.rint(numbers))
-    rounding = 1e-6 if is_single and not is_whole else 1e-12  # cosines of 384 products
-    return bool(numpy.ptp(numbers) > rounding * numpy.abs(numbers).max())
+    numbers = _float64(values, "values")
+    low, high = float(numbers.min()), float(numbers.max())
+    largest = max(-low, high)
+    if high - low > 1e-6 * largest:  # cosines of 384 products
+        return True
+    return high - low > 1e-12 * largest and not _are_single(numbers)
+
+
+@numpy_state(over="ignore")  # numbers beyond float32 become infinite, and so are none of it
+def _are_single(numbers: numpy.ndarray) -> bool:
+    """Return whether float32 holds numbers exactly, and they are no whole ones."""
+    is_single = numpy.array_equal(numbers, numbers.astype("float32"))
+    return is_single and not numpy.array_equal(numbers, numpy.rint(numbers))
+
+
+def _float64(values: Numbers, name: str) -> numpy.ndarray:
+    return as_array(values, name, "numbers of shape (n,)").astype("float64", copy=False)
 
 
 @numpy_defaults

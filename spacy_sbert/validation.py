@@ -162,8 +162,10 @@ def _usable(value: object, is_path: bool) -> object:
             encoded = os.fsencode(value)
         except UnicodeEncodeError:
             encoded = b""
-        if value == "" or not encoded or b"\0" in encoded:
+        if not encoded.strip() or b"\0" in encoded:
             raise ValueError("a path")
+        if Path(value).parts[:1] == ("~",):
+            raise ValueError("a path without '~', which only a shell replaces; Path.expanduser() does, too")
     elif isinstance(value, str):
         try:
             value.encode("utf8")
@@ -258,6 +260,16 @@ def _remedy(item: object) -> str:
     if isinstance(item, bytes | bytearray):
         return 'Decode it: item.decode("utf8").'
     return 'Leave out missing texts, or fill them: df["text"].fillna("") of pandas.'
+
+
+def check_docs(docs: Iterable[object], name: str, hint: str) -> None:
+    """Check what a pipe is given. RAISES (TypeError): if one is no Doc.
+
+    name (str): of the pipe. hint (str): what to do with texts, for the message.
+    """
+    for doc in docs:
+        if not isinstance(doc, Doc):
+            raise TypeError(f"The pipe '{name}' takes Docs, not {short_repr(doc)}. {hint}")
 
 
 def one_column(texts: Iterable[Any]) -> Iterable[Any]:

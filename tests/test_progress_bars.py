@@ -97,6 +97,16 @@ def test_reranking(tiny_bert, stderr):
     assert stderr.getvalue().count("6/6") >= 2
 
 
+@pytest.mark.parametrize("stream", [None, io.StringIO()])
+def test_no_bar_without_standard_error(monkeypatch, stream):
+    if stream is not None:
+        stream.close()
+    monkeypatch.setattr(sys, "stderr", stream)
+    monkeypatch.setattr(sys, "__stderr__", stream)
+    with progress_bar(8, shown=True) as bar:
+        bar.update()
+
+
 @pytest.mark.parametrize("leave", [True, False])
 def test_a_log_file_gets_lines(monkeypatch, leave):
     """No carriage return: each state of the bar is a line."""

@@ -79,7 +79,8 @@ def test_wrong_settings(config, message):
 
 # What filters of warnings may name: a code that is renamed breaks them.
 WARNINGS = [
-    "behind-limit", "bulk-cut", "dev-in-train", "encoder-language", "encoder-missing", "export-cut", "export-precision",
+    "behind-limit", "bulk-cut", "dev-in-train", "diverged", "encoder-language", "encoder-missing", "export-cut",
+    "export-precision",
     "export-windows", "foreign-rows", "gold-contradicts", "half-precision", "import-static-prompts",
     "import-static-uncut", "labels-alike", "late-sentences", "lost-hooks", "meta-fewer-directions", "meta-left-out",
     "meta-not-positive", "meta-other-doc", "meta-other-members", "no-sentences", "no-words", "nothing-learned",

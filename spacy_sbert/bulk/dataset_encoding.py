@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, NonNegativeInt
 
-from ..errors import Warnings
+from ..errors import Warnings, warn
 from ..files.serialization import digest_of_parts, file_digest
 from ..models.sbert_config import Precision
 from ..progress import progress_of
@@ -258,7 +258,7 @@ def encode_dataset(
     report = _report(list(progress_of(found, total=len(shards), shown=progress, unit="parts")))
     _write_index(config, every)
     if report.cut:
-        warnings.warn(Warnings.BULK_CUT.format(cut=report.cut, rows=report.rows), stacklevel=2)
+        warn(Warnings.BULK_CUT.format(cut=report.cut, rows=report.rows))
     return report
 
 

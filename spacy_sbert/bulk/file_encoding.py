@@ -1,7 +1,6 @@
 """Encode a file of texts into a file of vectors. Finished windows are kept, so an interrupted run resumes."""
 
 import json
-import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
@@ -12,7 +11,7 @@ from typing import BinaryIO, Literal
 import numpy
 from numpy.lib.format import dtype_to_descr, write_array_header_1_0
 
-from ..errors import import_extra
+from ..errors import import_extra, warn
 from ..files.atomic import Lock, atomic_write, check_apart, check_input, check_output, rewrite_os_errors
 from ..files.serialization import checksummed_json, file_digest, parse_checksummed, read_arrays, versions
 from ..files.tables import TextColumns, read_text_rows
@@ -158,7 +157,7 @@ def encode_file(
     counter = TruncationCounter()
     counter.add_rows(report.rows, report.cut, encoder.max_length)
     if counter.count:
-        warnings.warn(counter.message, stacklevel=2)
+        warn(counter.message)
     return report
 
 

@@ -14,8 +14,10 @@ from spacy.cli._util import setup_gpu
 from typer import BadParameter, Exit, Typer
 from wasabi import msg
 
+from ..errors import Errors
 from ..files.atomic import check_apart
 from ..files.text_lines import check_texts
+from ..validation import check
 
 app = Typer(name="sbert", help="Sentence-BERT: sentence vectors, from data to index.", no_args_is_help=True)
 
@@ -88,6 +90,23 @@ def check_new(path: Path | None, *inputs: Path | None, overwrite: bool) -> None:
         return
     if not path.is_dir() or any(path.iterdir()):
         fail(f"{path} is there already. Give the output another name, or replace it with --overwrite.")
+
+
+def named_output(value: str) -> Path:
+    """Return the path of a file or folder to write. RAISES (BadParameter): if it has no name."""
+    try:
+        check("the output", value, str | Path)
+    except ValueError as error:
+        raise BadParameter(str(error)) from error
+    return Path(value)
+
+
+def named_file(value: str) -> Path:
+    """Return the path of a file to write. RAISES (BadParameter): if it has no name, or is a folder."""
+    path = named_output(value)
+    if path.is_dir():
+        raise BadParameter(Errors.NOT_TO_WRITE.format(path=path, kind="a folder"))
+    return path
 
 
 def check_corpus(path: Path) -> Path:

@@ -11,11 +11,12 @@ from wasabi import msg
 
 from ..files.atomic import write_text
 from ..progress import ticking
-from ._util import check_new, command, exit_on_error, fail
+from ._util import check_new, command, exit_on_error, fail, named_output
 from .options import LoadingOnGpu, Output, Overwrite, Pipeline, Quiet
 
 _SUITES = "The tasks: sts, sick, triplets, nli, arguments, learned, transfer, probing, speed, with commas between."
 _BASELINES = "Score one instead: static, sif, power-means, tf-idf, untuned-mean, untuned-cls, random-projection."
+_CACHE = "Keeps vectors and results; by default beside --output."
 _NAMELESS = "pipeline"  # what spaCy calls a pipeline before somebody names it
 
 
@@ -34,7 +35,7 @@ def _benchmark_cli(
     bootstrap: Annotated[int, Option("--bootstrap", help="The resamples of the 95 % intervals, or 0.", min=0)] = 1000,
     trained_on: Annotated[str, Option("--trained-on", help="The encoder's training data, such as stsb,snli.")] = "",
     any_count: Annotated[bool, Option("--any-count", help="Take data sets that are not whole, too.")] = False,
-    cache: Annotated[Path | None, Option(help="Keeps vectors and results; by default beside --output.")] = None,
+    cache: Annotated[Path | None, Option(help=_CACHE, parser=named_output)] = None,
     baseline: Annotated[str | None, Option("--baseline", help=_BASELINES)] = None,
     counts: Annotated[Path | None, Option("--counts", help="Words and their counts, for the baseline sif.")] = None,
     encoder: Annotated[str | None, Option(help="The transformer of untuned-*; by default BERT base.")] = None,

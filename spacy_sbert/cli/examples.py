@@ -14,7 +14,7 @@ from ..files.atomic import write_text
 from ..files.tables import column_names
 from ..files.text_lines import format_suffix
 from ..progress import ticking
-from ._util import check_new, command, exit_on_error, fail
+from ._util import check_new, command, exit_on_error, fail, named_output
 from .options import AUTO, Lang, Layout, Limit, LoadingOnGpu, Output, Overwrite, Pipeline, Quiet
 
 _GOLDS = ("score", "label")
@@ -38,7 +38,7 @@ _LABELS = {
 @command("convert")
 def _convert_cli(
     input_path: Annotated[Path, Argument(help="The file of examples, see --format.", exists=True, dir_okay=False)],
-    output_path: Annotated[Path, Argument(help="The .spacy file to write.")],
+    output_path: Annotated[Path, Argument(help="The .spacy file to write.", parser=named_output)],
     layout: Layout,
     lang: Lang = "en",
     expect: Annotated[int | None, Option("--expect", "-e", help="How many examples it must have.")] = None,

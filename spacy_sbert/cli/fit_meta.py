@@ -13,9 +13,10 @@ from wasabi import msg
 from ..errors import Warnings
 from ..files.atomic import atomic_folder
 from ..progress import ticking
-from ._util import check_new, command, exit_on_error
+from ._util import check_new, command, exit_on_error, named_output
 from .options import Corpus, LoadingOnGpu, Overwrite, Pipeline, not_empty
 
+_CACHE = "A folder that keeps the encoders' vectors for the next run."
 _METHOD = "The method: conc, avg, svd, gcca or ae."
 
 
@@ -23,14 +24,14 @@ _METHOD = "The method: conc, avg, svd, gcca or ae."
 def _fit_meta_cli(
     pipeline: Pipeline,
     corpus: Corpus,
-    output: Annotated[Path, Argument(help="The folder to write the pipeline to.")],
+    output: Annotated[Path, Argument(help="The folder to write the pipeline to.", parser=named_output)],
     loading: LoadingOnGpu,
     method: Annotated[str | None, Option("--method", "-m", help=_METHOD, callback=not_empty)] = None,
     size: Annotated[int | None, Option("--size", "-s", help="The width of the new vectors.", min=1)] = None,
     option: Annotated[list[str] | None, Option("--option", "-o", help="Such as tau=1.0; may be repeated.")] = None,
     column: Annotated[int | None, Option("--column", "-c", help="The sentences' column, from 1.", min=1)] = None,
     max_tokens: Annotated[int, Option(help="Take sentences of fewer tokens, or with 0 all.", min=0)] = 60,
-    cache: Annotated[Path | None, Option(help="A folder that keeps the encoders' vectors for the next run.")] = None,
+    cache: Annotated[Path | None, Option(help=_CACHE, parser=named_output)] = None,
     overwrite: Overwrite = False,
 ) -> None:
     """Fit a meta-embedding of several encoders.

@@ -11,13 +11,13 @@ from wasabi import msg
 from ..files.atomic import atomic_folder
 from ..progress import ticking
 from ..validation import check
-from ._util import check_corpus, command, exit_on_error
+from ._util import check_corpus, command, exit_on_error, named_output
 from .options import Code, Lang, Loading, LoadingOnGpu, Overwrite, Pipeline, Precision, Quiet, TextColumn
 
 if TYPE_CHECKING:
     from ..hub.cards import PipelineFacts
 
-_Output = Annotated[Path, Argument(help="The folder to write, which must not be there yet.")]
+_Output = Annotated[Path, Argument(help="The folder to write, which must not be there yet.", parser=named_output)]
 _Folder = Annotated[Path, Argument(help="The folder of the pipeline.", exists=True, file_okay=False)]
 _WORDS = "The file of texts whose frequent words are learned: one a line, or a table."
 _Vocabulary = Annotated[

@@ -11,7 +11,7 @@ from wasabi import msg
 from ..errors import Warnings
 from ..files.atomic import write_text
 from ..progress import ticking
-from ._util import check_new, command, exit_on_error, fail
+from ._util import check_new, command, exit_on_error, fail, named_file
 from .options import MOST, Lang, Overwrite, Quiet, TableLayout, not_empty
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ _EPOCHS = "By default 4, or 1 of 20,000 examples or more."
 def _init_config_cli(
     train_path: Annotated[Path, Argument(help="The table to learn from: .csv, .tsv, .jsonl or .parquet.", exists=True)],
     dev_path: Annotated[Path, Argument(help="The table to score by, with the same columns.", exists=True)],
-    output: Annotated[Path, Option("--output", "-o", help="The config to write.", dir_okay=False)],
+    output: Annotated[Path, Option("--output", "-o", help="The config to write.", parser=named_file)],
     layout: TableLayout,
     encoder: Annotated[str | None, Option(help=_ENCODER, callback=not_empty)] = None,
     lang: Lang = "en",

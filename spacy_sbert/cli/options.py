@@ -16,7 +16,7 @@ from ..files.tables import TABLES, column_names
 from ..files.text_lines import format_suffix
 from ..progress import ticking
 from ..validation import Name, check
-from ._util import check_corpus, exit_on_error, fail, use_gpu
+from ._util import check_corpus, exit_on_error, fail, named_file, use_gpu
 
 _FORMATS = "auto, sts, nli, sick, wikisection, quora, text or table"  # to import the readers would take too long
 AUTO = "auto"
@@ -43,9 +43,10 @@ def not_empty(value: str | None) -> str | None:
 Pipeline = Annotated[str, Argument(help="The pipeline: a folder or an installed package, or the name of an encoder.")]
 Corpus = Annotated[Path, Argument(help=TEXTS, exists=True, dir_okay=False, callback=check_corpus)]
 Code = Annotated[Path | None, Option("--code", help=CODE, exists=True, dir_okay=False)]
+_RESULTS = "The JSON file to write the results to."
 _PIPE = "The name of the pipe to use; by default the last of its kind."
 Pipe = Annotated[str | None, Option("--pipe", help=_PIPE, callback=not_empty)]
-Output = Annotated[Path | None, Option("--output", "-o", help="The JSON file to write the results to.", dir_okay=False)]
+Output = Annotated[Path | None, Option("--output", "-o", help=_RESULTS, parser=named_file)]
 Overwrite = Annotated[bool, Option("--overwrite", help="Replace the output if it is there already.")]
 Gpu = Annotated[int, Option("--gpu-id", "-g", help=GPU, min=-1)]
 Quiet = Annotated[bool, Option("--quiet", "-q", help="Show no progress bar.")]
@@ -114,13 +115,14 @@ def warn_of_unread_texts(path: Path) -> None:
     if format_suffix(path) not in TABLES:
         return
 
-    from ..readers.infer_schema import find_texts
+    from ..readers.infer_schema import find_nameless_texts, find_texts
 
     unread: list[str] = []
     with suppress(ValueError, OSError, ImportError):  # which the command itself reports
         names = column_names(path)
         if COLUMN in names:
-            unread = find_texts(path, [name for name in names if name not in ("", COLUMN)], limit=_FIRST_ROWS)
+            others = [name for name in names if name.strip() and name != COLUMN]
+            unread = [*find_texts(path, others, limit=_FIRST_ROWS), *find_nameless_texts(path, limit=_FIRST_ROWS)]
     if unread:
         msg.warn(Warnings.UNREAD_TEXTS.format(path=path, names=", ".join(unread), column=COLUMN))
 

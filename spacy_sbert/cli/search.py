@@ -12,7 +12,7 @@ from wasabi import msg
 from ..files.tables import TextColumns, check_name, distinct, write_table
 from ..files.text_lines import has_text, read_lines
 from ..progress import ticking
-from ._util import check_corpus, check_new, command, exit_on_error, fail
+from ._util import check_corpus, check_new, command, exit_on_error, fail, named_output
 from .options import (
     COLUMN,
     TEXTS,
@@ -36,7 +36,9 @@ if TYPE_CHECKING:
 
 _LONGEST = 100  # characters of a text that is shown
 _SEARCHED = f"{TEXTS[:-1]}; or a folder: a saved index, or vectors by `encode`."
-_Table = Annotated[Path, Argument(help="The .tsv or .jsonl file to write.")]
+_Table = Annotated[Path, Argument(help="The .tsv or .jsonl file to write.", parser=named_output)]
+_RESULTS = "A .tsv or .jsonl file for the results."
+_INDEX = "The folder of an index, built if it is new."
 _METHODS = "The method: communities, hierarchical or kmeans."
 _THRESHOLD = "The least cosine in communities, by default 0.75; or the largest 1 - cosine in hierarchical clusters."
 _LISTS = "The number of lists of near vectors; by default half the root of that of vectors."
@@ -52,9 +54,9 @@ def _search_cli(
     queries_path: Annotated[
         Path | None, Option("--queries", help="A file with a query a line; - for the input.")
     ] = None,
-    output: Annotated[Path | None, Option("--output", "-o", help="A .tsv or .jsonl file for the results.")] = None,
+    output: Annotated[Path | None, Option("--output", "-o", help=_RESULTS, parser=named_output)] = None,
     k: Annotated[int, Option("--k", "-k", help="The number of texts to find for each query.", min=1)] = 10,
-    index: Annotated[Path | None, Option("--index", "-i", help="The folder of an index, built if it is new.")] = None,
+    index: Annotated[Path | None, Option("--index", "-i", help=_INDEX, parser=named_output)] = None,
     kind: Annotated[str | None, Option(help="Of the index: flat (exact), hnsw or ivf; by default hnsw.")] = None,
     vectors: Annotated[str | None, Option(help="Their place, or those of an index that were moved.")] = None,
     query_prompt: Annotated[str | None, Option(help="The name of the encoder's prompt for queries.")] = None,
@@ -254,7 +256,7 @@ def _write_clusters(output: Path, rows: Sequence[tuple[int, int, str]], names: d
 @command("index")
 def _index_cli(
     vectors: Annotated[str, Argument(help="The vectors that `encode` made of a folder; also s3://bucket/vectors.")],
-    index_path: Annotated[Path, Argument(help="The folder of the index.", file_okay=False)],
+    index_path: Annotated[Path, Argument(help="The folder of the index.", parser=named_output)],
     n_lists: Annotated[int | None, Option("--lists", help=_LISTS, min=1)] = None,
     code_bytes: Annotated[int | None, Option("--bytes", help="Of each vector; by default up to 64.", min=1)] = None,
     quiet: Quiet = False,
@@ -296,7 +298,7 @@ def _run(
     """Read texts, load the pipeline, and return what the work returns, the pipeline and the texts, if of a file."""
     column, shown = columns.column or COLUMN, not loading.quiet
 
-    from ..search.corpus_search import read_corpus
+    from ..search.corpus_search import TextVectors, read_corpus
 
     with exit_on_error(f"Cannot take the vectors in {vectors}"):
         stored = None if vectors is None else vectors_of(vectors, corpus, column, header=columns.header)
@@ -311,7 +313,7 @@ def _run(
 
         encoder = find_pipe(nlp, loading.pipe)
         if stored is not None:
-            settings["vectors"] = check_vectors(encoder, *stored)
+            settings["vectors"] = TextVectors(check_vectors(encoder, *stored))
         return work(encoder, corpus, **settings), nlp, settings.get("read")
 
 

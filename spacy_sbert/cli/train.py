@@ -12,15 +12,18 @@ from typer import Argument, Context, Exit, Option
 from wasabi import msg
 
 from ..errors import Warnings, missing_packages
-from ._util import command, exit_on_error, fail, use_gpu
+from ._util import command, exit_on_error, fail, named_output, use_gpu
 from .options import CODE, Gpu
+
+_EVAL_FREQUENCY = 200  # spaCy's default
+_OUTPUT = "The folder for model-best and model-last."
 
 
 @command("train", context_settings={"allow_extra_args": True, "ignore_unknown_options": True})
 def _train_cli(
     context: Context,  # the settings of the config that are given as options
     config: Annotated[Path, Argument(help="The config to train with.", exists=True, dir_okay=False)],
-    output: Annotated[Path | None, Option("--output", "-o", help="The folder for model-best and model-last.")] = None,
+    output: Annotated[Path | None, Option("--output", "-o", help=_OUTPUT, parser=named_output)] = None,
     code: Annotated[Path | None, Option("--code", "-c", help=CODE, exists=True, dir_okay=False)] = None,
     every: Annotated[int, Option("--checkpoint-every", help="The steps between checkpoints, 0 for none.", min=0)] = 0,
     resume: Annotated[bool, Option("--resume", help="Resume from the last checkpoint, if there is one.")] = False,
@@ -48,6 +51,7 @@ def _train_cli(
     if unknown := [option for option in options if "." not in option]:
         fail(f"There is no option {unknown[0]}: expected one of --help, or such as --training.max_epochs 4.")
     overrides = parse_config_overrides(context.args)
+    frequency = _EVAL_FREQUENCY
     import_code(code)
     with launched(gpu_id) as ranks:
         logger.setLevel(logging.ERROR if not ranks.is_first else logging.DEBUG if verbose else logging.INFO)
@@ -59,6 +63,7 @@ def _train_cli(
                     check_config(settings, load_config(config, interpolate=False))
                     interpolated = settings.interpolate()
                     check_training(interpolated)
+                    frequency = interpolated["training"].get("eval_frequency", frequency)
                     check_missing_labels(interpolated.get("corpora", {}))
                 checkpoint = find_checkpoint(output, ranks, every=every, resume=resume)
                 if ranks.is_first and resume:
@@ -72,10 +77,7 @@ def _train_cli(
             fail(str(error))
         except KeyboardInterrupt:
             if ranks.is_first:
-                last = latest(output)
-                how = f"The same command with --resume continues from {last}."
-                if last is None:
-                    how = "There is no checkpoint to resume from: with --checkpoint-every 50 there is one every 50."
+                how = _how_to_resume(latest(output), every, frequency)
                 msg.warn("Stopped", f"What was saved is complete. {how}")
             raise Exit(130) from None
         if ranks.is_first:
@@ -84,3 +86,15 @@ def _train_cli(
                 msg.good(f"Saved the pipeline to {output}")
             if ended.is_untrained:
                 msg.warn(Warnings.NOTHING_LEARNED)
+
+
+def _how_to_resume(last: Path | None, every: int, frequency: int) -> str:
+    """Return what to do after an interruption. last: the last checkpoint; every, frequency: steps of two settings."""
+    if last is not None:
+        return f"The same command with --resume continues from {last}."
+    if every:
+        return f"There is no checkpoint to resume from yet: the first comes after step {every}."
+    return (
+        f"There is no checkpoint to resume from: with --checkpoint-every {frequency} there is one for each evaluation "
+        f"(eval_frequency = {frequency})."
+    )

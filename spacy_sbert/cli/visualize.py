@@ -17,7 +17,7 @@ from ..files.tables import TABLES, read_table
 from ..files.text_lines import check_label, check_text, format_suffix, read_lines
 from ..progress import progress_of, ticking
 from ..validation import NonNegative
-from ._util import check_new, command, exit_on_error, fail
+from ._util import check_new, command, exit_on_error, fail, named_file
 from .options import (
     COLUMN,
     Corpus,
@@ -57,7 +57,7 @@ class _Options:
 def _visualize_cli(
     pipeline: Pipeline,
     texts_path: Corpus,
-    output: Annotated[Path, Argument(help="The HTML file to write.", dir_okay=False)],
+    output: Annotated[Path, Argument(help="The HTML file to write.", parser=named_file)],
     loading: LoadingOnGpu,
     options: _Options,
     style: Annotated[str, Option("--style", "-s", help="The kind of picture: heatmap, map or tokens.")] = "heatmap",

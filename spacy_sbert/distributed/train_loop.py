@@ -4,7 +4,6 @@ import math
 import random
 import shutil
 import sys
-import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, nullcontext
 from pathlib import Path
@@ -20,7 +19,7 @@ from spacy.training import Example, loop
 from spacy.util import registry, resolve_dot_names
 from thinc.api import Config, CupyOps, Model, constant, fix_random_seed, get_current_ops, set_gpu_allocator
 
-from ..errors import DivergedError
+from ..errors import DivergedError, warn
 from ..files.atomic import atomic_folder
 from ..models.finite_weights import weights_not_finite
 from ..models.spans import members
@@ -139,7 +138,7 @@ def _warn_of_odd_rows(train_corpus: Reader, dev_corpus: Reader) -> None:
     """Warn of rows of the corpora that contradict or repeat others, if they are more than a few."""
     for finding in odd_corpora(train_corpus, dev_corpus):
         if not finding.is_rare:
-            warnings.warn(finding.message, stacklevel=3)
+            warn(finding.message)
 
 
 def _end_of(state: TrainingState, training: dict[str, Any]) -> TrainingEnd:

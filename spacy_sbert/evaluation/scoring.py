@@ -1,13 +1,12 @@
 """Evaluation of a pipeline on labelled examples."""
 
-import warnings
 from pathlib import Path
 from typing import Any
 
 from spacy.language import Language
 from spacy.scorer import Scorer
 
-from ..errors import Warnings
+from ..errors import Warnings, warn
 from ..progress import progress_of
 from ..readers import PairCorpus
 from ..training.gold import MEASURES, GoldFacts, listed_labels
@@ -95,5 +94,5 @@ def _unknown_labels(nlp: Language, path: str | Path, gold: GoldFacts) -> str | N
         return f"the labels of the pairs are {given}, and the pipeline has none of them: {expected}"
     count = sum(gold.pair_labels[label] for label in unknown)
     message = Warnings.UNKNOWN_EVALUATE_LABELS.format(path=path, count=count, given=given, known=expected)
-    warnings.warn(message, stacklevel=3)
+    warn(message)
     return None

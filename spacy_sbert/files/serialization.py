@@ -19,7 +19,7 @@ from pydantic import BaseModel, ValidationError
 from spacy.pipeline import TrainablePipe
 from thinc.api import Model, get_current_ops
 
-from ..errors import DivergedError, Errors
+from ..errors import DivergedError, Errors, Warnings, warn
 from .atomic import atomic_write, check_input, rewrite_os_errors
 
 _SETTLED = "settled"  # in the cfg of a pipe: digests of the settings that its weights decide
@@ -84,6 +84,8 @@ class ChecksummedModel(Model[_InT, _OutT]):
         return f"{type(self).__name__}({self.name})"
 
     def to_bytes(self) -> bytes:
+        if name := params_not_finite(self):
+            warn(Warnings.DIVERGED.format(name=name))
         return add_checksum(super().to_bytes())
 
     def to_disk(self, path: str | Path) -> None:

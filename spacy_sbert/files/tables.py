@@ -270,7 +270,7 @@ def column_names(path: Path, *, header: bool = True) -> list[str]:
     suffix = text_lines.format_suffix(path)
     if suffix == ".parquet":
         with _parquet_file(path) as file:
-            return list(file.schema_arrow.names)
+            return [name.strip() for name in file.schema_arrow.names]
     if suffix == ".jsonl":
         return list(next(text_lines.read_objects(path), (0, {}))[1])
     _check_delimited(path)
@@ -287,12 +287,39 @@ def _check_delimited(path: Path) -> None:
 def _read_parquet(path: Path, names: Sequence[str]) -> Iterator[Record]:
     line = 0
     with _parquet_file(path, lambda: line) as file:
-        find_columns(file.schema_arrow.names, names, path, line)
-        for batch in file.iter_batches(batch_size=_BATCH, columns=list(names)):
-            values = [batch.column(name).to_pylist() for name in names]
+        own_names = file.schema_arrow.names
+        found = [own_names[place] for place in find_columns(own_names, names, path, line)]
+        for batch in file.iter_batches(batch_size=_BATCH, columns=found):
+            values = [batch.column(name).to_pylist() for name in found]
             for record in zip(*values, strict=True):
                 line += 1
                 yield line, record
+
+
+def read_nameless(path: Path) -> tuple[list[str], Iterator[Sequence[object]]]:
+    """Read the columns whose name is blank, of a table with a header.
+
+    RETURNS (list[str], Iterator[Sequence]): what to call each in messages, and their cells, row by row; of .csv and
+        .tsv first those of the header, which are blank.
+    """
+    suffix = text_lines.format_suffix(path)
+    if suffix == ".jsonl":
+        fields = list(dict.fromkeys(name for _, record in text_lines.read_objects(path) for name in record))
+        blank = [name for name in fields if not name.strip()]
+        cells = ([record.get(name) for name in blank] for _, record in text_lines.read_objects(path))
+        return [f"the field {name!r}" for name in blank], cells
+    places = [place for place, name in enumerate(column_names(path)) if not name]
+    labels = [f"column {place + 1}" for place in places]
+    if suffix == ".parquet":
+        return labels, _parquet_cells(path, places)
+    rows = read_table(path, list(map(str, places)), header=False) if places else iter(())
+    return labels, (record for _, record in rows)
+
+
+def _parquet_cells(path: Path, places: Sequence[int]) -> Iterator[Sequence[object]]:
+    with _parquet_file(path) as file:
+        for batch in file.iter_batches(batch_size=_BATCH) if places else ():
+            yield from zip(*(batch.column(place).to_pylist() for place in places), strict=True)
 
 
 @contextmanager
@@ -326,7 +353,9 @@ def read_columns(path: Path, *, header: bool = True) -> Iterator[Columns]:
         return
     places = range(len(names))
     for line, record in islice(read_delimited(path, header=header, keep_blank=True), int(header), None):
-        yield dict(zip(names, pick(record, places, names, path, line, width=len(names)), strict=True))
+        if len(record) != len(names):
+            record = pick(record, places, names, path, line, width=len(names))  # raises an error
+        yield dict(zip(names, record, strict=True))
 
 
 def distinct(names: list[str], taken: tuple[str, ...] = ()) -> list[str]:

@@ -1,7 +1,6 @@
 """Distill a transformer into static embeddings."""
 
 import json
-import warnings
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from itertools import chain
@@ -14,7 +13,7 @@ from spacy.language import Language
 from thinc.types import Floats2d
 from tokenizers import Tokenizer
 
-from ..errors import Errors, Warnings
+from ..errors import Errors, Warnings, warn
 from ..models.encoded_docs import TruncationCounter
 from ..models.pooling import SentencePooling
 from ..models.static_embedding import StaticEmbedding, without_special_tokens
@@ -173,7 +172,7 @@ def _tokenizer(
     tokenizer = without_special_tokens(shim.tokenizer.backend_tokenizer.to_str(), lowercase=shim.load().lowercase)
     kind = json.loads(tokenizer)["model"]["type"]
     if n_words and kind != "WordPiece":
-        warnings.warn(Warnings.NO_WORDS.format(given=kind), stacklevel=4)
+        warn(Warnings.NO_WORDS.format(given=kind))
     words = _frequent_words(tokenizer, texts, n_words) if n_words and kind == "WordPiece" else []
     if words:  # the tokenizer keeps them whole
         content = json.loads(tokenizer)

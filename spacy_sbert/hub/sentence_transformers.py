@@ -1,7 +1,6 @@
 """Folders of sentence-transformers, read and written without that library."""
 
 import json
-import warnings
 from importlib.metadata import version
 from pathlib import Path
 from typing import NamedTuple, cast
@@ -14,7 +13,7 @@ from safetensors.torch import load_file
 from spacy.language import Language
 from thinc.api import Model
 
-from ..errors import Errors, Warnings
+from ..errors import Errors, Warnings, warn
 from ..files.atomic import atomic_folder
 from ..models import sbert_config
 from ..models.folder_keys import MODULE_KEYS, POOLING_FLAGS
@@ -68,10 +67,10 @@ def export_folder(nlp: Language, path: Path | str, *, name: str | None = None) -
             settings, prompts = load(encoder).load(), encoder.prompts
             unknown_there = {"windows": Warnings.EXPORT_WINDOWS, "cut": Warnings.EXPORT_CUT}
             if message := unknown_there.get(encoder.options.overflow):
-                warnings.warn(message.format(name=pipe.name, limit=settings.max_length), stacklevel=3)
+                warn(message.format(name=pipe.name, limit=settings.max_length))
             if encoder.shim.precision not in ("float32", REFERENCE):
                 text = Warnings.EXPORT_PRECISION.format(name=pipe.name, precision=encoder.shim.precision)
-                warnings.warn(text, stacklevel=3)
+                warn(text)
             encoder.shim.save_pretrained(folder)
             _write_inputs(folder, encoder)
             limits = {"max_seq_length": settings.max_length, "do_lower_case": settings.lowercase}

@@ -2,7 +2,6 @@
 
 import sys
 import tempfile
-import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence, Sized
 from contextlib import nullcontext
 from pathlib import Path
@@ -19,18 +18,27 @@ from spacy.training import Example
 from spacy.vocab import Vocab
 from thinc.api import get_current_ops
 
-from ..errors import Warnings, WarnOnce
+from ..errors import Warnings, WarnOnce, warn
 from ..files.atomic import atomic_write
 from ..files.serialization import add_checksum, check_parts, digest_of_parts, digest_of_stream, naming, verify_checksum
 from ..models import spans
 from ..models.encoded_docs import EncodeOptions, TruncationCounter, check_device, check_form, unit_vectors
-from ..models.fingerprint import LENGTH, encoding_settings, vectors_digest
+from ..models.fingerprint import LENGTH, StaticVectorsWatch, encoding_settings, vectors_digest
 from ..pipeline import doc_vectors
 from ..pipeline._common import InPipeline, find_in, install_extensions
 from ..progress import progress_of
 from ..similarity import cos_sim, pairwise_cos_sim
 from ..training.batch_loss import Scores, score_pairs
-from ..validation import Name, NonNegative, Positive, TextOrTexts, checked_texts, several_texts, validated
+from ..validation import (
+    Name,
+    NonNegative,
+    Positive,
+    TextOrTexts,
+    check_docs,
+    checked_texts,
+    several_texts,
+    validated,
+)
 from .fit import MAX_TOKENS, ShortSentences, Texts, corpus_vectors, read_sentences
 from .members import FunctionMember, Member, PipeMember
 from .methods import ONE_MEMBER, MetaEmbedding, estimator_from_bytes
@@ -82,7 +90,8 @@ class SentenceMeta(Pipe):
         self.spans_key = spans_key
         self._in_pipeline = InPipeline(nlp)
         self._notices = WarnOnce(TruncationCounter)
-        self._own_fingerprint: tuple[MetaEmbedding, object, str] | None = None
+        self._own_fingerprint: tuple[list[object], list[object], str] | None = None  # what changes with it, and itself
+        self._static = StaticVectorsWatch()
         self._checked_members = ""  # the fingerprint with which _check_members was called
         install_extensions(name)
 
@@ -103,8 +112,10 @@ class SentenceMeta(Pipe):
     @validated
     def pipe(self, stream: Iterable[Doc], *, batch_size: Positive = 1000) -> Iterator[Doc]:
         """Set the vectors of a stream of Docs, batch by batch; they come out in order."""
+        hint = f'Of a text, nlp(text) is a Doc, and find_meta(nlp, "{self.name}").encode(text) a vector.'
         for docs in util.minibatch(stream, batch_size):
             try:
+                check_docs(docs, self.name, hint)
                 self._set_vectors(docs)
             except Exception as error:  # as every pipe of spaCy does
                 self.get_error_handler()(self.name, self, docs, error)
@@ -122,6 +133,7 @@ class SentenceMeta(Pipe):
                 width = self._combine(docs[:1]).shape[1]
             vectors = numpy.zeros((0, width), dtype="float32")
         install_extensions(self.name)  # the pipe may have got another name since it was made
+        self._look_at_static_vectors(docs)
         end = 0
         for doc, (places, has_text, truncated) in zip(docs, rows, strict=True):
             start, end = end, end + len(places)
@@ -162,6 +174,7 @@ class SentenceMeta(Pipe):
         RETURNS (float32 (width,)). RAISES (ValueError): if a member has no vector of it.
         """
         doc = doc_vectors.doc_of(obj)
+        self._look_at_static_vectors([doc])
         if fingerprint := self._fingerprint_of(doc):
             self._check_members(fingerprint, doc)
         return self._combine([doc[obj.i : obj.i + 1] if isinstance(obj, Token) else obj])[0]
@@ -233,6 +246,7 @@ class SentenceMeta(Pipe):
 
         load (bool): whether to load encoders that are not loaded.
         """
+        self._look_at_static_vectors()
         nlp = self._in_pipeline.nlp
         pipes: dict[str, object] = {} if nlp is None else dict(nlp.components)
         encoders = [pipes.get(member.name) for member in self.members if isinstance(member, PipeMember)]
@@ -245,23 +259,40 @@ class SentenceMeta(Pipe):
         records = [member.records(doc) for member in self.members if isinstance(member, PipeMember)]
         return self._combined_fingerprint(["+".join(sorted(of_pipe.encoders)) for of_pipe in records])
 
+    def _look_at_static_vectors(self, docs: Sequence[Doc] = ()) -> None:
+        """Let the fingerprint be computed again if static vectors have changed, which functions read; once a batch."""
+        if self._functions() and self._static.has_changed(self.vocab, docs):
+            self._own_fingerprint = None
+
+    def _functions(self) -> list[FunctionMember]:
+        return [member for member in self.members if isinstance(member, FunctionMember)]
+
     def _combined_fingerprint(self, encoders: Sequence[str]) -> str:
         if not all(encoders):
             return ""
-        estimator, known = self.estimator, self._own_fingerprint
-        if known is None or known[0] is not estimator or known[1] is not estimator.widths_:  # new with each fit
+        estimator = self.estimator
+        functions = self._functions()
+        objects: list[object] = [estimator, estimator.widths_]  # others after each fit
+        numbers: list[object] = []
+        for member in functions:
+            held, glance = member.learned()
+            objects += held
+            numbers += glance
+        known = self._own_fingerprint
+        if known is None or [*map(id, known[0])] != [*map(id, objects)] or known[1] != numbers:
             state = {"method": estimator.method, "settings": estimator.settings, "arrays": estimator.arrays}
-            functions = [member for member in self.members if isinstance(member, FunctionMember)]
             parts = [part for member in functions for part in member.identity()]
-            known = estimator, estimator.widths_, digest_of_stream([srsly.msgpack_dumps(state), *parts])
+            parts += [vectors_digest(self.vocab)] if functions else []
+            known = objects, numbers, digest_of_stream([srsly.msgpack_dumps(state), *parts])
             self._own_fingerprint = known
         return digest_of_stream([known[2], *encoders])[:LENGTH]
 
     def made_of(self) -> dict[str, str]:
         """Return what the members' vectors depend on, except texts and arithmetic: a digest of each by its name."""
-        functions = [member.name for member in self.members if isinstance(member, FunctionMember)]
+        functions = self._functions()
+        table = vectors_digest(self.vocab) if functions else ""
         return {
-            **{name: vectors_digest(self.vocab) for name in functions},
+            **{member.name: digest_of_stream([table, member.state()]) for member in functions},
             **{
                 name: digest_of_parts(pipe.fingerprint(), encoding_settings(pipe.model))
                 for name, pipe in self._member_pipes().items()
@@ -325,7 +356,7 @@ class SentenceMeta(Pipe):
         sentences = ShortSentences(nlp, texts, max_tokens)
         fit_meta(nlp, self.name, sentences, cache=Path(cache) if cache else None, progress=sys.stderr.isatty())
         if sentences.n_left_out:
-            warnings.warn(Warnings.META_LEFT_OUT.format(count=sentences.n_left_out, limit=max_tokens), stacklevel=2)
+            warn(Warnings.META_LEFT_OUT.format(count=sentences.n_left_out, limit=max_tokens))
 
     def score(self, examples: Iterable[Example], **kwargs: object) -> Scores:  # type: ignore[override]  # None: not defined
         """Score the pairs among the examples with the pipe's scorer."""

@@ -2,7 +2,7 @@
 
 import inspect
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from itertools import islice
 from pathlib import Path
@@ -16,6 +16,7 @@ from thinc.util import to_numpy
 
 from ..files.serialization import file_digest
 from ..files.text_lines import read_counts
+from ..models.fingerprint import sample_of
 from ..models.word_layers import SMOOTHING, first_component, sif_weights, weighted_mean
 from ..pipeline import doc_vectors
 from ..validation import PositiveFloat, validated
@@ -80,6 +81,19 @@ class FunctionMember:
             )
         return rows.astype("float32", copy=False)
 
+    def learned(self) -> tuple[list[object], list[object]]:
+        """Return what a function that learns holds, and some of the numbers in it: others once it has learned again."""
+        if not hasattr(self.function, "to_bytes"):
+            return [], []
+        held = list(getattr(self.function, "__dict__", {}).values())
+        numbers: list[object] = [sample_of(value) for value in held if isinstance(value, numpy.ndarray)]
+        numbers += [len(value) for value in held if isinstance(value, Collection)]
+        return held, numbers
+
+    def state(self) -> bytes:
+        """Return what the function has learned; nothing of one that does not learn."""
+        return self.function.to_bytes() if hasattr(self.function, "to_bytes") else b""
+
     def identity(self) -> Iterator[str | bytes]:
         """Yield what identifies the function: its name, the file that defines it, and what it learned.
 
@@ -89,8 +103,7 @@ class FunctionMember:
         yield code.__qualname__
         with suppress(OSError, TypeError, ValueError):  # a builtin, or code that was typed in
             yield file_digest(Path(inspect.getsourcefile(code) or ""))
-        if hasattr(self.function, "to_bytes"):
-            yield self.function.to_bytes()
+        yield self.state()
 
 
 Member = PipeMember | FunctionMember

@@ -13,7 +13,9 @@ from typing import Any
 
 import numpy
 import torch
+from spacy.attrs import ORTH
 from spacy.language import Language
+from spacy.tokens import Doc
 from spacy.vocab import Vocab
 from thinc.api import Model
 from thinc.util import get_array_module, to_numpy
@@ -40,7 +42,63 @@ _IGNORED = {
 _PROBE = "The Quick brown Fox's ÉCOLE Ångström ﬁne ½ 中文かな\tIt is 3,141.59 (e.g.) don't\u200b \u00a0_[MASK] <mask> İ"
 _N_READ = 2**13  # numbers of a tensor of PyTorch, at most
 _N_WATCHED = 8  # parameters of another package's network, at most
+_FLORET = "floret"  # the mode of vectors that are made of those of subwords
+_N_SAMPLED = 2**8  # numbers of an array, to notice changes
 _STATIC_VECTORS = ("static_vectors", "word_vectors")  # layers that read those of the vocab
+
+
+class StaticVectorsWatch:
+    """Notices that the static vectors of a vocab have changed since the last time. A copy starts without a last time.
+
+    A table is too large to read all of it for each Doc. It must be the same object, with the same sample of numbers and
+    the same vectors of the words that were in Docs before.
+    """
+
+    def __init__(self) -> None:
+        self._objects: list[object] = []
+        self._sample = b""
+        self._sums: dict[int, int] = {}  # of the bits of a word's vector, by the word
+
+    def __reduce__(self) -> tuple[type, tuple]:
+        return type(self), ()
+
+    def has_changed(self, vocab: Vocab, docs: Sequence[Doc] = ()) -> bool:
+        """Return whether they have changed, and remember the vectors of the words in some Docs."""
+        vectors = vocab.vectors
+        objects = [vectors, vectors.data]
+        sample = sample_of(vectors.data)
+        sums = _word_sums(vocab, docs) if docs else {}
+        is_same = list(map(id, objects)) == list(map(id, self._objects)) and sample == self._sample
+        if is_same and all(self._sums.get(word, total) == total for word, total in sums.items()):
+            self._sums.update(sums)
+            return False
+        self._objects = objects
+        self._sample = sample
+        self._sums = sums
+        return True
+
+
+def sample_of(array: Array) -> bytes:
+    """Return some of the numbers of an array of NumPy or CuPy, to notice changes in place."""
+    numbers = array.reshape(-1)
+    return to_numpy(numbers[:: len(numbers) // _N_SAMPLED + 1]).tobytes()
+
+
+def _word_sums(vocab: Vocab, docs: Sequence[Doc]) -> dict[int, int]:
+    """Return the sum of the bits of the static vector of each word in some Docs; 0 if it has none."""
+    vectors = vocab.vectors
+    words = numpy.unique(numpy.concatenate([doc.to_array(ORTH) for doc in docs])).tolist()
+    if not words or not vectors.size:
+        return {}
+    if vectors.mode == _FLORET:
+        rows = to_numpy(vectors.get_batch([vocab.strings[word] for word in words]))
+        places = numpy.zeros(len(words), dtype="int64")
+    else:
+        places = numpy.array([vectors.key2row.get(word, -1) for word in words])
+        rows = to_numpy(vectors.data[places])
+    sums = numpy.ascontiguousarray(rows, dtype="float32").view("int32").sum(axis=1, dtype="int64")
+    sums[places < 0] = 0
+    return dict(zip(words, sums.tolist(), strict=True))
 
 
 class Fingerprint:
@@ -48,6 +106,7 @@ class Fingerprint:
 
     def __init__(self) -> None:
         self._known: tuple[list[object], list[object], str] | None = None  # see _watched
+        self._static = StaticVectorsWatch()
 
     def __reduce__(self) -> tuple[type, tuple]:
         return type(self), ()
@@ -60,6 +119,7 @@ class Fingerprint:
         vocab: Vocab,
         *,
         upstream: Sequence[Model] = (),
+        docs: Sequence[Doc] = (),
         refresh: bool = False,
     ) -> str:
         """Return the fingerprint of an encoder whose weights are loaded.
@@ -67,16 +127,19 @@ class Fingerprint:
         models (Sequence[Model]): the encoder, and the component that it listens to. vocab (Vocab): of the Docs.
         upstream (Sequence[Model]): those of the models that other components train. Call forget when the others are
             trained: on a GPU their weights are not read.
+        docs (Sequence[Doc]): that were encoded: the static vectors of their words are compared with those of before.
         refresh (bool): whether a transformer must look for changes of its weights now; after encoding it has.
         """
         for node in (node for model in models if refresh for node in model.walk()):
             if isinstance(node, SpanTransformer):
                 node.shim.generation(refresh=True)
         parts = [*models, *([] if pooling.dense is None else [pooling.dense])]
-        objects, numbers = _watched(parts, upstream, vocab)
+        objects, numbers = _watched(parts, upstream)
         known = self._known
-        if known is None or numbers != known[1] or [*map(id, objects)] != [*map(id, known[0])]:
-            static = [_of_arrays([("vectors", vocab.vectors.data)])] if _reads_static(models) else []
+        reads_static = _reads_static(models)
+        is_other_table = reads_static and self._static.has_changed(vocab, docs)
+        if known is None or is_other_table or numbers != known[1] or [*map(id, objects)] != [*map(id, known[0])]:
+            static = [vectors_digest(vocab)] if reads_static else []
             known = self._known = objects, numbers, _digest(models, pooling, static)[:LENGTH]
         return known[2]
 
@@ -85,7 +148,7 @@ class Fingerprint:
         self._known = None
 
 
-def _watched(parts: list[Model], upstream: Sequence[Model], vocab: Vocab) -> tuple[list[object], list[object]]:
+def _watched(parts: list[Model], upstream: Sequence[Model]) -> tuple[list[object], list[object]]:
     """Return the objects that are others, and the numbers that differ, when the weights of models have changed."""
     objects: list[object] = [*parts]
     read: list[Array] = []
@@ -102,9 +165,6 @@ def _watched(parts: list[Model], upstream: Sequence[Model], vocab: Vocab) -> tup
             objects += weights
             # An optimizer of Thinc changes arrays in place; to read those of a GPU waits for it.
             read += [array for array in weights if is_upstream or not _on_gpu(array)]
-    if _reads_static(parts):
-        objects.append(vocab.vectors.data)
-        read.append(vocab.vectors.data)
     return objects, _samples(read)
 
 
@@ -237,8 +297,13 @@ def _transformer_settings(model: SpanTransformer, pooling: SentencePooling) -> l
 
 
 def vectors_digest(vocab: Vocab) -> str:
-    """Return a digest of the static vectors of a vocab: of their shape and the sums of their columns."""
-    return digest_of_stream([_of_arrays([("vectors", vocab.vectors.data)])])
+    """Return a digest of the static vectors of a vocab, and of the words that have them."""
+    vectors = vocab.vectors
+    rows = vectors.key2row
+    words = numpy.array(sorted(rows), dtype="uint64")
+    places = numpy.array([rows[word] for word in words.tolist()], dtype="int64")
+    arrays = [words.tobytes(), places.tobytes(), _of_arrays([("vectors", vectors.data)], exact=True)]
+    return digest_of_stream([vectors.mode, *arrays])
 
 
 def encoder_digest(

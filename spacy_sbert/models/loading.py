@@ -3,7 +3,6 @@
 import difflib
 import inspect
 import os
-import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
@@ -18,7 +17,7 @@ from transformers import CONFIG_MAPPING, AutoConfig, PretrainedConfig
 from transformers.tokenization_utils_base import PreTrainedTokenizerBase
 from transformers.utils import is_protobuf_available, is_sentencepiece_available, logging
 
-from ..errors import DivergedError, Errors, Warnings
+from ..errors import DivergedError, Errors, Warnings, warn
 from .sbert_config import TransformerConfig, check_merged, read_object, unexpected
 from .surroundings import is_from_around, unmasked
 from .tokenizer_keys import FOLLOWED, REFUSED, WITHOUT_EFFECT
@@ -247,7 +246,7 @@ def load_tokenizer(source: Source) -> Tokenizer:
     for path, keys in ((file, raw), (source.folder / _TOKENIZER_FILES[1], tokens)):
         unknown = ", ".join(sorted(set(keys) - listed))
         if unknown:
-            warnings.warn(Warnings.UNKNOWN_TOKENIZER_KEYS.format(file=path, names=unknown), stacklevel=2)
+            warn(Warnings.UNKNOWN_TOKENIZER_KEYS.format(file=path, names=unknown))
     return tokenizer
 
 
@@ -573,7 +572,7 @@ def _check_rows(source: Source, vocabulary: Mapping[str, int], ids: torch.Tensor
     if without:
         shown = ", ".join(without[number] for number in sorted(without)[:3]) + (", ..." if len(without) > 3 else "")
         text = Warnings.TOKENS_WITHOUT_EMBEDDING.format(folder=source.folder, count=len(without), names=shown)
-        warnings.warn(f"{text} {REPAIR_TOKENS}", stacklevel=3)
+        warn(f"{text} {REPAIR_TOKENS}")
 
 
 def _unable(source: Source, model: Network, reason: str) -> ValueError:
@@ -705,7 +704,7 @@ def _warn_of_unknown(file: Path, raw: Mapping[str, Any], config: PretrainedConfi
     names = ", ".join(sorted(key for key in unknown if not key.endswith("_token_id")))
     if names:
         text = Warnings.UNKNOWN_SETTINGS.format(file=file, names=names, written=written, installed=INSTALLED)
-        warnings.warn(text, stacklevel=2)
+        warn(text)
 
 
 @contextmanager

@@ -2,7 +2,6 @@
 
 import importlib.util
 import os
-import warnings
 from collections.abc import Iterable
 from difflib import get_close_matches
 from pathlib import Path
@@ -13,7 +12,7 @@ from huggingface_hub.errors import HFValidationError
 from safetensors import SafetensorError, safe_open
 from spacy.language import Language
 
-from ..errors import Errors, Warnings
+from ..errors import Errors, Warnings, warn
 from ..files.serialization import file_digest
 from .private_attributes import saved_components
 from .sbert_config import check_merged, read_settings, static_module, transformer_folder
@@ -139,7 +138,7 @@ def warn_if_missing(nlp: Language, pipe: str, name: str) -> None:
     reason = None if pipe in saved_components(nlp) else _why_missing(name)
     if reason is not None:
         text = Warnings.ENCODER_MISSING.format(pipe=pipe, name=name, reason=reason, near=suggestion(name))
-        warnings.warn(text, stacklevel=2)
+        warn(text)
 
 
 def check_default_prompt(nlp: Language, pipe: str, encoder: str, prompts: "Prompts") -> None:

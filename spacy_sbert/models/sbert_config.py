@@ -285,13 +285,24 @@ def read_modules(folder: Path) -> list[Module]:
     for each in listed:
         inner = (folder / each.path).resolve()
         if not inner.is_relative_to(folder.resolve()):
-            raise ValueError(
-                f"The file {file} names '{each.path}', which lies outside of its folder. Use an encoder that you trust."
-            )
+            link = _first_link(folder, each.path)
+            how = "which lies outside of its folder" if link is None else f"and {link} is a link to {inner}, outside"
+            remedy = "Use an encoder that you trust." if link is None else "Copy that folder to the place of the link."
+            raise ValueError(f"The file {file} names '{each.path}', {how}. {remedy}")
         package, _, name = each.type.rpartition(".")
         name = name if package.split(".")[0] == PACKAGE else f"{package or 'unknown'}.{name}"
         modules.append(Module(name, inner, each.type))
     return modules
+
+
+def _first_link(folder: Path, path: str) -> Path | None:
+    """Return the first symbolic link on a path below a folder; None if there is none."""
+    below = folder
+    for part in Path(path).parts:
+        below = below / part
+        if below.is_symlink():
+            return below
+    return None
 
 
 def foreign_module(folder: Path, module: Module) -> ValueError | None:

@@ -3,7 +3,6 @@
 import hashlib
 import json
 import tempfile
-import warnings
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, replace
@@ -21,7 +20,7 @@ from thinc.types import Floats2d
 from transformers import PretrainedConfig
 from transformers.utils import ModelOutput
 
-from ..errors import DivergedError, Errors, Warnings
+from ..errors import DivergedError, Errors, Warnings, warn
 from . import loading
 from .engine.backends import Backend, BackendCache, HFBackend, resolve_precision, warn_of_slow
 from .engine.bert_families import BertParameters, is_packable, load_parameters
@@ -42,7 +41,7 @@ from .sbert_config import (
     transformer_folder,
 )
 from .span_batch import Backprop, TokenEmbeddings
-from .surroundings import check_data, check_gradients, undisturbed
+from .surroundings import check_data, check_gradients, undisturbed, unshare
 from .tokenization import TokenizedBatch
 
 if TYPE_CHECKING:
@@ -344,6 +343,7 @@ class TransformerShim(PyTorchShim):
     def _update(self, optimizer: Optimizer) -> None:
         from .engine.training import can_fuse, update_fused  # noqa: PLC0415 (only training needs it)
 
+        unshare(self._model)
         overflow = self._grad_scaler.found_inf  # then nothing is updated
         if self.options.max_grad_norm and not overflow:
             torch.nn.utils.clip_grad_norm_(self._model.parameters(), self.options.max_grad_norm)
@@ -380,6 +380,7 @@ class TransformerShim(PyTorchShim):
     def _load_weights(self, weights: dict[str, torch.Tensor]) -> None:
         if weights:  # else the backend stays, too
             with self.use.changing():
+                unshare(self._model)
                 self._model.load_state_dict(weights, strict=False)
                 self._inference.drop()
 
@@ -405,6 +406,8 @@ class TransformerShim(PyTorchShim):
     def to_bytes(self) -> bytes:
         """Return the files of the encoder's folder: config, weights as safetensors, tokenizer and settings."""
         settings = self.load()
+        if weight := tensors_not_finite(self.weights.state_dict().items()):
+            warn(Warnings.DIVERGED.format(name=weight))
         with tempfile.TemporaryDirectory() as name:
             folder = Path(name)
             self.save_pretrained(folder)
@@ -472,7 +475,7 @@ class TransformerShim(PyTorchShim):
             self._warn_of_padding(settings.name, "padding_side = left", has_reference=True)
         in_half = loading.half_precision(config)
         if in_half and not is_saved:
-            warnings.warn(Warnings.HALF_PRECISION.format(name=settings.name, dtype=in_half), stacklevel=2)
+            warn(Warnings.HALF_PRECISION.format(name=settings.name, dtype=in_half))
         weights.config.name_or_path = tokenizer.name_or_path = settings.name
         file = getattr(tokenizer, "vocab_file", None)
         self._vocab_file = Path(file).read_bytes() if file and Path(file).is_file() else None
@@ -487,7 +490,7 @@ class TransformerShim(PyTorchShim):
         """Return whether rows may be padded; warn if not: sentence-transformers pads them, and vectors differ."""
         has_mask, kind = "attention_mask" in tokenizer.model_input_names, network.config.model_type
         if getattr(network.config, "attention_type", None) == loading.SPARSE:
-            warnings.warn(Warnings.SPARSE_ATTENTION.format(name=name), stacklevel=2)
+            warn(Warnings.SPARSE_ATTENTION.format(name=name))
             return self.precision == REFERENCE and has_mask
         if (self.precision == REFERENCE and has_mask) or loading.ignores_padding(network, tokenizer, limit):
             return True
@@ -502,7 +505,7 @@ class TransformerShim(PyTorchShim):
         """
         has_reference = has_reference and self._model_type == SENTENCE_TRANSFORMER
         remedy = '; for its batches set precision = "reference"' if has_reference else ""
-        warnings.warn(Warnings.PADDING.format(name=name, cause=cause, remedy=remedy), stacklevel=3)
+        warn(Warnings.PADDING.format(name=name, cause=cause, remedy=remedy))
 
     def _load_transformer(self, source: loading.Source, config: PretrainedConfig) -> Network | BertParameters:
         """Return the weights: without the Hugging Face model, whose import takes seconds, if that is all it needs."""

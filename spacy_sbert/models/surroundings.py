@@ -4,7 +4,7 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from functools import wraps
-from typing import Any, TypeVar, cast
+from typing import Any, NamedTuple, TypeVar, cast
 
 import numpy
 import torch
@@ -24,22 +24,40 @@ _READERS = {
 }
 
 
-class _ProcessSettings:
-    """PyTorch's settings for all threads: the first that needs the defaults sets them, the last sets them back.
+class _Setting(NamedTuple):
+    read: Callable[[], Any]
+    write: Callable[[Any], object]
+    default: Any
 
-    Attention takes the kernel of all inputs where none of those that the program allows takes ours.
-    """
+
+class _ProcessSettings:
+    """PyTorch's settings for all threads: the first that needs the defaults sets them, the last sets them back."""
+
+    SETTINGS = (
+        _Setting(torch.get_default_dtype, torch.set_default_dtype, torch.float32),
+        # attention takes the kernel of all inputs where none of those that the program allows takes ours
+        _Setting(torch.backends.cuda.math_sdp_enabled, torch.backends.cuda.enable_math_sdp, True),
+        # an LSTM, which has weak references to its parameters, cannot swap them
+        _Setting(
+            torch.__future__.get_swap_module_params_on_conversion,
+            torch.__future__.set_swap_module_params_on_conversion,
+            False,
+        ),
+    )
 
     def __init__(self) -> None:
         self.lock, self.n_users = threading.Lock(), 0
-        self._before = torch.float32, True
+        self._before: list[Any] = []
+
+    def are_defaults(self) -> bool:
+        return all(setting.read() == setting.default for setting in self.SETTINGS)
 
     def __enter__(self) -> None:
         with self.lock:
             if not self.n_users:
-                self._before = torch.get_default_dtype(), torch.backends.cuda.math_sdp_enabled()
-                torch.set_default_dtype(torch.float32)
-                torch.backends.cuda.enable_math_sdp(True)
+                self._before = [setting.read() for setting in self.SETTINGS]
+                for setting in self.SETTINGS:
+                    setting.write(setting.default)
             self.n_users += 1
 
     def __exit__(self, *error: object) -> None:
@@ -56,9 +74,8 @@ class _ProcessSettings:
         self.lock = threading.Lock()
 
     def _restore(self) -> None:
-        dtype, math_sdp = self._before
-        torch.set_default_dtype(dtype)
-        torch.backends.cuda.enable_math_sdp(math_sdp)
+        for setting, value in zip(self.SETTINGS, self._before, strict=True):
+            setting.write(value)
 
 
 PROCESS_SETTINGS = _ProcessSettings()
@@ -73,7 +90,7 @@ def _makes_plain_tensors() -> bool:
 
 def _has_defaults() -> bool:
     with PROCESS_SETTINGS.lock:
-        if PROCESS_SETTINGS.n_users or not torch.backends.cuda.math_sdp_enabled() or not _makes_plain_tensors():
+        if PROCESS_SETTINGS.n_users or not PROCESS_SETTINGS.are_defaults() or not _makes_plain_tensors():
             return False
     return not is_autocast() and not is_in_torch_func() and numpy.geterr() == NUMPY_DEFAULTS
 
@@ -163,6 +180,18 @@ def check_draws(what: str) -> None:
     torch.nn.init.constant_(weight, 1.0)
     if not weight.any():
         raise RuntimeError(Errors.NOT_DRAWN.format(what=what))
+
+
+def unshare(module: torch.nn.Module) -> None:
+    """Give a module weights of its own, which are about to change.
+
+    PyTorch puts weights in shared memory when they are pickled for another process: it would learn, too.
+    """
+    first = next(module.parameters(), None)
+    if first is None or not first.is_cpu or not first.is_shared():  # the others were pickled with it
+        return
+    for parameter in module.parameters():
+        parameter.data = parameter.data.clone()
 
 
 def is_from_around(error: BaseException) -> bool:

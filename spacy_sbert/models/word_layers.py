@@ -1,6 +1,7 @@
 """Token-to-vector layers: word vectors, hashed n-grams, BiLSTM, smooth inverse frequency (SIF)."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from functools import lru_cache, partial
 from pathlib import Path
 from typing import Annotated, Any, cast
@@ -12,7 +13,7 @@ from spacy.attrs import LOWER
 from spacy.strings import get_string_id
 from spacy.tokens import Doc, Span
 from spacy.util import registry
-from thinc.api import ArgsKwargs, HashEmbed, Model, PyTorchShim, torch2xp, xp2torch
+from thinc.api import ArgsKwargs, HashEmbed, Model, Optimizer, PyTorchShim, torch2xp, xp2torch
 from thinc.types import Floats2d
 from thinc.util import to_numpy
 from torch.nn.utils.rnn import pack_sequence, unpack_sequence
@@ -27,7 +28,7 @@ from ..validation import (
     invalid_value_message,
     validated,
 )
-from .surroundings import check_data, check_draws, check_gradients, undisturbed
+from .surroundings import check_data, check_draws, check_gradients, undisturbed, unshare
 
 Tok2Vec = Model[list[Doc], list[Floats2d]]
 _Backprop = Callable[[list[Floats2d]], object]
@@ -211,7 +212,23 @@ class _LSTMShim(PyTorchShim):
     to_device = undisturbed()(PyTorchShim.to_device)
     to_bytes = undisturbed()(PyTorchShim.to_bytes)
     from_bytes = undisturbed()(PyTorchShim.from_bytes)
-    finish_update = undisturbed()(PyTorchShim.finish_update)
+
+    @undisturbed()
+    def finish_update(self, optimizer: Optimizer) -> None:
+        unshare(self._model)
+        super().finish_update(optimizer)
+
+    @contextmanager
+    def use_params(self, params: dict[Any, Any]) -> Iterator[None]:
+        """Compute with averaged weights in a with block; its own weights come back, also after an error."""
+        averages = super().use_params(params)
+        with undisturbed():
+            averages.__enter__()
+        try:
+            yield
+        finally:
+            with undisturbed():
+                averages.__exit__(None, None, None)
 
 
 class _PackedLSTM(torch.nn.LSTM):

@@ -1,5 +1,7 @@
 """Parts that `sbert`, `sbert_meta` and `sbert_reranker` share; light, as `import spacy_sbert` imports them."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from importlib import import_module
@@ -7,6 +9,7 @@ from typing import Any, TypedDict, TypeVar
 
 from spacy.language import Language
 from spacy.tokens import Doc, Span, Token
+from thinc.api import Model, PyTorchShim
 
 Piece = Doc | Span | Token
 PipeT = TypeVar("PipeT")
@@ -33,6 +36,21 @@ class InPipeline:
 
     def __reduce__(self) -> tuple[type, tuple]:
         return InPipeline, ()
+
+
+@contextmanager
+def whole_update(model: Model) -> Iterator[None]:
+    """Drop the gradients of an update that ends in an error or by Ctrl-C: a part of them would join the next one."""
+    try:
+        yield
+    except BaseException:
+        for node in model.walk():
+            for name in filter(node.has_grad, node.param_names):
+                node.get_grad(name).fill(0)
+            for shim in node.shims:
+                if isinstance(shim, PyTorchShim) and shim._model is not None:  # noqa: SLF001 (Thinc has no public name)
+                    shim._model.zero_grad()  # noqa: SLF001
+        raise
 
 
 def find_in(nlp: Language, kind: type[PipeT], factory: str, name: str | None = None) -> PipeT:
@@ -76,7 +94,8 @@ def _is_truncated(doc: Doc) -> bool:
     """Return whether any row of a Doc was longer than the encoder's limit and was cut."""
     from .records import find, names  # noqa: PLC0415 (`import spacy_sbert` is light)
 
-    return any(record.data["truncated"] for name in names(doc) for record in find(doc, name))
+    every = [find(doc, name) for name in names(doc)]
+    return any(record.data["truncated"] for records in every for record in records if record.place_in(records.text))
 
 
 def _answer(pipe: str, module: str, function: str, obj: Piece, *args: Any, **options: Any) -> Any:  # noqa: ANN401 (of three functions)

@@ -6,7 +6,6 @@ pickled Doc carries their names alone. Where spaCy drops hooks, a warning tells 
 them again, and `doc._.sbert_vector` works without them (`_common.py`).
 """
 
-import warnings
 from collections.abc import Callable, Collection, Iterable, Iterator
 from functools import cache
 from typing import Any, TypeVar, cast, overload
@@ -63,7 +62,6 @@ def doc_of(obj: Piece) -> Doc:
     return obj.doc
 
 
-@numpy_defaults
 def vector(obj: Piece, name: str | None = None, dense: _Dense | None = None) -> numpy.ndarray:
     """Return the stored vector of a Doc, Span or Token.
 
@@ -76,10 +74,15 @@ def vector(obj: Piece, name: str | None = None, dense: _Dense | None = None) -> 
     RAISES (ValueError): if the Doc carries no stored vectors, or none for this Span.
     """
     records = find(doc_of(obj), name)
-    if not records and isinstance(obj, Doc) and name in (None, "sbert") and _is_detached(obj):
+    if records:
+        return _vector(obj, records, dense)
+    if isinstance(obj, Doc) and name in (None, "sbert") and _is_detached(obj):
         return cast(numpy.ndarray, obj._vector)  # type: ignore[attr-defined]  # noqa: SLF001 (what Span.as_doc sets)
-    if not records:
-        raise no_vectors(obj, name)
+    raise no_vectors(obj, name)
+
+
+def _vector(obj: Piece, records: Records, dense: _Dense | None = None) -> numpy.ndarray:
+    """Return the vector of a Doc, Span or Token from the records of a pipe on its Doc, one at least."""
     if _is_whole(obj):
         return _doc_vector(doc_of(obj), records, dense)
     if isinstance(obj, Span):
@@ -87,7 +90,7 @@ def vector(obj: Piece, name: str | None = None, dense: _Dense | None = None) -> 
         for record in records:  # a Span that was a Doc before Doc.from_docs, also if other parts have no vector
             if record.start == obj.start_char and record.end in ends and record.place_in(records.text):
                 if len(record.vectors):
-                    return record.vectors.mean(axis=0)
+                    return _mean(record.vectors)
                 break
     return _stretch_vector(obj, records, dense)
 
@@ -151,17 +154,29 @@ def _doc_vector(doc: Doc, records: Records, dense: _Dense | None) -> numpy.ndarr
     if is_cut:
         return _stretch_vector(doc[:], parts, dense)  # as the Span that it was
     with_rows = Records(doc, [record for record in parts if len(record.vectors)])
-    kinds = sorted({_kind(record.data) for record in with_rows})
+    if len(with_rows) > 1:
+        _check_joined(with_rows)
+    rows = [row for record in with_rows for row in record.vectors]
+    if not rows:
+        return numpy.zeros((max(record.data["width"] for record in records),), dtype="float32")
+    # A copy: what is done to it in place must not change what is stored.
+    return rows[0].copy() if len(rows) == 1 else _mean(numpy.stack(rows))
+
+
+def _check_joined(records: Records) -> None:
+    """Refuse vectors of several kinds on a Doc that was joined, and warn of several encoders."""
+    kinds = sorted({_kind(record.data) for record in records})
     if len(kinds) > 1:
         raise ValueError(
             f"This Doc was joined from others whose vectors are of several kinds ({kinds[0]}; {kinds[-1]}), which have "
             "no mean. Process all of them with the same pipeline."
         )
-    check_one_encoder(with_rows.encoders)
-    rows = [row for record in with_rows for row in record.vectors]
-    if not rows:
-        return numpy.zeros((max(record.data["width"] for record in records),), dtype="float32")
-    return rows[0] if len(rows) == 1 else numpy.stack(rows).mean(axis=0)
+    check_one_encoder(records.encoders)
+
+
+@numpy_defaults
+def _mean(rows: numpy.ndarray) -> numpy.ndarray:
+    return rows.mean(axis=0)
 
 
 def _kind(data: Record) -> str:
@@ -178,7 +193,7 @@ def _stretch_vector(piece: Piece, records: Records, dense: _Dense | None) -> num
     record = records.at(start, end)
     data, row = record.data, record.row_at(start, end)
     if row is not None:
-        return row
+        return row.copy()
     _check_states(record, records.text[start:end], dense)
     states = data["states"][_covered(record, start, end)]
     if data["truncated"] and not _has_both_ends(record, start, end):
@@ -187,6 +202,12 @@ def _stretch_vector(piece: Piece, records: Records, dense: _Dense | None) -> num
         _notify(piece.doc, record.name, Warnings.POOLED_IN_CONTEXT)
     if not len(states):
         return zeros
+    return _pooled(states, data, dense)
+
+
+@numpy_defaults
+def _pooled(states: numpy.ndarray, data: Record, dense: _Dense | None) -> numpy.ndarray:
+    """Return the vector of wordpieces, float32 (wordpieces, width), as the pipe of a record makes vectors."""
     stretch = Ragged(
         cast(Floats2d, numpy.ascontiguousarray(states)), cast(Ints1d, numpy.array([len(states)], dtype="int32"))
     )
@@ -236,11 +257,18 @@ def _install_hooks(doc: Doc, name: str = "", pipe: object = None) -> None:
 
     There is no Span hook named vector_norm: spaCy would return the vector for it.
     """
-    doc.user_hooks.update(vector=vector, has_vector=has_vector, vector_norm=_vector_norm, similarity=similarity)
-    doc.user_span_hooks.update(vector=vector, has_vector=has_vector, similarity=similarity)
-    doc.user_token_hooks.update(vector=vector, has_vector=has_vector, vector_norm=_vector_norm, similarity=similarity)
+    for kind, hooks in _hooks().items():
+        getattr(doc, kind).update(hooks)
     if pipe is not None:
         doc.user_hooks[PREFIX + name] = cast(Any, _PipeRef(pipe))
+
+
+@cache
+def _hooks() -> dict[str, dict[str, Any]]:
+    """Return the hooks of a Doc, by the attributes of Doc that hold them."""
+    of_spans = {"vector": vector, "has_vector": has_vector, "similarity": similarity}
+    of_tokens = {**of_spans, "vector_norm": _vector_norm}
+    return {"user_hooks": of_tokens, "user_span_hooks": of_spans, "user_token_hooks": of_tokens}
 
 
 def pipe_of(doc: Doc, name: str) -> Any:  # noqa: ANN401 (a component of any class)
@@ -295,7 +323,7 @@ class _RestoredStream(Iterator[Any]):
 
     def __del__(self) -> None:
         if not self._is_read:
-            warnings.warn(Warnings.RESTORE_UNUSED, stacklevel=2)  # the statement whose result was dropped
+            warn(Warnings.RESTORE_UNUSED)  # the statement whose result was dropped
 
 
 def _restored(item: Any, nlp: Language | None) -> Any:  # noqa: ANN401 (a Doc, or a Doc and its context)
@@ -305,26 +333,27 @@ def _restored(item: Any, nlp: Language | None) -> Any:  # noqa: ANN401 (a Doc, o
             f"Cannot restore {repr(item)[:50]}: expected a Doc, a list of Docs, or a stream of them such as "
             "nlp.pipe(texts, n_process=2) or doc_bin.get_docs(nlp.vocab). With as_tuples=True each Doc has its context."
         )
-    if not find(doc):
+    stored = names(doc)
+    if not stored:
         raise no_vectors(doc)
     _install_hooks(doc)
     notice_joining(doc)
     for name, pipe in [] if nlp is None else nlp.components:
-        if name in names(doc):
+        if name in stored:
             doc.user_hooks[PREFIX + name] = cast(Any, _PipeRef(pipe))
     return item
 
 
 def check_hooks(doc: Doc) -> None:
-    """Warn, once in a process, if a Doc carries vectors for `doc.vector`, but its hooks are lost."""
-    if "vector" not in doc.user_hooks and any(record.data["set_hooks"] for record in find(doc)):
+    """Warn, once in a process, if a Doc carries vectors for `doc.vector`, but a hook is lost, or another one."""
+    are_ours = all(getattr(doc, kind).items() >= hooks.items() for kind, hooks in _hooks().items())
+    if not are_ours and any(record.data["set_hooks"] for record in find(doc)):
         warn_of_lost_hooks()
 
 
 # Similarity
 
 
-@numpy_defaults
 def similarity(first: Piece, second: object, name: str | None = None) -> float:
     """Return the cosine similarity of a Doc, Span or Token to another one, or to a Lexeme.
 
@@ -339,14 +368,14 @@ def similarity(first: Piece, second: object, name: str | None = None) -> float:
     for obj in (first, second):
         if isinstance(obj, Piece):
             check_hooks(doc_of(obj))
-    u, encoders = vector(first, name), encoders_of_vector(first, name)
+    u, encoders = _vector_and_encoders(first, name, find(doc_of(first), name))
     v, others = comparable_vector(second, name, encoders)
     if not u.any() or not v.any():
         return 0.0
     if u.shape != v.shape:
         raise ValueError(Errors.UNEQUAL_WIDTHS.format(ours=u.shape[0], theirs=v.shape[0]))
     check_one_encoder(encoders, others)
-    return float(numpy.clip(float(cosine(u[None], v[None])[0]), -1.0, 1.0))  # rounding may go beyond
+    return min(max(float(cosine(u[None], v[None])[0]), -1.0), 1.0)  # rounding may go beyond
 
 
 def sentence_similarity(first: Piece, second: Piece, name: str | None = None) -> float:
@@ -367,7 +396,10 @@ def sentence_similarity(first: Piece, second: Piece, name: str | None = None) ->
 
 def encoders_of_vector(obj: Piece, name: str | None = None) -> Encoders:
     """Return the encoders that made the vector of a Doc, Span or Token: none if they are not known."""
-    records = find(doc_of(obj), name)
+    return _encoders(obj, find(doc_of(obj), name))
+
+
+def _encoders(obj: Piece, records: Records) -> Encoders:
     if not records:
         return {} if _is_detached(doc_of(obj)) else _SPACY
     if _is_whole(obj):
@@ -385,11 +417,13 @@ def comparable_vector(
     """
     if isinstance(obj, Piece):
         doc = doc_of(obj)
-        if name is not None and encoders is not None and not find(doc, name):
+        records = find(doc, name)
+        if name is not None and encoders is not None and not records:
             same = [other for other in names(doc) if encoders_of_vector(obj, other).keys() & encoders.keys()]
             name = same[-1] if same else None if name == "sbert" else name
-        if find(doc, name) or _is_detached(doc):
-            return vector(obj, name), encoders_of_vector(obj, name)
+            records = find(doc, name)
+        if records or _is_detached(doc):
+            return _vector_and_encoders(obj, name, records)
         if not obj.has_vector or (name is not None and names(doc)):
             raise no_vectors(obj, name)
     elif not getattr(obj, "has_vector", False):
@@ -398,6 +432,12 @@ def comparable_vector(
             "that has a vector. Process the other text with the same pipeline."
         )
     return to_numpy(cast(Lexeme, obj).vector), _SPACY
+
+
+def _vector_and_encoders(obj: Piece, name: str | None, records: Records) -> tuple[numpy.ndarray, Encoders]:
+    """Return what `vector` and `encoders_of_vector` return, of the records that the pipe `name` has on the Doc."""
+    found = _vector(obj, records) if records else vector(obj, name)
+    return found, _encoders(obj, records)
 
 
 def check_one_encoder(*sides: Encoders) -> None:

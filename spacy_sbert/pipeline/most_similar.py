@@ -51,7 +51,6 @@ def most_similar(
         or it is a str and there is no pipe to encode it.
     """
     doc = doc_vectors.doc_of(text)
-    doc_vectors.check_hooks(doc)
     if not find(doc, name):
         raise doc_vectors.no_vectors(text, name)
     candidates = sentences(text, name) if doc.has_annotation("SENT_START") else _rows(text, name)
@@ -88,6 +87,7 @@ def query_vector(
         doc_vectors.check_one_encoder(encoders)
         vector = _encoded(query, doc_vectors.doc_of(text), encoders, prompt_name, name, nlp)
     else:
+        doc_vectors.check_hooks(doc_vectors.doc_of(query))
         vector, others = doc_vectors.comparable_vector(query, name, encoders)
         doc_vectors.check_one_encoder(encoders, others)
     if not vector.any():
@@ -101,6 +101,8 @@ def with_vectors(spans: Iterable[Span], name: str | None = None) -> tuple[list[S
     Warn if the vectors are of two encoders, or a Span that is more than white space has none.
     """
     found = [(span, *doc_vectors.comparable_vector(span, name)) for span in spans]
+    for doc in {id(span.doc): span.doc for span, _, _ in found}.values():
+        doc_vectors.check_hooks(doc)
     doc_vectors.check_one_encoder(*{id(span.doc): encoders for span, _, encoders in found}.values())
     missing = [span.text for span, vector, _ in found if not vector.any() and span.text.strip()]
     if missing:

@@ -143,7 +143,8 @@ class Records(list[PlacedRecord]):
     @property
     def encoders(self) -> Encoders:
         """The encoders that made the vectors, those that are known."""
-        return {record.data["fingerprint"]: record.label for record in self if record.data.get("fingerprint")}
+        by_fingerprint = {record.data.get("fingerprint"): record for record in self}
+        return {fingerprint: record.label for fingerprint, record in by_fingerprint.items() if fingerprint}
 
     @property
     def _inside(self) -> list[PlacedRecord]:
@@ -208,20 +209,27 @@ def names(doc: Doc) -> list[str]:
 def notice_joining(doc: Doc) -> None:
     """Let a Doc that has hooks warn when `Doc.from_docs` drops them, see Start."""
     user_data = cast(dict[Any, Any], doc.user_data)
-    for record in list(_all_records(doc)):
-        data = user_data.pop(("._.", PREFIX + record.name, record.start, record.end))
-        user_data["._.", PREFIX + record.name, Start(record.start), record.end] = data
+    keys = [key for key in user_data if _is_of_record(key)]
+    if all(isinstance(start, Start) for _, _, start, _ in keys):
+        return
+    for key in keys:  # all of them, so that they stay in their order
+        extension, name, start, end = key
+        user_data[extension, name, Start(start), end] = user_data.pop(key)
 
 
 def _all_records(doc: Doc) -> Iterator[PlacedRecord]:
     for key, data in cast(dict[Any, Any], doc.user_data).items():
-        is_of_span = isinstance(key, tuple) and len(key) == 4 and key[0] == "._." and key[2] is not None
-        if is_of_span and key[1].startswith(PREFIX):
+        if _is_of_record(key):
             yield PlacedRecord(key[1][len(PREFIX) :], int(key[2]), key[3], data)
+
+
+def _is_of_record(key: Any) -> bool:  # noqa: ANN401 (of whoever writes user data)
+    is_of_span = isinstance(key, tuple) and len(key) == 4 and key[0] == "._." and key[2] is not None
+    return is_of_span and key[1].startswith(PREFIX)
 
 
 def _joined_doc(text: str, name: str) -> ValueError:
     return ValueError(
         f"This Doc was joined from others, and '{text.strip()[:50]}' in it is not a whole text that the pipe '{name}' "
-        "encoded. Call nlp on its text: nlp(doc.text)."
+        "encoded, or its user data is of another text. Call nlp on its text: nlp(doc.text)."
     )

@@ -1,6 +1,5 @@
 """The `sbert` component: encode Docs and texts, train the encoder, and store sentence vectors on Docs."""
 
-import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from functools import partial
@@ -50,12 +49,12 @@ from ..validation import (
     Text,
     TextOrTexts,
     Width,
+    check_docs,
     several_texts,
-    short_repr,
     validated,
 )
 from . import doc_vectors, listeners
-from ._common import InPipeline, PredictOptions, find_in, install_extensions
+from ._common import InPipeline, PredictOptions, find_in, install_extensions, whole_update
 from .records import make_records
 
 if TYPE_CHECKING:
@@ -173,12 +172,8 @@ class SentenceBert(ChecksummedPipe):
         return self._predict(list(docs), self._settings(**options))
 
     def _predict(self, docs: list[Doc], settings: EncodeSettings) -> list[EncodedDoc]:
-        for doc in docs:
-            if not isinstance(doc, Doc):
-                raise TypeError(
-                    f"The pipe '{self.name}' takes Docs, not {short_repr(doc)}. Of a text, nlp(text) is a Doc, and "
-                    f'find_sbert(nlp, "{self.name}").encode(text) a vector.'
-                )
+        hint = f'Of a text, nlp(text) is a Doc, and find_sbert(nlp, "{self.name}").encode(text) a vector.'
+        check_docs(docs, self.name, hint)
         return cast(SentenceEncoder, self.model.encoder).encode(docs, settings)
 
     @validated
@@ -213,7 +208,7 @@ class SentenceBert(ChecksummedPipe):
         first = next((encoded for encoded in scores if len(encoded.rows.spans)), None)
         if first is not None:
             models = self.model.encoding_models(nlp, self.name, first.rows.settings)
-            fingerprint = self._fingerprint_of(models, docs[0].vocab)
+            fingerprint = self._fingerprint_of(models, docs[0].vocab, docs)
         encoder = next(iter([*self.model.own_encoders, *self.model.shared_encoders]), "")
         records = make_records(docs, scores, set_hooks=self.set_hooks, fingerprint=fingerprint, encoder=encoder)
         for doc, encoded, record in zip(docs, scores, records, strict=True):
@@ -270,12 +265,16 @@ class SentenceBert(ChecksummedPipe):
             self.load()
         return self._fingerprint_of(models, self.vocab if nlp is None else nlp.vocab, refresh=True)
 
-    def _fingerprint_of(self, models: list[Model], vocab: Vocab, *, refresh: bool = False) -> str:
+    def _fingerprint_of(
+        self, models: list[Model], vocab: Vocab, docs: Sequence[Doc] = (), *, refresh: bool = False
+    ) -> str:
         """Return the fingerprint of what encodes; "" if that is not known."""
         own = set(map(id, self.model.walk()))
         upstream = [model for model in models if id(model) not in own]
         pooling = self.model.pooling
-        return self._fingerprint.of(models, pooling, vocab, upstream=upstream, refresh=refresh) if models else ""
+        if not models:
+            return ""
+        return self._fingerprint.of(models, pooling, vocab, upstream=upstream, docs=docs, refresh=refresh)
 
     # Texts
 
@@ -351,7 +350,7 @@ class SentenceBert(ChecksummedPipe):
         )
         self._warn_of_folder(encoder.folder, has_prompt=encoder.settings.prompt is not None)
         if cuts.count:
-            warnings.warn(cuts.message, stacklevel=3)  # at the caller, past the frame of @validated
+            warn(cuts.message)
         if normalize_embeddings:
             vectors = unit_vectors(vectors)
         if is_single:
@@ -479,7 +478,9 @@ class SentenceBert(ChecksummedPipe):
         if cuts.count and self._notices.is_new("cuts"):
             warn(Warnings.TRAINING_CUT.format(name=self.name) + cuts.message)
         result = self._batch_loss(examples, encoded)
-        backprop(cast(Any, result.gradients))  # in every case: the last listener's call trains the shared transformer
+        with whole_update(self.model):
+            # In every case: the last listener's call trains the shared transformer.
+            backprop(cast(Any, result.gradients))
         if sgd not in (None, False):
             self.finish_update(sgd)
         for objective, value in result.by_objective.items():
@@ -521,13 +522,18 @@ class SentenceBert(ChecksummedPipe):
     @undisturbed()
     def finish_update(self, sgd: Optimizer) -> None:
         """Update encoder and heads; a head's learn_rate_factor is a factor on the optimizer's learning rate."""
-        encoder, loss = self.model.encoder, self.model.loss
-        with ExitStack() as locks:  # another thread encodes before or after, with all layers or none updated
-            for shim in (shim for node in encoder.walk() for shim in node.shims):
-                if isinstance(shim, TransformerShim):  # it may be a stock one, after replace_listeners
-                    locks.enter_context(shim.use.changing())
-            encoder.finish_update(sgd)
-        for node in [] if loss is None else loss.walk():
+        with whole_update(self.model):
+            with ExitStack() as locks:  # another thread encodes before or after, with all layers or none updated
+                for shim in (shim for node in self.model.encoder.walk() for shim in node.shims):
+                    if isinstance(shim, TransformerShim):  # it may be a stock one, after replace_listeners
+                        locks.enter_context(shim.use.changing())
+                self.model.encoder.finish_update(sgd)
+            self._update_heads(sgd)
+        self._learned.clear()
+        self._fingerprint.forget()
+
+    def _update_heads(self, sgd: Optimizer) -> None:
+        for node in [] if self.model.loss is None else self.model.loss.walk():
             factor = getattr(node, "learn_rate_factor", 1.0)
             for name in filter(node.has_grad, node.param_names):
                 # Thinc keeps a gradient of zeros, with which Adam's momentum would still move a head without examples.
@@ -536,8 +542,6 @@ class SentenceBert(ChecksummedPipe):
                 if node.id in self._learned if self.peers is None else gradient.any():
                     weights = node.get_param(name)
                     node.set_param(name, sgd((node.id, name), weights, gradient, lr_scale=factor)[0])
-        self._learned.clear()
-        self._fingerprint.forget()
 
     def score(self, examples: Iterable[Example], **kwargs: object) -> "Scores":
         """Return the scores of the pipe's scorer; under the pipe's name if another pipe answers `doc.vector`."""

@@ -1,7 +1,6 @@
 """Readers of published data sets: NLI, STS, SICK, Quora, WikiSection, and pairs of arguments (AFS, UKP)."""
 
 import re
-import warnings
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import chain, islice
@@ -10,7 +9,7 @@ from pathlib import Path
 
 from spacy.util import logger
 
-from ..errors import Errors, Warnings
+from ..errors import Errors, Warnings, warn
 from ..files.atomic import check_input
 from ..files.tables import Records, by_name, find_columns, pick, read_delimited
 from ..files.text_lines import check_text, get_field, has_text, read_objects
@@ -116,7 +115,7 @@ def _quora_rows(path: Path) -> Iterator[Row]:
     if torn:
         more = f" and {len(torn) - _SHOWN} more" if len(torn) > _SHOWN else ""
         lines = f"line{'s' if len(torn) > 1 else ''} {', '.join(map(str, torn[:_SHOWN]))}{more}"
-        warnings.warn(Warnings.TORN_RECORDS.format(path=path, expected=width, lines=lines), stacklevel=2)
+        warn(Warnings.TORN_RECORDS.format(path=path, expected=width, lines=lines))
 
 
 def _quora_records(path: Path) -> Records:

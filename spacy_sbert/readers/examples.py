@@ -98,7 +98,9 @@ def from_boolean(value: object) -> object:
 
 
 def as_number(value: object) -> float:
-    """Return a cell as a number; nan if it is none, or not finite."""
+    """Return a cell as a number; nan if it is none, or not finite. Python's own 1_0 for 10 is none."""
+    if isinstance(value, str) and "_" in value:
+        return math.nan
     try:
         number = float(cast(float, value))
     except (TypeError, ValueError, OverflowError):

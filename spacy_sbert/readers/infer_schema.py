@@ -18,7 +18,7 @@ from typing import Any, Literal
 
 import numpy
 
-from ..files.tables import column_names, read_table
+from ..files.tables import column_names, read_nameless, read_table
 from ..files.text_lines import format_suffix, plain_label, read_objects
 from .examples import as_number, cell_text, from_boolean
 from .formats import Columns
@@ -191,7 +191,8 @@ def find_table(
 def _all_names(path: Path, *, header: bool) -> list[str]:
     """Return the names of all columns; of .jsonl the fields of all objects, since the first may lack one."""
     if format_suffix(path) == ".jsonl":
-        return list(dict.fromkeys(name for _, record in read_objects(path) for name in record))
+        names = dict.fromkeys(name for _, record in read_objects(path) for name in record)
+        return [name for name in names if name.strip()]
     return [name for name in column_names(path, header=header) if name]
 
 
@@ -215,6 +216,11 @@ class _UnclearColumns(ValueError):
 
 
 def _unclear(path: Path, names: Sequence[str], reason: str) -> ValueError:
+    doubled = next((name for name in names if names.count(name) > 1), None)
+    if doubled is not None:
+        return ValueError(
+            f"Cannot tell which columns of {path} to read: two columns are named '{doubled}'. Rename one of them."
+        )
     columns = ", ".join(name if len(name) <= 40 else f"{name[:40]}..." for name in names)
     return ValueError(
         f"Cannot tell which columns of {path} to read: {reason}. Its columns are: {columns}. Name them: --members "
@@ -248,6 +254,9 @@ def _find_roles(
     if gold is None and header and len(texts) < _TRIPLET:
         others = [name for name in names if name not in texts]
         gold = gold_column(others, is_single=len(texts) == _SINGLE, is_given=bool(members))
+        nameless = None if gold or members else _nameless_values(path)
+        if nameless is not None:
+            raise _UnclearColumns(f"{nameless} has no name, and may be the gold, or nothing that is read")
     return _Roles(texts, gold)
 
 
@@ -296,6 +305,24 @@ def gold_column(names: Sequence[str], *, is_single: bool, is_given: bool) -> str
     unknown = [name for name, key in keys.items() if not (key in _OTHERS or key.endswith("id"))]
     if unknown and not is_given:
         raise _UnclearColumns(f"{', '.join(unknown)} may be the gold, or nothing that is read")
+    return None
+
+
+def _nameless_values(path: Path) -> str | None:
+    """Return the first column without a name that numbers no rows, as pandas writes its index; None if there is none.
+
+    Numbers of rows are whole, and no two are equal.
+    """
+    labels, rows = read_nameless(path)
+    filled: dict[str, list[str]] = {label: [] for label in labels}
+    for cells in rows:
+        for label, cell in zip(labels, cells, strict=True):
+            if text := cell_text(cell):
+                filled[label].append(text)
+    for label, texts in filled.items():
+        are_numbers = all(map(str.isdecimal, texts)) and len(set(texts)) == len(texts)
+        if not are_numbers:
+            return label
     return None
 
 
@@ -495,13 +522,11 @@ def _count(path: Path, columns: Columns, names: Sequence[str], *, is_given: bool
 def check_unread_texts(path: Path, table: OwnTable) -> None:
     """Refuse a table with a column of texts that is not read: it may be half of each pair."""
     columns = table.columns
-    nameless = _nameless_columns(path, header=columns.header)
-    # Columns are read by their numbers if there is no header; the header's own cell is blank here.
-    texts_without_name = find_texts(path, nameless, header=False)
-    if texts_without_name:
+    nameless = find_nameless_texts(path) if columns.header else []
+    if nameless:
         raise ValueError(
-            f"{path}: column {int(texts_without_name[0]) + 1} holds texts, and has no name in the header. Name it "
-            f"there to read it, or give {_members_option(columns.members)} to leave it out."
+            f"{path}: {nameless[0]} holds texts, and has no name in the header. Name it there to read it, or give "
+            f"{_members_option(columns.members)} to leave it out."
         )
     unread = find_texts(path, table.unused, header=columns.header)
     if unread:
@@ -511,13 +536,6 @@ def check_unread_texts(path: Path, table: OwnTable) -> None:
             f"{', '.join(columns.members)}. Name the columns of texts: {more} to read it, or "
             f"{_members_option(columns.members)} to leave it out, and the gold by --score or --label."
         )
-
-
-def _nameless_columns(path: Path, *, header: bool) -> list[str]:
-    """Return the numbers of the columns whose name in the header is blank."""
-    if not header or format_suffix(path) in (".jsonl", ".parquet"):
-        return []
-    return [str(place) for place, name in enumerate(column_names(path)) if not name]
 
 
 def _members_option(names: Sequence[str]) -> str:
@@ -533,8 +551,19 @@ def find_texts(path: Path, names: Sequence[str], *, header: bool = True, limit: 
     """
     if not names:
         return []
+    rows = read_table(path, names, header=header, optional=names)
+    return _text_columns(names, (cells for _, cells in islice(rows, limit)))
+
+
+def find_nameless_texts(path: Path, limit: int | None = None) -> list[str]:
+    """Return the columns without a name in the header that hold texts, as messages call them; see find_texts."""
+    labels, rows = read_nameless(path)
+    return _text_columns(labels, islice(rows, limit))
+
+
+def _text_columns(names: Sequence[str], rows: Iterable[Sequence[object]]) -> list[str]:
     found = {name: _CellKinds() for name in names}
-    for _, cells in islice(read_table(path, names, header=header, optional=names), limit):
+    for cells in rows:
         for kinds, cell in zip(found.values(), cells, strict=True):
             kinds.add(cell)
     return [name for name, kinds in found.items() if kinds.are_texts]

@@ -28,7 +28,7 @@ from ..models.resolve import warn_if_missing
 from ..models.spans import SPANS_KEY, members
 from ..models.surroundings import undisturbed
 from ..pipeline import doc_vectors
-from ..pipeline._common import InPipeline, find_in
+from ..pipeline._common import InPipeline, find_in, whole_update
 from ..progress import progress_bar
 from ..training.batch_loss import LOSS_NOT_FINITE, SINGLE_CLASS, Scores, score_pairs
 from ..training.examples import attribute, labels_of, scores_of
@@ -39,6 +39,7 @@ from ..validation import (
     Positive,
     SpansKey,
     Text,
+    check_docs,
     check_text,
     column_names,
     one_column,
@@ -138,6 +139,7 @@ class SentenceReranker(ChecksummedPipe):
 
     def __call__(self, doc: Doc) -> Doc:
         """Score the pair that a Doc holds; leave other Docs as they are."""
+        self._check_docs([doc])  # which spaCy would report without the remedy
         with self._notices.one_for_cuts():
             return super().__call__(doc)
 
@@ -154,12 +156,15 @@ class SentenceReranker(ChecksummedPipe):
         RAISES (TypeError): for pairs of texts, which score_pairs takes.
         """
         docs = list(docs)
-        if not all(isinstance(doc, Doc) for doc in docs):
-            raise TypeError(f"predict of '{self.name}' scores Docs. To score pairs of texts call score_pairs(pairs).")
+        self._check_docs(docs)
         pairs = [self._pair(doc) for doc in docs]
         known = list(filter(None, pairs))
         scores = iter(self._score_window(known) if known else [])  # else the weights need not be loaded
         return [next(scores) if pair else None for pair in pairs]
+
+    def _check_docs(self, docs: list[Doc]) -> None:
+        hint = f'To score pairs of texts call find_reranker(nlp, "{self.name}").score_pairs(pairs).'
+        check_docs(docs, self.name, hint)
 
     def set_annotations(self, docs: Iterable[Doc], scores: list[numpy.ndarray | None]) -> None:
         """Store the scores of pairs in doc.spans[spans_key].attrs, and the label of the highest of several.
@@ -431,12 +436,18 @@ class SentenceReranker(ChecksummedPipe):
         if predicted.n_cut:
             self._notices.once(Warnings.RERANKER_TRAINING_CUT.format(name=self.name, limit=self._limit))
         loss, d_logits = self.get_loss(learning, predicted)
-        backprop(cast(PairLogits, d_logits))
+        with whole_update(self.model):
+            backprop(cast(PairLogits, d_logits))
         if sgd not in (None, False):
             self.finish_update(sgd)
         losses[self.name] += loss
         self.loss_seen += loss
         return losses
+
+    def finish_update(self, sgd: Optimizer) -> None:
+        """Update the weights."""
+        with whole_update(self.model):
+            super().finish_update(sgd)
 
     def get_loss(self, examples: Iterable[Example], scores: PairLogits) -> tuple[float, Floats2d]:
         """Return the loss of a batch, and its gradient by the logits of each pair.

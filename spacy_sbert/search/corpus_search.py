@@ -15,8 +15,8 @@ from ..files.tables import TABLES, Columns, TextColumns, read_columns, read_text
 from ..files.text_lines import format_suffix
 from ..pipeline.sbert import SentenceBert
 from ..progress import progress_bar, progress_of, ticking
-from ..similarity import checked
-from ..validation import Cosine, Positive, check, validated
+from ..similarity import checked, cosine
+from ..validation import Cosine, Positive, check, short_repr, validated
 from .clustering import hierarchical_clusters, import_kmeans, kmeans_clusters
 from .exact import communities, least, most_similar_pairs, nearest, nearest_stored, pairs_above, similar_groups, slices
 from .index import MANIFEST, BuiltKind, EncoderIdentity, IndexRow, VectorIndex, check_encoder, identify, import_faiss
@@ -24,6 +24,8 @@ from .index import MANIFEST, BuiltKind, EncoderIdentity, IndexRow, VectorIndex, 
 TEXT = "text"  # the default column
 NO_CLUSTER = -1
 _WINDOW = 2**12  # texts whose vectors are in memory beside an index that is built
+_COMPARED = 8  # texts that are encoded, to find out whether given vectors are theirs
+_LESS_SIMILAR = 0.02  # by which a text's own vector may be less similar to a new one than another
 _MAX_HIERARCHICAL = 30_000  # texts, whose distances take 3.6 GB, and SciPy's copy as much
 
 
@@ -38,6 +40,12 @@ class Corpus(NamedTuple):
     rows: list[int]
     ids: list[str | int] | None = None
     others: list[Columns] | None = None
+
+
+class TextVectors(NamedTuple):
+    """Vectors, float (n, width), that are known to be of the texts they are given with, in their order."""
+
+    rows: numpy.ndarray
 
 
 def read_corpus(
@@ -99,12 +107,40 @@ class _FoundText(NamedTuple):
     file: str | None = None
 
 
-def _encode_texts(pipe: SentenceBert, texts: Sequence[str], vectors: ArrayLike | None, progress: bool) -> numpy.ndarray:
-    """Return the given vectors of texts, or new ones, float32 (n, width)."""
-    rows = pipe.encode(texts, progress=progress) if vectors is None else checked(vectors, "vectors")
+def _encode_texts(
+    pipe: SentenceBert, texts: Sequence[str], vectors: ArrayLike | TextVectors | None, progress: bool
+) -> numpy.ndarray:
+    """Return the given vectors of texts, or new ones, float32 (n, width). RAISES (ValueError): see _check_order."""
+    if vectors is None:
+        return pipe.encode(texts, progress=progress)
+    rows = checked(vectors.rows if isinstance(vectors, TextVectors) else vectors, "vectors")
     if len(rows) != len(texts):
         raise ValueError(f"Given {len(texts)} texts for {len(rows)} vectors: expected one for each.")
+    if not isinstance(vectors, TextVectors):
+        _check_order(pipe, texts, rows)
     return rows
+
+
+def _check_order(pipe: SentenceBert, texts: Sequence[str], vectors: numpy.ndarray) -> None:
+    """Encode a few of the texts, and raise ValueError if the given vectors seem to be of others.
+
+    Of all given vectors its own must be the most similar to the new vector of a text, but for rounding and a prompt.
+    """
+    places = numpy.unique(numpy.linspace(0, len(texts) - 1, _COMPARED).round().astype("int64"))
+    new = pipe.encode([texts[place] for place in places])
+    if new.shape[1] > vectors.shape[1]:
+        new = new[:, : vectors.shape[1]]  # they are truncated
+    scores, best = nearest(new, vectors, k=1)
+    own = cosine(new, vectors[places])
+    is_other = own < scores[:, 0] - _LESS_SIMILAR
+    if is_other.any():
+        first = int(is_other.argmax())
+        place = int(places[first])
+        raise ValueError(
+            f"Vector {place} is not of the text {short_repr(texts[place])}: its cosine to a new one is "
+            f"{own[first]:.2f}, and that of vector {best[first, 0]} is {scores[first, 0]:.2f}. Give vectors by this "
+            "encoder, in the order of the texts."
+        )
 
 
 def _encode_queries(pipe: SentenceBert, queries: Sequence[str], prompt: str | None, *, progress: bool) -> numpy.ndarray:
@@ -124,7 +160,7 @@ def _open_index(
     read: Corpus,
     *,
     kind: BuiltKind | None = None,
-    vectors: ArrayLike | None = None,
+    vectors: ArrayLike | TextVectors | None = None,
     progress: bool = False,
 ) -> VectorIndex:
     """Return the index of a file of texts: the one in the folder, or a new one that is saved there."""
@@ -165,7 +201,7 @@ def search_texts(
     header: bool = True,
     query_prompt: str | None = None,
     read: Corpus | None = None,
-    vectors: ArrayLike | None = None,
+    vectors: ArrayLike | TextVectors | None = None,
     progress: bool = False,
 ) -> list[list[_FoundText]]:
     """Find the texts that are most similar to each query.
@@ -178,7 +214,8 @@ def search_texts(
     column (str), header (bool): of a table, see read_corpus.
     read (Corpus): the texts of the file, such as read_corpus reads with ids; by default they are read.
     query_prompt (str): the name of the encoder's prompt for the queries; texts have the default one.
-    vectors (float array of shape (n, width)): of the texts, by this encoder; None to encode them.
+    vectors (float array of shape (n, width)): of the texts, by this encoder, in their order, which is checked with
+        eight of the texts; TextVectors if that is known; None to encode them.
     progress (bool): whether to show a progress bar.
     RETURNS (list of lists of _FoundText): the best first.
     RAISES (ValueError): if a file cannot be read or holds nothing, a query has no text, or the index does not fit;
@@ -216,7 +253,7 @@ def mine_texts(
     column: str = TEXT,
     header: bool = True,
     read: Corpus | None = None,
-    vectors: ArrayLike | None = None,
+    vectors: ArrayLike | TextVectors | None = None,
     progress: bool = False,
 ) -> list[tuple[float, int, int, str, str]]:
     """Find the most similar pairs of the texts of a file: paraphrases and duplicates.
@@ -249,7 +286,7 @@ def group_texts(
     column: str = TEXT,
     header: bool = True,
     read: Corpus | None = None,
-    vectors: ArrayLike | None = None,
+    vectors: ArrayLike | TextVectors | None = None,
     progress: bool = False,
 ) -> list[tuple[int, int, str]]:
     """Find groups of similar texts of a file, such as duplicates.
@@ -274,7 +311,7 @@ def cluster_texts(
     column: str = TEXT,
     header: bool = True,
     read: Corpus | None = None,
-    vectors: ArrayLike | None = None,
+    vectors: ArrayLike | TextVectors | None = None,
     progress: bool = False,
     **options: int | float | str,
 ) -> list[tuple[int, int, str]]:

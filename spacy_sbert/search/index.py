@@ -16,6 +16,7 @@ from itertools import chain, islice, zip_longest
 from pathlib import Path
 from types import ModuleType, UnionType
 from typing import Annotated, Any, Literal, NamedTuple
+from weakref import ref
 
 import numpy
 from numpy.typing import ArrayLike
@@ -51,6 +52,7 @@ _IVF_TRAINING = 64  # vectors a list is trained on; FAISS asks for 39 at least
 _IVF_STREAMED = 2**16  # vectors of a stream that its lists are trained on
 _IVF_PROBED = 12  # one list of so many is searched: recall@10 of 0.97 among 100,000 sentences
 _SAME = 0.999  # the least cosine of a vector and the same one, made in another run or precision
+_ROUNDED = 1e-3  # by which the length of a vector may differ from 1
 _RESCORED = 10  # candidates of "ivfpq" for each vector wanted
 
 
@@ -158,10 +160,29 @@ def index_html(index: Sized, texts: Iterable[str]) -> str:
     return f"<p>{escape(repr(index))}</p>{table}"
 
 
+class _Own(NamedTuple):
+    """An index of FAISS that was made here, and that nothing else refers to."""
+
+    index: Any
+
+
+class _Lent:
+    """The object by which the index of a VectorIndex was handed out; None once nobody has it. A copy has none."""
+
+    def __init__(self, index: object = None):
+        self._ref = None if index is None else ref(index)
+
+    def __call__(self) -> Any:  # noqa: ANN401 (FAISS has no types)
+        return None if self._ref is None else self._ref()
+
+    def __reduce__(self) -> tuple[type, tuple]:
+        return _Lent, ()
+
+
 class VectorIndex:
     """Vectors of length 1 in a FAISS index by inner product, which is their cosine similarity.
 
-    index (faiss.Index): the index, which is not changed elsewhere from then on.
+    index (faiss.Index): the index, which is copied.
     kind (str): "flat", "hnsw", "ivf", or "ivfpq" by build_ivfpq.
     encoder (EncoderIdentity): what made the vectors; None if not known.
     rows (Sequence[IndexRow]): text and id of each vector; None if there are none.
@@ -180,30 +201,56 @@ class VectorIndex:
         folder: str | None = None,
         places: numpy.ndarray | None = None,
     ):
+        self._kind = kind
+        self._index = index.index if isinstance(index, _Own) else _copied(index, kind)
+        self.encoder = encoder
+        self._places = None if places is None else places.copy()
+        if self._places is not None:
+            self._places.flags.writeable = False
+        self.vectors = vectors
+        self.folder = folder
         if encoder is not None:
-            check_widths(index.d, encoder.width)
-        self._index, self.kind, self.encoder, self.places = index, kind, encoder, places
-        self.vectors, self.folder = vectors, folder
+            check_widths(self.width, encoder.width)
         self._digest: str | None = None  # of the vectors that the rows are of, once `index` was handed out
-        self._was_lent = False  # since the vectors were compared
+        self._was_lent = False  # since the vectors were checked
+        self._lent = _Lent()
         self.rows = rows
 
     @property
     def index(self) -> Any:  # noqa: ANN401 (FAISS has no types)
-        """The index of FAISS. The next search and each save find out whether its vectors were changed."""
-        self._lend()
-        return self._index
+        """The index of FAISS, as long as it is kept one object.
+
+        The next search and each save find out whether its vectors were changed; while it is kept, each search does.
+        """
+        self._note_vectors()
+        lent = self._lent()
+        if lent is None:
+            # Another object of Python for the same index: it tells by its end that nobody can change the index.
+            lent = import_faiss().downcast_index(self._index)
+            lent.referenced_objects = [self._index]
+            self._lent = _Lent(lent)
+        return lent
 
     @index.setter
     def index(self, index: Any) -> None:  # noqa: ANN401 (FAISS has no types)
-        self._lend()
-        self._index = index
+        copied = _copied(index, self.kind)
+        self._note_vectors()
+        self._index = copied
+        self._lent = _Lent()
 
-    def _lend(self) -> None:
-        """Note which vectors `index` has before it is handed out."""
+    def _note_vectors(self) -> None:
+        """Note which vectors `index` has before it is handed out, or replaced."""
         if self._digest is None:
             self._digest = _digest_of_vectors(self._index)
         self._was_lent = True
+
+    @property
+    def kind(self) -> Kind:
+        return self._kind
+
+    @property
+    def places(self) -> numpy.ndarray | None:
+        return self._places
 
     @property
     def rows(self) -> Sequence[IndexRow] | None:
@@ -213,8 +260,12 @@ class VectorIndex:
     def rows(self, rows: Sequence[IndexRow] | None) -> None:
         if rows is not None and len(rows) != len(self):
             raise ValueError(ROW_COUNT.format(given=len(rows), expected=len(self)))
-        self._rows = rows
-        self._digest, self._was_lent = None, False  # they are of the vectors that the index has now
+        self._rows = (
+            None if rows is None else tuple(row if isinstance(row, IndexRow) else IndexRow(*row) for row in rows)
+        )
+        self._digest = None  # they are of the vectors that the index has now
+        if self._lent() is not None:
+            self._note_vectors()
 
     def __len__(self) -> int:
         return int(self._index.ntotal) if self.places is None else len(self.places)
@@ -280,7 +331,7 @@ class VectorIndex:
         for block in blocks:
             index.add(block)
         has_copies = len(places) > index.ntotal
-        return cls(index, kind, encoder=encoder, rows=rows, places=numpy.array(places) if has_copies else None)
+        return cls(_Own(index), kind, encoder=encoder, rows=rows, places=numpy.array(places) if has_copies else None)
 
     @validated
     def search(
@@ -353,7 +404,7 @@ class VectorIndex:
     def _check_unchanged(self, *, is_lent: bool = False) -> None:
         """Raise ValueError if the vectors in `index` are others than those that the rows, or the places, are of.
 
-        is_lent (bool): whether to compare the vectors even if `index` was not handed out since the last time.
+        is_lent (bool): whether to check the vectors even if `index` was not handed out since the last time.
         """
         expected = len(self) if self.rows is None else len(self.rows)
         if self.places is not None:
@@ -361,11 +412,12 @@ class VectorIndex:
         count = self._index.ntotal
         if not count or count != expected:
             raise ValueError(_CHANGED.format(reason=f"holds {count} vectors, expected {expected or 'some'}"))
-        belongs = self.rows is not None or self.places is not None
-        if belongs and self._digest is not None and (is_lent or self._was_lent):
-            if _digest_of_vectors(self._index) != self._digest:
+        if self._was_lent or (is_lent and self._digest is not None):
+            belongs = self._digest is not None and (self.rows is not None or self.places is not None)
+            if belongs and _digest_of_vectors(self._index) != self._digest:
                 raise ValueError(_CHANGED.format(reason="holds other vectors than before"))
-            self._was_lent = False
+            _check_lengths(self._index, self.kind)
+            self._was_lent = self._lent() is not None
 
     def check_made_of(self, vectors: numpy.ndarray, texts: Sequence[str]) -> None:
         """Raise ValueError if the index is not of these vectors, float (n, width), and of these texts, in this order.
@@ -390,6 +442,7 @@ class VectorIndex:
                 f"The index is of others than these, or in another order: {reason}. Build it again of these."
             )
 
+    @validated
     def save(self, folder: str | Path) -> None:
         """Write the index, its manifest and its rows to a folder.
 
@@ -401,15 +454,11 @@ class VectorIndex:
         if self.kind == "ivfpq":
             raise ValueError("An index of the kind ivfpq is in a folder already. Copy the folder.")
         self._check_unchanged(is_lent=True)
-        if not _is_of_kind(self._index, self.kind):
-            raise ValueError(
-                f"Cannot save a {type(self._index).__name__} as an index of the kind {self.kind}, which load would "
-                "refuse. Write it with faiss.write_index."
-            )
         manifest = Manifest(kind=self.kind, width=self.width, count=len(self), encoder=self.encoder)
         write_folder(Path(folder), manifest, lambda _: self._index, self.rows, self.places)
 
     @classmethod
+    @validated
     def load(cls, folder: str | Path, *, encoder: EncoderIdentity | SentenceBert | None = None) -> "VectorIndex":
         """Read what `save` wrote. An index is data that FAISS parses: take it from those you trust.
 
@@ -424,19 +473,47 @@ class VectorIndex:
         rows, places = _read_rows(folder, saved), _read_places(folder, saved)
         index = _read_index(folder, saved, saved.count if places is None else int(places.max()) + 1)
         stored = {"vectors": saved.vectors, "folder": saved.folder}
-        return cls(index, saved.kind, encoder=saved.encoder, rows=rows, places=places, **stored)
+        return cls(_Own(index), saved.kind, encoder=saved.encoder, rows=rows, places=places, **stored)
+
+
+def _copied(index: Any, kind: Kind) -> Any:  # noqa: ANN401 (FAISS has no types)
+    """Return a copy of an index of FAISS, which nobody else can change. RAISES (ValueError): if it is no such index."""
+    check("kind", kind, Kind)
+    if not _is_of_kind(index, kind):
+        raise ValueError(
+            f"A {type(index).__name__} is no index of the kind {kind}: expected a faiss.{_CLASSES[kind]} by inner "
+            "product, whose similarities are cosines. Build one: VectorIndex.build(vectors)."
+        )
+    _check_lengths(index, kind)
+    return import_faiss().clone_index(index)
+
+
+def _check_lengths(index: Any, kind: Kind) -> None:  # noqa: ANN401 (FAISS has no types)
+    """Raise ValueError if a vector in an index is of another length than 1, so that its products are no cosines."""
+    start = 0
+    for block in _blocks_of(index) if kind != "ivfpq" else ():  # whose codes are rough
+        norms = numpy.linalg.norm(block, axis=1)
+        is_other = (norms > 0) & (abs(norms - 1) > _ROUNDED)
+        if is_other.any():
+            first = int(is_other.argmax())
+            raise ValueError(
+                f"The FAISS index holds vectors of other lengths than 1 (number {start + first}: {norms[first]:.3g}), "
+                "whose products are no cosines. Scale them before they are added: faiss.normalize_L2(vectors)."
+            )
+        start += len(block)
 
 
 def _digest_of_vectors(index: Any) -> str:  # noqa: ANN401 (FAISS has no types)
     """Return a digest of the vectors in an index, in their order."""
+    return digest_of_stream(block.tobytes() for block in _blocks_of(index))
 
-    def blocks() -> Iterator[bytes]:
-        for part in slices(index.ntotal, _BLOCK_ROWS):
-            # FAISS writes nothing for a number that no vector of a list has.
-            rows = numpy.full((part.stop - part.start, index.d), numpy.nan, dtype="float32")
-            yield index.reconstruct_n(part.start, len(rows), rows).tobytes()
 
-    return digest_of_stream(blocks())
+def _blocks_of(index: Any) -> Iterator[numpy.ndarray]:  # noqa: ANN401 (FAISS has no types)
+    """Yield the vectors in an index, float32 (b, width); nan for a number that no vector of a list has."""
+    for part in slices(index.ntotal, _BLOCK_ROWS):
+        # FAISS writes nothing for a number that no vector of a list has.
+        rows = numpy.full((part.stop - part.start, index.d), numpy.nan, dtype="float32")
+        yield index.reconstruct_n(part.start, len(rows), rows)
 
 
 def _same_encoder(given: EncoderIdentity | None, of_vectors: EncoderIdentity, where: str) -> EncoderIdentity:

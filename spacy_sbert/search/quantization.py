@@ -66,12 +66,14 @@ class Int8Vectors:
         blocks = map(self.decode, slices(n, max(1, block_bytes // (4 * width))))
         return nearest_in_blocks(queries, blocks, (n, width), k, block_bytes=block_bytes)
 
+    @validated
     def save(self, path: str | Path) -> None:
         """Write codes, low and step as plain arrays (.npz), whole or not at all."""
         with atomic_write(Path(path)) as file:
             numpy.savez(file, codes=self.codes, low=self.low, step=self.step)
 
     @classmethod
+    @validated
     def load(cls, path: str | Path) -> "Int8Vectors":
         """Read what `save` wrote. RAISES (ValueError): if the file is damaged, or another."""
         arrays = read_arrays(Path(path), {"codes": ("int8", 2), "low": ("float32", 1), "step": ("float32", 1)})
@@ -155,12 +157,14 @@ class BinaryVectors:
             )
         return read
 
+    @validated
     def save(self, path: str | Path) -> None:
         """Write bits and width as plain arrays (.npz), whole or not at all."""
         with atomic_write(Path(path)) as file:
             numpy.savez(file, bits=self.bits, width=numpy.array([self.width], dtype="int64"))
 
     @classmethod
+    @validated
     def load(cls, path: str | Path) -> "BinaryVectors":
         """Read what `save` wrote. RAISES (ValueError): if the file is damaged, or another."""
         bits, widths = read_arrays(Path(path), {"bits": ("uint8", 2), "width": ("int64", 1)}).values()

@@ -59,20 +59,35 @@ class SpanSearch:
         if index is None and kind != "exact":
             import_faiss()  # before Spans are made
         found, vectors = with_vectors(spans)
-        self.spans = tuple(found)
+        self._spans = tuple(found)
         if not self.spans:
             raise ValueError('There is no Span with a vector. Give other Docs, or another unit, such as unit = "doc".')
         widths = set(map(len, vectors))
         check_widths(min(widths), max(widths))
-        self.vectors = numpy.stack(vectors)  # (spans, width)
-        self.vectors.flags.writeable = False
+        self._vectors = numpy.stack(vectors)  # (spans, width)
+        self._vectors.flags.writeable = False
         self._encoders = doc_vectors.encoders_of_vector(self.spans[0])
         texts = self._texts = [span.text for span in self.spans]
         if index is None and kind != "exact":
             index = VectorIndex.build(self.vectors, kind=kind, texts=texts)
         elif index is not None:
             index.check_made_of(self.vectors, texts)
-        self.index = index
+        self._index = index
+
+    @property
+    def spans(self) -> tuple[Span, ...]:
+        """Return the Spans that have a vector."""
+        return self._spans
+
+    @property
+    def vectors(self) -> numpy.ndarray:
+        """Return the vectors of the Spans, float32 (spans, width), which are read-only."""
+        return self._vectors
+
+    @property
+    def index(self) -> VectorIndex | None:
+        """Return the index that is searched; None for exact search."""
+        return self._index
 
     def __len__(self) -> int:
         return len(self.spans)

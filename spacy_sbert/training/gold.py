@@ -1,6 +1,5 @@
 """Statistics of the gold values of a corpus, and checks that scores can tell better weights from worse."""
 
-import warnings
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -10,7 +9,7 @@ from spacy.language import Language
 from spacy.tokens import Doc
 from spacy.util import dot_to_object, resolve_dot_names
 
-from ..errors import Warnings
+from ..errors import Warnings, warn
 from .examples import OBJECTIVE
 
 _OF_GRADED_PAIRS = ("sts_spearman", "sts_pearson")
@@ -173,4 +172,4 @@ def _check_labels(classifiers: Mapping[str, list[str]], gold: GoldFacts, dev_cor
                 "Spell them alike, or give another dev corpus."
             )
         named = {"count": sum(unknown.values()), "corpus": dev_corpus, "given": given, "known": expected}
-        warnings.warn(Warnings.UNKNOWN_DEV_LABELS.format(**named), stacklevel=3)
+        warn(Warnings.UNKNOWN_DEV_LABELS.format(**named))

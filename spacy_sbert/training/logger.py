@@ -8,6 +8,7 @@ from typing import IO
 from spacy.language import Language
 from spacy.util import registry
 
+from ..files.atomic import check_output
 from ..validation import validated
 
 
@@ -21,6 +22,8 @@ def progress_logger(progress_bar: bool = True, output_file: str | Path | None = 
     output_file (str or Path): a file that gets a line for each evaluation: a row of a table if it ends in .csv, else
         JSON; an existing one is continued.
     """
+    if output_file is not None:
+        check_output(Path(output_file))
 
     def setup(nlp: Language, stdout: IO = sys.stdout, stderr: IO = sys.stderr) -> tuple[Callable, Callable]:
         from .training_log import TrainingLog  # noqa: PLC0415 (spaCy imports all loggers with the first pipe)

@@ -13,7 +13,6 @@ from .gold import MEASURES, measure_of
 
 _Fraction = Annotated[float, Field(ge=0, lt=1)]
 _MOST_PARTS = 10_000  # of a batch: spaCy counts to this number at each step, whatever the size of the batch
-_Finite = float  # checks of this package refuse nan and inf
 _SETTINGS: dict[str, Any] = {  # of [training]
     "patience": NonNegative,
     "max_epochs": Epochs,
@@ -23,13 +22,15 @@ _SETTINGS: dict[str, Any] = {  # of [training]
     "dropout": _Fraction,
     "seed": Seed | None,
     "gpu_allocator": Literal["pytorch", "tensorflow"] | None,
-    "score_weights": dict[str, _Finite | None],
+    "score_weights": dict[str, NonNegativeFloat | None],
     "frozen_components": list[str],
     "annotating_components": list[str],
 }
 # Of batchers, optimizers and schedules, whatever their names; every other number must not be negative.
-_POSITIVE = {"size", "buffer", "eps", "rate", "total_steps", "period", "t_max", "cut_frac", "ratio"}
+_POSITIVE = {"size", "buffer", "eps", "total_steps", "period", "t_max", "cut_frac", "ratio"}
+_POSITIVE |= {"learn_rate", "rate", "initial_rate", "base_rate", "max_rate", "max_lr"}  # of 0 nothing would be learned
 _FRACTIONS = {"beta1", "beta2", "warmup"}
+_UPSTREAM = {"tok2vec", "sbert_transformer", "transformer", "curated_transformer"}  # which learn what the components after them do
 _OF_EVERY_PIPELINE = {"speed", "token_acc", "token_p", "token_r", "token_f"}  # scores of Language.evaluate
 
 
@@ -57,6 +58,7 @@ def check_training(config: Mapping[str, Any]) -> None:
         _check_components(name, training.get(name, []), pipeline)
     if pipeline and set(pipeline) <= {*training.get("frozen_components", [])}:
         raise ValueError("All components are in frozen_components: nothing would be trained. Leave one of them out.")
+    _check_losses(training, config)
     _check_scores(training, config)
 
 
@@ -115,14 +117,40 @@ def _check_components(name: str, given: Sequence[str], pipeline: Sequence[str]) 
         )
 
 
+def _check_losses(training: Mapping[str, Any], config: Mapping[str, Any]) -> None:
+    """Refuse a training in which the loss of every component that would learn has the weight 0."""
+    components, weightless = config.get("components", {}), list[str]()
+    for name in config.get("nlp", {}).get("pipeline", []):
+        block = components.get(name, {})
+        if name in training.get("frozen_components", []) or not _has_loss(block.get("factory")):
+            continue
+        if block.get("loss_weight") != 0:
+            return
+        weightless.append(name)
+    if weightless:
+        raise ValueError(
+            f"loss_weight = 0 in [components.{weightless[0]}], and nothing else learns: nothing would be trained. Set "
+            "it to 1.0."
+        )
+
+
+def _has_loss(factory: str | None) -> bool:
+    """Return whether a component learns from examples by a loss of its own; true of one that is not known."""
+    if factory is None or not Language.has_factory(factory):
+        return True
+    return factory not in _UPSTREAM and "model" in (Language.get_factory_meta(factory).default_config or {})
+
+
 def _check_scores(training: Mapping[str, Any], config: Mapping[str, Any]) -> None:
-    """Refuse scores that no component of the pipeline has, and waiting for a better score where none has a weight."""
+    """Refuse scores that no component of the pipeline has, and those of which none has a weight."""
     weights: Mapping[str, float | None] = training.get("score_weights", {})
     weighted = [name for name, weight in weights.items() if weight]
-    if weights and not weighted and training.get("patience"):
+    chooses = bool(training.get("patience")) or any(weight is not None for weight in weights.values())
+    if weights and not weighted and chooses:
         raise ValueError(
-            "All of [training.score_weights] are 0 or null, so no score would be better than another. Give one of "
-            f"{', '.join(weights)} the weight 1.0, or set patience = 0 to train to the end."
+            "All of [training.score_weights] are 0 or null, so no score would be better than that before training. "
+            f"Give one of {', '.join(weights)} the weight 1.0. To train to the end without choosing set each of them "
+            "to null, and patience = 0."
         )
     known = _known_scores(config)
     if known is None:

@@ -20,6 +20,7 @@ from spacy.language import Language
 from spacy.util import registry
 
 from spacy_sbert.distributed.checkpoint import _random_states, _set_random_states
+from spacy_sbert.errors import DivergedError
 from spacy_sbert.training.gold import is_untrained
 from spacy_sbert.training.quickstart_config import check_config
 
@@ -163,7 +164,7 @@ def test_loop_equals_spacy_train(config_of, tmp_path):
 
 
 SMALL = {"corpora.train.limit": 57, "corpora.dev.limit": 12, "training.max_epochs": 1, "training.eval_frequency": 2}
-FLAT = {"training.optimizer.learn_rate": 0.0}  # so that no score is better than the first
+FLAT = {"training.optimizer.learn_rate": 1e-30}  # so that no score is better than the first
 
 
 @pytest.mark.parametrize(
@@ -264,6 +265,14 @@ def test_training_that_diverges(config_of, tmp_path, rate):
         assert numpy.isfinite(spacy.load(folder.parent)("A man is eating.").vector).all()
 
 
+def test_spacy_train_stops_where_it_diverges(config_of, tmp_path):
+    """At the first score that is not finite; spaCy saves model-last all the same, and loading says what it is."""
+    with pytest.raises(DivergedError, match="training diverged"):
+        spacy_train(config_of("sts")[0], tmp_path / "out", overrides=SMALL | DIVERGING)
+    with pytest.raises(DivergedError, match="Training had diverged before this was saved"):
+        spacy.load(tmp_path / "out" / "model-last")
+
+
 def test_untrained_best_is_named(config_of, tmp_path):
     rate = {"training.optimizer.learn_rate": 0.05}
     told = train(config_of("sts", **SMALL | rate | {"training.max_epochs": 2}), tmp_path / "out")
@@ -357,7 +366,10 @@ def test_without_a_checkpoint_training_begins_and_foreign_files_stay(config_of, 
     (folder / "step-by-step").mkdir(parents=True)
     (folder / "notes.txt").write_text("mine")
     arguments = config_of("sts", **SMALL, **STOPS)
-    assert "no checkpoint to resume from: with --checkpoint-every 50" in stopped(arguments, tmp_path / "out", 1)
+    told = stopped(arguments, tmp_path / "out", 1)
+    assert "no checkpoint to resume from: with --checkpoint-every 2 there is one for each evaluation" in told
+    told = stopped(arguments, tmp_path / "out", 1, "--checkpoint-every", 3)
+    assert "no checkpoint to resume from yet: the first comes after step 3" in told
     assert "training begins" in train(arguments, tmp_path / "out", "--resume", "--checkpoint-every", 2)
     assert sorted(path.name for path in folder.iterdir()) == ["notes.txt", "step-by-step"]
 

@@ -1,6 +1,7 @@
 """Folders of sentence-transformers, both ways: the same vectors, and what is refused."""
 
 import json
+import os
 import shutil
 
 import numpy
@@ -317,6 +318,24 @@ def test_dense_layers_are_used_trained_and_saved(made, tmp_path):
     nlp.to_disk(tmp_path / "nlp")
     text = "the man ran"
     assert numpy.array_equal(spacy.load(tmp_path / "nlp")(text).vector, nlp(text).vector)
+
+
+def test_links_of_the_cache_are_followed(made, tmp_path):
+    """huggingface_hub's cache has links to blobs/ as files; a link as a module's folder is named."""
+    blobs, folder = tmp_path / "blobs", tmp_path / "snapshots" / "0123"
+    shutil.copytree(made["all"], folder)
+    blobs.mkdir()
+    files = [path for path in folder.rglob("*") if path.is_file()]
+    for number, path in enumerate(files):
+        target = blobs / str(number)
+        path.rename(target)
+        path.symlink_to(os.path.relpath(target, path.parent))
+    text = "the man ran"
+    assert numpy.array_equal(import_folder(str(folder))(text).vector, import_folder(str(made["all"]))(text).vector)
+    shutil.move(folder / "1_Pooling", tmp_path / "elsewhere")
+    (folder / "1_Pooling").symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(ValueError, match=r"'1_Pooling', and .*/1_Pooling is a link to .*/elsewhere, outside"):
+        import_folder(str(folder))
 
 
 LINEAR = "2_Dense/config.json"

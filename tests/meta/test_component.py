@@ -6,15 +6,19 @@ import pickle
 import numpy
 import pytest
 import spacy
+import srsly
 from made_views import SENTENCES as CORPUS
 from made_views import WORDS, unit
-from pipelines import OTHER_VECTORS, make_example, reloaded, shim_of, through_docbin
+from pipelines import OTHER_VECTORS, make_example, reloaded, shim_of, through_docbin, warnings_with
 from spacy.tokens import Doc
 from spacy.util import import_file
+from spacy.vectors import Vectors
 
 from spacy_sbert import find_meta, restore
 from spacy_sbert.meta.component import fit_meta
 from spacy_sbert.meta.methods import make_estimator
+from spacy_sbert.pipeline import doc_vectors
+from spacy_sbert.pipeline.doc_vectors import encoders_of_vector
 from spacy_sbert.search import SpanSearch, collect_spans
 
 TEXT = "A man is eating food. The cat sat on the mat."
@@ -137,6 +141,14 @@ def test_most_similar_to_a_text(nlp):
     assert search.search("the cat", k=2) == found
     with pytest.raises(ValueError, match=r"Cannot use prompt_name = 'query'.* default_prompt_name"):
         search.search("the cat", prompt_name="query")
+
+
+@pytest.mark.parametrize("given", ["a text", None, 3, ["a", "b"]])
+def test_a_pipe_takes_docs(nlp, given):
+    pipe = nlp.get_pipe("sbert_meta")
+    for use in (pipe, lambda one: list(pipe.pipe([one]))):
+        with pytest.raises(TypeError, match=r"The pipe 'sbert_meta' takes Docs, not .*encode"):
+            use(given)
 
 
 def test_errors_go_to_the_error_handler(make_meta, monkeypatch):
@@ -280,6 +292,102 @@ def test_functions_are_members(make_nlp, tmp_path):
     assert doc.vector[:21] == pytest.approx(expected, abs=1e-6)
     assert doc.vector[21:] == pytest.approx(unit(sif), abs=1e-5)
     assert numpy.array_equal(reloaded(nlp, tmp_path)(text).vector, doc.vector)
+
+
+def with_functions(make_nlp, **config):
+    """A meta-embedding of an encoder, the mean of static vectors, and a function that learns."""
+    nlp = make_nlp()
+    nlp.vocab.reset_vectors(width=5)
+    for number, word in enumerate(WORDS):
+        nlp.vocab.set_vector(word, numpy.random.default_rng(number).normal(size=5).astype("f4"))
+    functions = {
+        "mean": {"@misc": "spacy-sbert.MeanStaticVectors.v1"},
+        "sif": {"@misc": "spacy-sbert.SmoothInverseFrequency.v1", "a": 0.01},
+    }
+    nlp.add_pipe("sbert_meta", config={"functions": functions, **config})
+    fit_meta(nlp, "sbert_meta", lambda: CORPUS[:40])
+    return nlp
+
+
+def sif_of(nlp):
+    return nlp.get_pipe("sbert_meta").members[-1].function
+
+
+def change_in_place(array, change):
+    array[:] = change(array)
+
+
+def swap_rows(table):
+    table[[0, 1]] = table[[1, 0]]
+
+
+def remap(vectors):
+    first, second = list(vectors.key2row)[:2]
+    vectors.add(first, row=vectors.key2row[second])
+
+
+ONES = numpy.ones(5, dtype="f4")
+CHANGES = {  # of static vectors, or of what a function has learned
+    "a word": lambda nlp: nlp.vocab.set_vector(WORDS[1], ONES),
+    "a word, in place": lambda nlp: change_in_place(
+        nlp.vocab.vectors[nlp.vocab.strings[WORDS[1]]], lambda row: 2 * row
+    ),
+    "all, in place": lambda nlp: change_in_place(nlp.vocab.vectors.data, lambda table: 2 * table),
+    "two words": lambda nlp: swap_rows(nlp.vocab.vectors.data),
+    "the row of a word": lambda nlp: remap(nlp.vocab.vectors),
+    "another table": lambda nlp: setattr(
+        nlp.vocab, "vectors", Vectors(data=ONES * ONES[:, None], keys=WORDS[:5], strings=nlp.vocab.strings)
+    ),
+    "another array": lambda nlp: setattr(nlp.vocab.vectors, "data", 2 * nlp.vocab.vectors.data),
+    "fewer words": lambda nlp: nlp.vocab.prune_vectors(2),
+    "no words": lambda nlp: (nlp.vocab.reset_vectors(width=5), nlp.vocab.set_vector("x", ONES)),
+    "fitted again": lambda nlp: sif_of(nlp).fit(lambda: map(nlp.make_doc, CORPUS[40:60])),
+    "loaded": lambda nlp: sif_of(nlp).from_bytes(
+        srsly.msgpack_dumps({"weights": {"a": 0.5}, "component": ONES / 5**0.5})
+    ),
+    "component, in place": lambda nlp: change_in_place(sif_of(nlp).component, lambda component: -component[::-1]),
+    "one word more": lambda nlp: sif_of(nlp).weights.update(zebra=0.5),
+}
+
+
+@pytest.mark.parametrize("change", CHANGES)
+@pytest.mark.parametrize("method", ["conc", "svd"])
+def test_vectors_of_before_and_after_a_change_are_told_apart(make_nlp, change, method, monkeypatch):
+    monkeypatch.setattr(doc_vectors, "_warned", set())
+    nlp = with_functions(make_nlp, method=method, **({"size": 6} if method == "svd" else {}))
+    text = " ".join(WORDS)
+    pipe = nlp.get_pipe("sbert_meta")
+    before, same = nlp(text), nlp(text)
+    fingerprint = pipe.fingerprint()
+    assert {fingerprint} == {*encoders_of_vector(before)} == {*encoders_of_vector(same)}
+    assert before.similarity(same) == pytest.approx(1)
+    CHANGES[change](nlp)
+    with warnings_with("sbert-meta-other-members") as members:
+        after = nlp(text)
+    assert len(members) == (method == "svd")
+    assert {*encoders_of_vector(after)} == {pipe.fingerprint()} != {fingerprint}
+    with pytest.warns(UserWarning, match="sbert-other-encoder"):
+        before.similarity(after)
+
+
+def test_a_word_that_comes_or_changes_before_it_was_read(make_nlp):
+    nlp = with_functions(make_nlp)
+    pipe = nlp.get_pipe("sbert_meta")
+    nlp("the cat")
+    fingerprint = pipe.fingerprint()
+    nlp("the zebra"), nlp(""), nlp(" "), list(nlp.pipe(["a man", "the mat"]))
+    assert pipe.fingerprint() == fingerprint
+    nlp.vocab.set_vector("zebra", ONES)
+    nlp("the zebra")
+    assert pipe.fingerprint() != fingerprint
+
+
+def test_two_pipelines_of_other_static_vectors(make_nlp, tmp_path):
+    first, second = with_functions(make_nlp), with_functions(make_nlp)
+    assert first.get_pipe("sbert_meta").fingerprint() == second.get_pipe("sbert_meta").fingerprint()
+    assert reloaded(first, tmp_path).get_pipe("sbert_meta").fingerprint() == first.get_pipe("sbert_meta").fingerprint()
+    second.vocab.set_vector("fast", ONES)
+    assert first.get_pipe("sbert_meta").fingerprint() != second.get_pipe("sbert_meta").fingerprint()
 
 
 def test_members_that_do_not_fit(make_nlp, make_meta, svd, tmp_path):

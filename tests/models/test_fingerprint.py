@@ -24,6 +24,7 @@ from pipelines import (
 )
 from spacy.tokens import Doc
 from spacy.training import Example
+from spacy.vectors import Vectors
 from thinc.api import SGD, Adam
 
 from spacy_sbert import find_sbert, restore
@@ -335,3 +336,33 @@ def test_sbert_similarity_without_hooks(make_nlp):
     for ours, theirs in ((a, plain), (plain, a)):
         with pytest.raises(ValueError, match="carries no sentence vectors"):
             ours._.sbert_similarity(theirs)
+
+
+@pytest.mark.parametrize("mode", ["default", "floret"])
+@pytest.mark.parametrize("change", ["a word", "all", "another table", "no word that was read"])
+def test_static_vectors_of_an_encoder_that_change(mode, change):
+    nlp = spacy.blank("xx")
+    words = ["the", "dog", "ran", "cat"]
+    table = numpy.random.default_rng(0).normal(size=(4 if mode == "default" else 40, 6)).astype("float32")
+    settings = {"keys": words} if mode == "default" else {"mode": "floret", "hash_count": 1, "minn": 2, "maxn": 3}
+    nlp.vocab.vectors = Vectors(data=table, strings=nlp.vocab.strings, **settings)
+    tok2vec = {"@architectures": "spacy-sbert.WordVectors.v1"}
+    architecture = {"@architectures": "spacy-sbert.Tok2VecSentenceEncoder.v1", "tok2vec": tok2vec}
+    nlp.add_pipe("sbert", config={"model": architecture})
+    nlp.initialize()
+    before = of(nlp("the dog ran"))
+    nlp("the"), nlp(""), nlp(" "), list(nlp.pipe(["ran", "dog"]))
+    assert of(nlp("the dog ran")) == before == find_sbert(nlp).fingerprint()
+    if change == "a word":
+        row = nlp.vocab.vectors.find(key="dog") if mode == "default" else slice(None)
+        nlp.vocab.vectors.data[row] += 1
+    elif change == "all":
+        nlp.vocab.vectors.data *= 2
+    elif change == "another table":
+        nlp.vocab.vectors.data = numpy.flip(table, axis=1).copy()
+    else:
+        nlp("cat")
+        assert of(nlp("the dog ran")) == before
+        return
+    after = nlp("the dog ran")
+    assert before != of(after) == find_sbert(nlp).fingerprint()

@@ -1,5 +1,6 @@
 """Loading, encoding and training are the same whatever the program around has set, or refused by its name."""
 
+import os
 import random
 import signal
 import subprocess
@@ -140,6 +141,12 @@ SAME = {
         torch.__future__.set_swap_module_params_on_conversion,
         True,
     ),
+    "module parameters overwritten": partial(
+        set_to,
+        torch.__future__.get_overwrite_module_params_on_conversion,
+        torch.__future__.set_overwrite_module_params_on_conversion,
+        True,
+    ),
     "function mode": Watching,
     "dispatch mode": partial(FlopCounterMode, display=False),
     "use_ops": partial(use_ops, "numpy"),
@@ -189,6 +196,7 @@ def settings():
         "device": str(torch.get_default_device()),
         "autocast": (torch.is_autocast_enabled("cpu"), torch.get_autocast_dtype("cpu")),
         "attention": (torch.backends.cuda.math_sdp_enabled(), torch.backends.cuda.flash_sdp_enabled()),
+        "module parameters": torch.__future__.get_swap_module_params_on_conversion(),
         "deterministic": torch.are_deterministic_algorithms_enabled(),
         "threads": torch.get_num_threads(),
         "numpy": numpy.geterr(),
@@ -524,6 +532,63 @@ def test_processes(tiny_bert, monkeypatch, state):
     for key, value in environment.items():
         monkeypatch.setenv(key, value)
     assert run(setup + PROGRAM + call) == expected
+
+
+FORKED = """
+import os, sys, spacy
+from spacy_sbert import find_sbert
+nlp = spacy.blank("xx")
+nlp.add_pipe("sbert", config={"model": {"name": sys.argv[1]}})
+texts = ["a man", "the cat sat", "he can go"] * 20
+expected = find_sbert(nlp).encode(texts)
+if not os.fork():
+    os._exit(0 if (find_sbert(nlp).encode(texts) == expected).all() else 1)
+print(os.waitstatus_to_exitcode(os.wait()[1]))
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork")
+@pytest.mark.parametrize("value", ["true", "false", None])
+def test_a_forked_process_does_not_wait_for_threads_of_tokenizers(tiny_bert, monkeypatch, value):
+    if value is None:
+        monkeypatch.delenv("TOKENIZERS_PARALLELISM", raising=False)
+    else:
+        monkeypatch.setenv("TOKENIZERS_PARALLELISM", value)
+    monkeypatch.setenv("RAYON_NUM_THREADS", "2")
+    argv = [sys.executable, "-c", FORKED, str(tiny_bert)]
+    assert subprocess.run(argv, capture_output=True, text=True, check=True, timeout=120).stdout == "0\n"
+
+
+@pytest.mark.parametrize("encoder", ["own", "bilstm", *slow("reference", "bfloat16", "albert", "shared", "reranker")])
+def test_weights_in_shared_memory_are_not_trained(build, expected, encoder):
+    """PyTorch puts them there when a pipeline is pickled for another process, which has the same memory."""
+    _, losses, last = expected(encoder)
+    nlp = build(encoder)
+    encoded(nlp)
+    optimizer = initialized(nlp)
+    shims = [shim for _, pipe in nlp.components for node in pipe.model.walk() for shim in node.shims]
+    shared = [weight.detach() for shim in shims for weight in shim._model.share_memory().parameters()]
+    before = [weight.clone() for weight in shared]
+    check_alike(trained(nlp, optimizer), losses, "shared")
+    check_alike(encoded(nlp), last, "shared")
+    assert before and all(map(torch.equal, shared, before))
+
+
+@pytest.mark.parametrize("encoder", ["own", "bilstm", "reranker", *slow("reference", "albert", "static", "tokens")])
+def test_an_interrupted_update_leaves_no_gradient(build, expected, encoder):
+    """What is trained afterwards is the same as if it had not been."""
+    _, losses, last = expected(encoder)
+    nlp = build(encoder)
+    optimizer = initialized(nlp)
+
+    def interrupted(*args, **kwargs):
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        nlp.update(scored_pairs(nlp), sgd=interrupted)
+    check_alike(trained(nlp, optimizer), losses, "interrupted")
+    check_alike(encoded(nlp), last, "interrupted")
 
 
 def test_nowhere_to_write_is_named(build, monkeypatch, tmp_path):

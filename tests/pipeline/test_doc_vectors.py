@@ -225,3 +225,14 @@ def test_equal_texts_share_no_arrays(make_nlp, encoder):
     for doc, (vector, token) in zip(docs[2:], before, strict=True):
         assert numpy.array_equal(doc.vector, vector) and numpy.array_equal(doc[1].vector, token)
     assert (docs[0].vector == 1.0).all(), "these are the arrays that answer"
+
+
+def test_what_is_done_to_a_vector_in_place_changes_no_stored_one(make_nlp):
+    nlp = make_nlp(unit="doc+sent")
+    doc = nlp("A man is eating food. The cat sat on the mat.")
+    for piece in (doc, doc[:], next(doc.sents), doc[0]):
+        for read in (lambda piece=piece: piece.vector, lambda piece=piece: piece._.sbert_vector):
+            expected = read().copy()
+            vector = read()
+            vector /= 2
+            assert numpy.array_equal(read(), expected) and expected.any()

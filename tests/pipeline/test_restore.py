@@ -9,10 +9,11 @@ from itertools import count, islice
 import numpy
 import pytest
 from pipelines import warnings_with
-from spacy.tokens import DocBin
+from spacy.tokens import Doc, DocBin
 
 from spacy_sbert import restore
 from spacy_sbert.pipeline import lost_hooks
+from spacy_sbert.search import SpanSearch
 
 TEXT = "A man is eating food. The cat sat on the mat."
 
@@ -53,6 +54,83 @@ def test_what_notices(make_nlp, nlp):
     given = next(docbin(doc))
     lost_hooks._warned.clear()
     assert said(lambda: (given._.sbert_similarity(doc), given._.sbert_most_similar(doc)))[1] == []
+
+
+HOOKS = [
+    *(("user_hooks", name) for name in ("vector", "has_vector", "vector_norm", "similarity")),
+    *(("user_span_hooks", name) for name in ("vector", "has_vector", "similarity")),
+    *(("user_token_hooks", name) for name in ("vector", "has_vector", "vector_norm", "similarity")),
+]
+READERS = {
+    "doc.similarity": lambda whole, given: whole.similarity(given),
+    "doc._.sbert_similarity": lambda whole, given: given._.sbert_similarity(whole),
+    "doc._.sbert_most_similar": lambda whole, given: given._.sbert_most_similar(whole),
+    "a query": lambda whole, given: whole._.sbert_most_similar(given),
+    "SpanSearch": lambda whole, given: SpanSearch([given[:]]),
+    "SpanSearch.search": lambda whole, given: SpanSearch([whole[:]]).search(given),
+}
+
+
+@pytest.mark.parametrize(("kind", "name"), HOOKS)
+@pytest.mark.parametrize("change", ["removed", "replaced"])
+def test_a_hook_that_is_lost_is_noticed_by_the_next_comparison(nlp, kind, name, change):
+    whole, given = nlp(TEXT), nlp(TEXT)
+    hooks = getattr(given, kind)
+    for reader in READERS.values():
+        if change == "removed":
+            hooks.pop(name)
+        else:
+            hooks[name] = lambda *objects: 0.0
+        lost_hooks._warned.clear()
+        assert len(said(lambda reader=reader: reader(whole, given))[1]) == 1
+        restore(given)
+        assert said(lambda reader=reader: reader(whole, given))[1] == []
+
+
+@pytest.mark.parametrize("kind", ["user_hooks", "user_span_hooks", "user_token_hooks"])
+def test_cleared_hooks_come_back(nlp, kind):
+    doc, expected = nlp(TEXT), nlp(TEXT)
+    setattr(doc, kind, {})
+    restore(doc)
+    for given, one in ((doc, expected), (doc[2:4], expected[2:4]), (doc[0], expected[0])):
+        assert numpy.array_equal(given.vector, one.vector) and given.similarity(one) == pytest.approx(1)
+
+
+OTHER_TEXTS = ["A cat is eating food. The man sat on the mat.", "The cat sat.", TEXT + " He cannot go.", "A dog"]
+TAKEN = {  # ways on which a Doc comes by the user data of another
+    "Doc(user_data=)": lambda nlp, doc, other: restore(
+        Doc(
+            nlp.vocab,
+            words=[token.text for token in doc],
+            spaces=[bool(token.whitespace_) for token in doc],
+            user_data=other.user_data,
+        )
+    ),
+    "update": lambda nlp, doc, other: doc.user_data.update(other.user_data) or doc,
+    "assigned": lambda nlp, doc, other: setattr(doc, "user_data", other.user_data) or doc,
+    "copied": lambda nlp, doc, other: setattr(doc, "user_data", dict(other.user_data)) or doc.copy(),
+    "in bytes": lambda nlp, doc, other: restore(
+        Doc(nlp.vocab).from_bytes((setattr(doc, "user_data", other.user_data) or doc).to_bytes())
+    ),
+}
+
+
+@pytest.mark.parametrize("way", TAKEN)
+@pytest.mark.parametrize("text", OTHER_TEXTS)
+def test_vectors_of_another_text_are_refused(nlp, way, text):
+    doc = TAKEN[way](nlp, nlp(text), nlp(TEXT))
+    for read in (
+        lambda: doc.vector,
+        lambda: doc._.sbert_vector,
+        lambda: doc.has_vector,
+        lambda: doc.similarity(nlp(TEXT)),
+        lambda: nlp(TEXT).similarity(doc),
+        lambda: SpanSearch([doc[:]]),
+    ):
+        with pytest.raises(ValueError, match=r"or its user data is of another text.*nlp\(doc\.text\)"):
+            read()
+    assert not doc._.sbert_truncated
+    assert numpy.array_equal(nlp.get_pipe("sbert")(doc).vector, nlp(text).vector)
 
 
 def test_docs_with_their_contexts_are_restored(nlp):
@@ -143,7 +221,7 @@ before = set(sys.modules)
 srsly.msgpack_loads(srsly.msgpack_dumps({"a": {"b": 1}}))
 print(sorted(name for name in set(sys.modules) - before if "spacy" in name))
 import spacy
-from spacy.tokens import DocBin
+from spacy.tokens import Doc, DocBin
 data = DocBin().from_disk(sys.argv[1])
 with warnings.catch_warnings(record=True) as caught:
     warnings.simplefilter("always")

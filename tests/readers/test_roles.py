@@ -119,6 +119,38 @@ def test_texts_of_a_column_without_a_name_are_refused(tmp_path, names):
     assert find_table(path, members=["text"]).columns.members == ("text",)
 
 
+@pytest.mark.parametrize("blank", ["", " ", "\t", "\u00a0"])
+@pytest.mark.parametrize("suffix", [".csv", ".tsv", ".jsonl", ".parquet"])
+def test_texts_without_a_name_are_refused_in_every_format(write, suffix, blank):
+    if suffix == ".tsv" and blank == "\t":
+        pytest.skip("a tab separates columns there")
+    header = ("text", blank, "label") if suffix != ".csv" else ("text", f" {blank.strip()} ", "label")
+    path = write(header, text, text, cycle("a", "b"), suffix=suffix)
+    label = re.escape(f"the field {blank!r}") if suffix == ".jsonl" else "column 2"
+    with pytest.raises(ValueError, match=f"{label} holds texts, and has no name in the header"):
+        find_table(path)
+    assert find_table(path, members=["text"]).columns.members == ("text",)
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".jsonl", ".parquet"])
+@pytest.mark.parametrize("values", [cycle(0.5, 1.5, 4), cycle("same", "other"), cycle(0, 1)])
+def test_gold_without_a_name_is_refused(write, suffix, values):
+    """Numbers of rows, as pandas writes its index, are none."""
+    header = ("sentence1", "sentence2", "")
+    with pytest.raises(ValueError, match=r"(column 3|the field '') has no name, and may be the gold"):
+        find_table(write(header, text, text, values, suffix=suffix))
+    assert find_table(write(header, text, text, int, suffix=suffix)).kind == "positives"
+    assert find_table(write((*header, "score"), text, text, values, cycle(0, 1), suffix=suffix)).kind == "binary"
+
+
+@pytest.mark.parametrize("name", [" text", "text "])
+@pytest.mark.parametrize("suffix", [".csv", ".parquet"])
+def test_spaces_around_a_name(write, suffix, name):
+    path = write((name, "label"), text, cycle("a", "b"), suffix=suffix)
+    assert find_table(path).columns.members == ("text",)
+    assert len(list(read_text_rows(path, TextColumns("text")))) == find_table(path).count
+
+
 def test_numbers_in_a_column_without_a_name_pass(tmp_path):
     path = tmp_path / "own.csv"
     rows = [f"{row},My card number {row} was stolen.,{row % 2}," for row in range(30)]
@@ -269,6 +301,16 @@ def test_numbers_and_lists_are_no_texts(write, tmp_path):
             find_table(path)
 
 
+@pytest.mark.parametrize(
+    ("header", "name"), [("text,text,score", "text"), ("label,text,text", "text"), ("text,note,note", "note")]
+)
+def test_columns_of_the_same_name(tmp_path, header, name):
+    path = tmp_path / "own.csv"
+    path.write_text(f"{header}\na b,c d,e f\n")
+    with pytest.raises(ValueError, match=rf"own\.csv.* two columns are named '{name}'"):
+        find_table(path)
+
+
 def test_columns_without_names(write):
     """Two columns of words, and one of numbers at most."""
     path = write((1, text(), text()), cycle(0, 1), text, text)
@@ -342,3 +384,8 @@ def test_a_table_without_a_header_holds_no_examples(tmp_path, name, content):
     path.write_text(content)
     with pytest.raises(ValueError, match=r"holds no examples\. Give a table"):
         find_table(path)
+
+
+def test_a_score_is_no_number_of_python(write):
+    with pytest.raises(ValueError, match="expected a number in the column of scores 'score', got '1_0'"):
+        find_table(write(("sentence1", "sentence2", "score"), text, text, cycle("1_0", "2_0")))

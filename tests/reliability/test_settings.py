@@ -281,10 +281,11 @@ def calls(nlp, folder):
     }
 
 
-ELSEWHERE = {  # tried as registered functions, by the commands, and by test_given; the last one has only paths
+ELSEWHERE = {  # tried as registered functions, by the commands, and by test_given; the last ones have only paths
     *("SentenceBert.__init__", "SentenceMeta.__init__", "SentenceReranker.__init__"),
     *("build_ivfpq", "SentenceBert.classify", "SentenceBert.initialize", "SentenceReranker.initialize"),
-    "SentenceMeta.initialize",
+    *("SentenceMeta.initialize", "VectorIndex.save", "VectorIndex.load", "BinaryVectors.save", "BinaryVectors.load"),
+    *("Int8Vectors.save", "Int8Vectors.load"),
 }
 
 

@@ -134,7 +134,15 @@ def test_an_activation_is_only_that_of_its_call(reranker):
         (lambda one: one.score_pairs(pandas.DataFrame({"a": ["b"]})), TypeError, "a table of 1 columns"),
         (lambda one: one.score_pairs(pandas.DataFrame({"a": ["b"], "c": [None]})), TypeError, "pair number 0, "),
         (lambda one: one.score_pairs(("a", "b", "c")), TypeError, "pair number 0, .*expected two texts"),
-        (lambda one: one.predict(SHORT), TypeError, r"predict of 'sbert_reranker' scores Docs.*score_pairs\(pairs\)"),
+        *(
+            (use, TypeError, r"The pipe 'sbert_reranker' takes Docs, not .*score_pairs\(pairs\)")
+            for given in ("a text", None, 3, SHORT)
+            for use in (
+                lambda one, given=given: one(given),
+                lambda one, given=given: one.predict([given]),
+                lambda one, given=given: list(one.pipe([given])),
+            )
+        ),
         *((lambda one, k=k: one.rank("a", TEXTS, k), ValueError, "at least 1 and at most 5") for k in (0, 6)),
         (lambda one: one.rank("a", TEXTS, k=2, top_k=2), ValueError, "k = 2 and top_k = 2: expected one of them"),
         (lambda one: one.rank("a", "ab"), TypeError, "expected several texts"),

@@ -132,3 +132,42 @@ def test_refused(pipe, corpus, tmp_path, monkeypatch):
     ]:
         with pytest.raises(ValueError, match=message):
             work()
+
+
+OTHERS = {  # vectors that are not those of the texts, in their order
+    "reversed": lambda pipe: pipe.encode(TEXTS)[::-1],
+    "shifted": lambda pipe: numpy.roll(pipe.encode(TEXTS), 1, axis=0),
+    "sorted": lambda pipe: pipe.encode(sorted(TEXTS)),
+    "two changed places": lambda pipe: pipe.encode(TEXTS)[[0, 1, 3, 2, 4, 5]],
+    "of another encoder": lambda pipe: numpy.random.default_rng(0).normal(size=(len(TEXTS), 16)),
+}
+
+
+@pytest.mark.parametrize("others", OTHERS)
+def test_vectors_of_other_texts_are_refused(pipe, corpus, others, tmp_path):
+    given = {"vectors": OTHERS[others](pipe)}
+    for act in (
+        lambda: search_texts(pipe, corpus, ["dog"], **given),
+        lambda: search_texts(pipe, corpus, ["dog"], index=tmp_path / "index", **given),
+        lambda: mine_texts(pipe, corpus, **given),
+        lambda: module.group_texts(pipe, corpus, min_score=0.5, **given),
+        lambda: cluster_texts(pipe, corpus, method="kmeans", n_clusters=2, **given),
+    ):
+        with pytest.raises(ValueError, match=r"Vector \d is not of the text '.*in the order of the texts"):
+            act()
+    assert not (tmp_path / "index").exists()
+
+
+@pytest.mark.parametrize("n", [2, 8, 9, 100])
+def test_the_order_of_many_texts(pipe, tmp_path, n):
+    texts = [f"{letter} {other} cat" for letter in "abcdefghij" for other in "klmnopqrst"][:n]
+    (tmp_path / "corpus.txt").write_text("\n".join(texts), encoding="utf8")
+    vectors = pipe.encode(texts)
+    assert mine_texts(pipe, tmp_path / "corpus.txt", k=1, vectors=vectors) == mine_texts(
+        pipe, tmp_path / "corpus.txt", k=1
+    )
+    for scale in (3.0, numpy.float16(1)):
+        mine_texts(pipe, tmp_path / "corpus.txt", vectors=vectors * scale)
+    mine_texts(pipe, tmp_path / "corpus.txt", vectors=vectors[:, :12])  # truncated
+    with pytest.raises(ValueError, match=r"Vector \d+ is not of the text"):
+        mine_texts(pipe, tmp_path / "corpus.txt", vectors=numpy.roll(vectors, 1, axis=0))

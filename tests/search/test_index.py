@@ -1,6 +1,8 @@
 """A saved index: parity with exact search, streams, files that are not what was saved, and a full disk."""
 
+import copy
 import json
+import pickle
 
 import faiss
 import numpy
@@ -13,6 +15,7 @@ from spacy_sbert.search.index import IndexRow
 RNG = numpy.random.default_rng(0)
 CENTRES = RNG.standard_normal((50, 24))
 VECTORS = (CENTRES[RNG.integers(50, size=2000)] + 0.8 * RNG.standard_normal((2000, 24))).astype("float32")
+UNIT = VECTORS / numpy.linalg.norm(VECTORS, axis=1, keepdims=True)
 QUERIES = (3 * VECTORS[:40] + 0.1).astype("float64")
 ENCODER = EncoderIdentity("model-a", 24, "a" * 64)
 TEXTS = [f"text {i}\n\ud800" for i in range(2000)]
@@ -163,7 +166,7 @@ def test_equal_vectors_are_found(kind, share, tmp_path):
 
 
 CHANGED = {  # what FAISS's own object was told to do
-    "add": lambda index: index.add(VECTORS[:1]),
+    "add": lambda index: index.add(UNIT[:1]),
     "remove_ids": lambda index: index.remove_ids(numpy.array([0])),
     "reset": lambda index: index.reset(),
 }
@@ -230,7 +233,7 @@ def test_a_faiss_index_that_is_only_read_or_kept(tmp_path):
     with pytest.raises(ValueError, match="holds other vectors than before"):
         index.save(tmp_path)
     plain = VectorIndex.build(VECTORS[:300])
-    plain.index.add(VECTORS[300:301])
+    plain.index.add(UNIT[300:301])
     plain.rows = [IndexRow(str(place), None) for place in range(301)]  # of the vectors that it has now
     assert plain.search(VECTORS[300:301], k=1)[1] == 300
     plain.save(tmp_path)
@@ -260,15 +263,119 @@ def test_a_file_in_place_of_the_folder(tmp_path):
     assert (tmp_path / "index").read_text() == "mine"
 
 
-def test_another_faiss_index_is_not_saved_over_a_good_one(tmp_path):
-    index = VectorIndex.build(VECTORS[:300])
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: faiss.IndexFlatL2(24),
+        lambda: faiss.IndexHNSWFlat(24, 8),
+        lambda: faiss.IndexIDMap(faiss.IndexFlatIP(24)),
+        lambda: None,
+    ],
+)
+def test_another_kind_of_faiss_index_is_refused(make):
+    index, other = VectorIndex.build(VECTORS[:300]), make()
+    for take in (lambda: VectorIndex(other, "flat"), lambda: setattr(index, "index", other)):
+        with pytest.raises(ValueError, match=r"A \w+ is no index of the kind flat: expected a faiss\.IndexFlat by"):
+            take()
+    assert index.search(QUERIES[:1], k=1)[1].shape == (1, 1)
+
+
+def test_an_unknown_kind_is_refused():
+    with pytest.raises(ValueError, match="kind"):
+        VectorIndex(faiss.IndexFlatIP(24), "FLAT")
+
+
+def own_index(kind):
+    """An index of FAISS such as a user makes it, and a VectorIndex of it with texts."""
+    own = faiss.clone_index(VectorIndex.build(VECTORS[:300], kind=kind).index)
+    return own, VectorIndex(own, kind, rows=[IndexRow(str(place), None) for place in range(300)])
+
+
+OF_FAISS = {  # with as many vectors afterwards
+    "remove_ids, add": lambda index: (index.remove_ids(numpy.array([3])), index.add(UNIT[500:501])),
+    "rotated": lambda index: (index.remove_ids(numpy.array([0])), index.add(UNIT[:1])),
+    "reset, add": lambda index: (index.reset(), index.add(UNIT[300:600])),
+}
+
+
+@KINDS
+@pytest.mark.parametrize("change", OF_FAISS)
+def test_an_index_of_the_users_own_is_copied(kind, change, tmp_path):
+    if kind == "hnsw" and change != "reset, add":
+        pytest.skip("FAISS removes nothing from a graph")
+    own, index = own_index(kind)
+    expected = index.search(QUERIES, k=5)
+    OF_FAISS[change](own)
     index.save(tmp_path)
-    for other in (faiss.IndexFlatL2(24), faiss.IndexHNSWFlat(24, 8), faiss.IndexIDMap(faiss.IndexFlatIP(24))):
-        index.index = other
-        (other.add if not isinstance(other, faiss.IndexIDMap) else lambda rows: None)(VECTORS[:300])
-        with pytest.raises(ValueError, match=r"Cannot save a Index\w+ as an index of the kind flat|holds 0 vectors"):
-            index.save(tmp_path)
-    assert len(VectorIndex.load(tmp_path)) == 300
+    for same in (index, VectorIndex.load(tmp_path)):
+        for ours, theirs in zip(same.search(QUERIES, k=5), expected, strict=True):
+            assert numpy.array_equal(ours, theirs)
+
+
+@KINDS
+@pytest.mark.parametrize("change", OF_FAISS)
+@pytest.mark.parametrize("is_copied", [False, True])
+def test_an_index_that_is_kept_is_compared_at_each_search(kind, change, is_copied):
+    if kind == "hnsw" and change != "reset, add":
+        pytest.skip("FAISS removes nothing from a graph")
+    _, index = own_index(kind)
+    if is_copied:
+        index = pickle.loads(pickle.dumps(copy.deepcopy(index)))
+    kept = index.index
+    assert kept is index.index
+    assert index.search(QUERIES, k=5)[1].shape == (40, 5)
+    OF_FAISS[change](kept)
+    for _ in range(2):
+        with pytest.raises(ValueError, match="The FAISS index holds other vectors than before"):
+            index.search(QUERIES, k=5)
+    index.rows = [IndexRow(str(place), None) for place in range(300, 600)]  # of the vectors that it has now
+    assert index.search(QUERIES, k=5)[1].shape == (40, 5)
+    OF_FAISS["reset, add"](kept)
+    kept.reset()
+    kept.add(UNIT[600:900])
+    with pytest.raises(ValueError, match="The FAISS index holds other vectors than before"):
+        index.search(QUERIES, k=5)
+
+
+def test_nothing_is_compared_once_the_index_is_not_kept(monkeypatch):
+    _, index = own_index("flat")
+    kept = index.index
+    index.search(QUERIES, k=5)
+    del kept
+    index.search(QUERIES, k=5)
+    monkeypatch.setattr("spacy_sbert.search.index._blocks_of", None)
+    index.search(QUERIES, k=5)
+
+
+def test_vectors_of_other_lengths_are_no_cosines(tmp_path):
+    own = faiss.IndexFlatIP(24)
+    own.add(numpy.concatenate([numpy.zeros((1, 24), "f"), UNIT[:2], VECTORS[3:5]]))
+    message = r"holds vectors of other lengths than 1 \(number 3: .*faiss\.normalize_L2"
+    plain = VectorIndex.build(VECTORS[:5])
+    for take in (lambda: VectorIndex(own, "flat"), lambda: setattr(plain, "index", own)):
+        with pytest.raises(ValueError, match=message):
+            take()
+    plain.index.add(VECTORS[:1])
+    for act in (lambda: plain.search(QUERIES, k=1), lambda: plain.save(tmp_path), lambda: plain.search(QUERIES, k=1)):
+        with pytest.raises(ValueError, match=r"other lengths than 1 \(number 5"):
+            act()
+
+
+def test_rows_and_places_are_the_indexes_own():
+    rows = [IndexRow(str(place), None) for place in range(300)]
+    index = VectorIndex(VectorIndex.build(VECTORS[:300]).index, "flat", rows=rows)
+    rows[0], rows[1] = rows[1], rows[0]
+    assert index.rows[0].text == "0"
+    with pytest.raises(TypeError, match="does not support item assignment"):
+        index.rows[0] = rows[0]
+    for name in ("kind", "places"):
+        with pytest.raises(AttributeError, match=f"property '{name}'"):
+            setattr(index, name, None)
+    pairs = VectorIndex(VectorIndex.build(VECTORS[:2]).index, "flat", rows=[("a", 1), ("b", 2)])
+    assert pairs.rows == (IndexRow("a", 1), IndexRow("b", 2))
+    copies = VectorIndex.build(numpy.concatenate([VECTORS[:30], VECTORS[:3]]), kind="hnsw")
+    with pytest.raises(ValueError, match="read-only"):
+        copies.places[0] = 1
 
 
 @pytest.mark.parametrize(

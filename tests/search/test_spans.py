@@ -206,3 +206,12 @@ def test_what_a_search_holds_is_not_changed(docs):
     assert isinstance(search.spans, tuple)
     with pytest.raises(ValueError, match="read-only"):
         search.vectors[0] = 0
+
+
+@pytest.mark.parametrize("name", ["spans", "vectors", "index"])
+def test_what_a_search_is_made_of_stays(name):
+    nlp = spacy.blank("xx")
+    nlp.vocab.set_vector("cat", numpy.array([1.0, 0.0], dtype="f"))
+    search = SpanSearch([nlp("cat")[:]])
+    with pytest.raises(AttributeError, match=f"property '{name}'"):
+        setattr(search, name, getattr(search, name))

@@ -25,6 +25,7 @@ WRONG = {  # values that each setting refuses
         {"sts_spearman": None},
         {"sts_spearmann": 1.0},
         {"sts_spearman": float("nan")},
+        {"sts_spearman": 1.0, "sts_pearson": -1.0},
         {"sts_spearman": "1"},
         [],
     ),
@@ -35,6 +36,9 @@ WRONG = {  # values that each setting refuses
     "batcher": ({"@batchers": "spacy.batch_by_words.v1", "size": size} for size in (0, -1, float("nan"))),
     "optimizer": (
         {"@optimizers": "Adam.v1", "learn_rate": -1e-5},
+        {"@optimizers": "Adam.v1", "learn_rate": 0.0},
+        {"@optimizers": "Adam.v1", "learn_rate": {"@schedules": "warmup_linear.v1", "initial_rate": 0.0}},
+        {"@optimizers": "Adam.v1", "learn_rate": {"@schedules": "slanted_triangular.v1", "max_rate": 0}},
         {"@optimizers": "Adam.v1", "learn_rate": float("inf")},
         {"@optimizers": "Adam.v1", "learn_rate": float("nan")},
         {"@optimizers": "Adam.v1", "learn_rate": {"@schedules": "constant.v1", "rate": -1}},
@@ -102,8 +106,28 @@ def test_training_without_an_end(config):
 def test_no_weighted_score_trains_to_the_end(config):
     config["training"].update(patience=0, score_weights={"sts_spearman": None})
     check_training(config)
-    with pytest.raises(ValueError, match="patience = 0 to train to the end"):
-        check_training({**config, "training": {**config["training"], "patience": 10}})
+
+
+@pytest.mark.parametrize(("patience", "weight"), [(0, 0.0), (10, 0.0), (10, None)])
+def test_scores_without_a_weight_cannot_choose_model_best(config, patience, weight):
+    config["training"].update(patience=patience, score_weights={"sts_spearman": weight})
+    with pytest.raises(ValueError, match="no score would be better than that before training"):
+        check_training(config)
+
+
+def test_losses_without_a_weight(config):
+    config["components"]["sbert"]["loss_weight"] = 0.0
+    config["components"] |= {"tok2vec": {"factory": "tok2vec"}, "sentencizer": {"factory": "sentencizer"}}
+    config["nlp"]["pipeline"] = ["tok2vec", "sentencizer", "sbert"]
+    with pytest.raises(ValueError, match=r"loss_weight = 0 in \[components\.sbert\], and nothing else learns"):
+        check_training(config)
+    for factory in ("ner", None):  # None: of a source
+        config["components"]["other"] = {"factory": factory} if factory else {"source": "en_mine"}
+        config["nlp"]["pipeline"] = ["tok2vec", "other", "sbert"]
+        check_training(config)
+    config["training"]["frozen_components"] = ["other"]
+    with pytest.raises(ValueError, match="nothing would be trained"):
+        check_training(config)
 
 
 def test_scores_of_another_scorer_are_not_known(config):

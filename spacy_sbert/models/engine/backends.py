@@ -1,7 +1,6 @@
 """Inference backends (packed, padded, half precision, int8): batches of a budget, rebuilt when weights change."""
 
 import math
-import warnings
 from collections.abc import Callable, Iterator
 from copy import deepcopy
 from functools import partial
@@ -12,7 +11,7 @@ import torch
 from thinc.api import torch2xp
 from thinc.types import Floats2d
 
-from ...errors import Warnings
+from ...errors import Warnings, warn
 from ..loading import Network
 from ..private_attributes import has_bfloat16_arithmetic, has_int8_product, uses_amx, version_of
 from ..sbert_config import INT8, REFERENCE
@@ -49,7 +48,7 @@ def resolve_precision(precision: str, device: str) -> str:
 def warn_of_slow(precision: str, device: str) -> None:
     """Warn if a precision takes longer than float32 on this device."""
     if precision == "bfloat16" and device == "cpu" and has_bfloat16_arithmetic() is False:
-        warnings.warn(Warnings.SLOW_BFLOAT16, stacklevel=2)
+        warn(Warnings.SLOW_BFLOAT16)
 
 
 class HFBackend:

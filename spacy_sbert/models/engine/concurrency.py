@@ -155,6 +155,8 @@ def _release_in_child() -> None:
     _STATE.release()
     PROCESS_SETTINGS.release_in_child()
     torch.set_num_threads(1)
+    if "TOKENIZERS_PARALLELISM" in os.environ:  # if not, tokenizers does so itself; it would wait for the threads
+        os.environ["TOKENIZERS_PARALLELISM"] = "false"
 
 
 def parallel_map(function: Callable[[_Task], _Result], tasks: Iterable[_Task]) -> Iterator[_Result]:
