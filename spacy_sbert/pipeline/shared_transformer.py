@@ -82,20 +82,8 @@ class SharedTransformer(ChecksummedPipe, Tok2Vec):
 
     # Components that listen
 
-    @property
-    def listener_map(self) -> dict[str, list[Any]]:
-        """The layers that listen, by the name of their component. spaCy sets it whenever it links the pipeline."""
-        return self._listener_map
-
-    @listener_map.setter
-    def listener_map(self, listeners: dict[str, list[Any]]) -> None:
-        nlp = self._in_pipeline.nlp
-        self._listener_map = listeners
-        self._sets_tensor = True
-        self._left_out = [] if nlp is None else list(nlp.disabled)
-
     def find_listeners(self, component: Pipe) -> None:
-        """Register the layers of a component that listen to this one, in the order of the pipeline.
+        """Register the layers of a component that listen to this one.
 
         RAISES (ValueError): if it listens for vectors of another width, for those of a component whose `doc.tensor`
             this one replaces or the other way round, or only to the transformer of another package.
@@ -103,39 +91,45 @@ class SharedTransformer(ChecksummedPipe, Tok2Vec):
         nlp = self._in_pipeline.nlp
         if nlp is not None and all(pipe is not component for _, pipe in nlp.pipeline):
             self._in_pipeline = InPipeline()  # sourced, so that it is in a pipeline that it does not know
-        self._register(component)
+        self._register(component, cast(Any, component).name)
 
-    def _register(self, component: Any) -> None:  # noqa: ANN401 (of any class)
+    def _register(self, component: Pipe, name: str) -> None:
+        between = self._between(component)
+        sets_tensor = not any(isinstance(pipe, Tok2Vec) for pipe in between)
+        is_nearest = not any(isinstance(pipe, SharedTransformer) for pipe in between)
         model = getattr(component, "model", None)
         for node in model.walk() if isinstance(model, Model) else ():
-            if isinstance(node, TransformerListener | SentenceListener):
-                self._register_own(node, component.name)
-            elif isinstance(node, Tok2VecListener):
-                self._register_tok2vec(node, component.name)
-            elif upstream_name(node) in ("*", self.name):
-                self._check_other_package(node, component.name)
-        if isinstance(component, Tok2Vec):
-            self._sets_tensor = False
+            if isinstance(node, Tok2VecListener):
+                self._register_tok2vec(node, name, sets_tensor)
+            elif upstream_name(node) != self.name and not (upstream_name(node) == "*" and is_nearest):
+                continue
+            elif isinstance(node, TransformerListener | SentenceListener):
+                node.upstream = self.model
+                if isinstance(node, TransformerListener):
+                    node.needs_states = not (sets_tensor and is_same_pooling(node.pooling, self.model.pooling))
+                self.add_listener(node, name)
+            else:
+                self._check_other_package(node, name)
 
-    def _register_own(self, node: TransformerListener | SentenceListener, component_name: str) -> None:
-        if node.upstream_name not in ("*", self.name):
-            return
-        node.upstream = self.model  # of several transformers the last one before the component
-        if isinstance(node, TransformerListener):
-            node.needs_states = not (self._sets_tensor and is_same_pooling(node.pooling, self.model.pooling))
-        self.add_listener(node, component_name)
+    def _between(self, component: Pipe) -> list[Any]:
+        """Return the components between this one and another; none if the pipeline is not known."""
+        nlp = self._in_pipeline.nlp
+        pipes: list[Any] = [] if nlp is None else [pipe for _, pipe in nlp.components]
+        if self not in pipes or component not in pipes:
+            return []
+        return pipes[pipes.index(self) + 1 : pipes.index(component)]
 
-    def _register_tok2vec(self, node: Tok2VecListener, component_name: str) -> None:
+    def _register_tok2vec(self, node: Tok2VecListener, name: str, sets_tensor: bool) -> None:
         """Register a spacy.Tok2VecListener.v1, which in use reads `doc.tensor` whoever set it."""
         is_own = node.upstream_name == self.name
-        if is_own != self._sets_tensor and node.upstream_name != "*":
-            setter = f"'{self.name}'" if self._sets_tensor else "another component"
+        if is_own != sets_tensor and node.upstream_name != "*":
+            setter = f"'{self.name}'" if sets_tensor else "another component"
             raise ValueError(
-                f"The component '{component_name}' listens to '{node.upstream_name}', whose doc.tensor is replaced by "
-                f"{setter}. Use spacy-sbert.TransformerListener.v1, or put '{component_name}' between the two."
+                f"The component '{name}' listens to '{node.upstream_name}', whose doc.tensor is replaced by {setter}. "
+                f"Use spacy-sbert.TransformerListener.v1, or put '{name}' between the two."
             )
-        if self._sets_tensor:
-            self.add_listener(node, component_name)
+        if sets_tensor:
+            self.add_listener(node, name)
 
     def _check_other_package(self, node: Model, component_name: str) -> None:
         """Check that there is a transformer of the package of a listener, which else makes up vectors of zeros."""
@@ -165,32 +159,18 @@ class SharedTransformer(ChecksummedPipe, Tok2Vec):
                 f"'{self.name}' makes {width}. Set width = {width}, or use spacy-sbert.TransformerListener.v1."
             )
 
-    def _link(self, nlp: Language) -> None:
-        """Register the layers that listen in all components behind this one, whether they are enabled or not.
-
-        spaCy leaves out those of components that are disabled while it links the pipeline, as the frozen ones are while
-        it initializes the others.
-        """
-        self.listener_map = {}
-        names = nlp.component_names
-        for name, pipe in nlp.components[names.index(self.name) + 1 :] if self.name in names else ():
-            if hasattr(pipe, "name"):
-                cast(Any, pipe).name = name  # as spaCy does: a sourced component has the name that it had
-            self._register(pipe)
-        self._left_out = []
-
     def _enabled_listeners(self) -> list[Any]:
-        """Return the layers that listen to this component now."""
-        nlp = self._in_pipeline.nlp
-        if nlp is not None and self._left_out:
-            self._link(nlp)
-        enabled = self.listening_components if nlp is None else nlp.pipe_names
-        found = [node for name in enabled for node in self.listener_map.get(name, ())]
-        return [node for node in found if self._is_upstream_of(node)]
+        """Return the layers that listen to this component now.
 
-    def _is_upstream_of(self, node: Model) -> bool:
-        """Return whether a layer listens to this transformer, and not to another one behind it."""
-        return isinstance(node, Tok2VecListener) or cast(Any, node).upstream is self.model
+        spaCy leaves out those of components that are disabled while it links the pipeline.
+        """
+        nlp = self._in_pipeline.nlp
+        pipes = [] if nlp is None else [pipe for _, pipe in nlp.pipeline]
+        if nlp is not None and self in pipes:
+            self.listener_map = {}
+            for name, pipe in nlp.pipeline[pipes.index(self) + 1 :]:
+                self._register(cast(Pipe, pipe), name)
+        return self.listeners
 
     # In use
 
@@ -232,7 +212,7 @@ class SharedTransformer(ChecksummedPipe, Tok2Vec):
         self.model.initialize()
         if nlp is not None:
             self._in_pipeline = InPipeline(nlp)
-            self._link(nlp)
+            self._enabled_listeners()
 
     def update(
         self,

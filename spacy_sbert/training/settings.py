@@ -30,7 +30,8 @@ _SETTINGS: dict[str, Any] = {  # of [training]
 _POSITIVE = {"size", "buffer", "eps", "total_steps", "period", "t_max", "cut_frac", "ratio"}
 _POSITIVE |= {"learn_rate", "rate", "initial_rate", "base_rate", "max_rate", "max_lr"}  # of 0 nothing would be learned
 _FRACTIONS = {"beta1", "beta2", "warmup"}
-_UPSTREAM = {"tok2vec", "sbert_transformer", "transformer", "curated_transformer"}  # which learn what the components after them do
+# These learn what the components after them do.
+_UPSTREAM = {"tok2vec", "sbert_transformer", "transformer", "curated_transformer"}
 _OF_EVERY_PIPELINE = {"speed", "token_acc", "token_p", "token_r", "token_f"}  # scores of Language.evaluate
 
 
