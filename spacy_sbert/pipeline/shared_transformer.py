@@ -91,7 +91,7 @@ class SharedTransformer(ChecksummedPipe, Tok2Vec):
         nlp = self._in_pipeline.nlp
         if nlp is not None and all(pipe is not component for _, pipe in nlp.pipeline):
             self._in_pipeline = InPipeline()  # sourced, so that it is in a pipeline that it does not know
-        self._register(component, cast(Any, component).name)
+        self._register(component, getattr(component, "name", ""))
 
     def _register(self, component: Pipe, name: str) -> None:
         between = self._between(component)
