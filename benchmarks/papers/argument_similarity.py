@@ -27,6 +27,8 @@ from pathlib import Path
 import numpy
 import spacy
 from argument_splits import TOPIC_FOLDS, split_sentences, split_topic_folds
+from protocols.argument_corpora import ARGUMENTS, ArgumentRow, argument_files, read_arguments
+from protocols.arguments import N_FOLDS, Split, fit_support_vectors, split_folds, split_topics
 from runs import (
     ASSETS,
     RERANKER,
@@ -53,10 +55,8 @@ from spacy.util import load_config
 
 from spacy_sbert.evaluation import PipelineSource
 from spacy_sbert.evaluation.encoders import Source, VectorStore, make_baseline
-from spacy_sbert.evaluation.protocols.arguments import N_FOLDS, Split, fit_support_vectors, split_folds, split_topics
 from spacy_sbert.evaluation.protocols.sts import CORRELATIONS
 from spacy_sbert.losses.softmax import SYMMETRIC, concatenated
-from spacy_sbert.readers.datasets import ARGUMENTS, ArgumentRow, argument_files, read_arguments
 from spacy_sbert.similarity import cosine
 
 SVR = "svr"

@@ -3,7 +3,7 @@
 import random
 from collections.abc import Sequence
 
-from spacy_sbert.evaluation.protocols.arguments import FOLD_SEED, N_FOLDS, Split, leave_out
+from protocols.arguments import FOLD_SEED, N_FOLDS, Split, leave_out
 
 TOPIC_FOLDS = 4
 

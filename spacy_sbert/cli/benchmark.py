@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Annotated, Any
 
+from spacy.cli._util import import_code
 from typer import Argument, Exit, Option, echo
 from wasabi import msg
 
@@ -14,7 +15,7 @@ from ..progress import ticking
 from ._util import check_new, command, exit_on_error, fail, named_output
 from .options import LoadingOnGpu, Output, Overwrite, Pipeline, Quiet
 
-_SUITES = "The tasks: sts, sick, triplets, nli, arguments, learned, transfer, probing, speed, with commas between."
+_SUITES = "The tasks: sts, sick, triplets, nli, transfer, probing, speed, with commas between, or those of --code."
 _BASELINES = "Score one instead: static, sif, power-means, tf-idf, untuned-mean, untuned-cls, random-projection."
 _CACHE = "Keeps vectors and results; by default beside --output."
 _NAMELESS = "pipeline"  # what spaCy calls a pipeline before somebody names it
@@ -56,6 +57,7 @@ def _benchmark_cli(
     save = None if output is None else lambda results: write_json(output, checksummed_json(results))
     if cache is None and output is not None:
         cache = output.with_suffix(".cache")
+    import_code(loading.code)  # it may register tasks
     with exit_on_error(f"Cannot evaluate on {folder}"):
         settings = Settings(
             normalizations=_names_in(normalization),

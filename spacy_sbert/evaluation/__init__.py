@@ -2,7 +2,7 @@
 
 from .encoders import PipelineSource
 from .scoring import evaluate
-from .suite import evaluate_suites
+from .suite import evaluate_suites, register_tasks
 from .task import Settings
 
-__all__ = ["PipelineSource", "Settings", "evaluate", "evaluate_suites"]
+__all__ = ["PipelineSource", "Settings", "evaluate", "evaluate_suites", "register_tasks"]

@@ -10,12 +10,20 @@ from ..files.atomic import check_input, write_text
 from ..files.serialization import checksummed_json, device, digest_of_parts, unsealed, versions
 from ..progress import progress_of
 from .encoders import Source, VectorStore, sklearn_module
-from .protocols import arguments, learned_similarity, senteval, speed, sts
+from .protocols import senteval, speed, sts
 from .report import Results
 from .results import FORMAT, Json
 from .task import MissingData, Run, Settings, Task
 
-_TASKS = (*sts.TASKS, *learned_similarity.TASKS, *arguments.TASKS, *senteval.TASKS, *speed.TASKS)
+_TASKS = {task.name: task for task in (*sts.TASKS, *senteval.TASKS, *speed.TASKS)}
+
+
+def register_tasks(*tasks: Task) -> None:
+    """Add tasks of your own, which run when their suite is asked for; one replaces the task of its name.
+
+    tasks (Task): see there. The command `benchmark` imports the file that registers them with --code.
+    """
+    _TASKS.update({task.name: task for task in tasks})
 
 
 def evaluate_suites(
@@ -32,7 +40,7 @@ def evaluate_suites(
 
     source (Source): gives the vectors, such as PipelineSource(nlp).
     root (Path): the folder of the data sets, in their official layouts.
-    suites (iterable of str): sts, sick, triplets, nli, arguments, learned, transfer, probing, speed.
+    suites (iterable of str): sts, sick, triplets, nli, transfer, probing, speed, and those of registered tasks.
     settings (Settings): how to evaluate.
     cache (Path): a folder for vectors and for the results of tasks, which are reused while model, data, settings and
         versions are the same.
@@ -91,17 +99,19 @@ def check_packages(suite: str) -> None:
 
     RAISES (ValueError): if there is no such suite; (ImportError): if it needs scikit-learn, which is not installed.
     """
-    tasks_of(suite)
-    if suite in ("learned", "probing", "transfer"):
+    if any(task.needs_sklearn for task in tasks_of(suite)):
         sklearn_module("sklearn", f"The suite '{suite}'")
 
 
 def tasks_of(suite: str) -> list[Task]:
     """Return the tasks of a suite. RAISES (ValueError): if there is no such suite."""
-    tasks = [task for task in _TASKS if task.suite == suite]
+    tasks = [task for task in _TASKS.values() if task.suite == suite]
     if not tasks:
-        known = ", ".join(dict.fromkeys(task.suite for task in _TASKS))
-        raise ValueError(f"Unknown suite '{suite}': expected some of {known}.")
+        known = ", ".join(dict.fromkeys(task.suite for task in _TASKS.values()))
+        raise ValueError(
+            f"Unknown suite '{suite}': expected some of {known}. Register further ones with --code: "
+            "benchmarks/papers/tasks.py has those of the papers."
+        )
     return tasks
 
 

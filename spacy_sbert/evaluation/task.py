@@ -272,12 +272,14 @@ class Task:
 
     name: in results and tables, such as "STS12". suite: what asks for it, such as "sts". place: of a task on one file.
     is_kept: whether the result is reused while model, data, settings, versions and device are the same.
+    needs_sklearn: whether it runs only with scikit-learn.
     """
 
     name: str
     suite: str
     place: DataFile
     is_kept = True
+    needs_sklearn = False
 
     def find(self, root: Path) -> list[Path]:
         """Return the files that are read. RAISES (MissingData): if they are missing."""

@@ -20,6 +20,7 @@ from spacy_sbert.readers import PairCorpus, read_sts
 from spacy_sbert.render.document import Cell, Document, Table
 
 SAMPLE = ROOT / "assets"
+PAPERS = ROOT / "benchmarks" / "papers" / "tasks.py"
 FEW = ["--suite", "sts,triplets", "--any-count", "--bootstrap", 20, "--quiet"]
 BASELINE = ["benchmark", "blank:en", "data", *FEW, "--baseline", "random-projection", "-o"]
 
@@ -44,7 +45,7 @@ def folder(nlp_folder, data):
 
 def test_benchmark_and_compare(folder):
     """A folder of data sets: results, reports, reuse, a baseline, and both side by side."""
-    settings = ["--suite", "sts,triplets,arguments", "--any-count", "--bootstrap", 20]
+    settings = ["--suite", "sts,triplets,arguments", "--any-count", "--bootstrap", 20, "--code", PAPERS]
     (folder / "second").mkdir()
     for place in ("first", "second"):
         done = invoke("benchmark", "nlp", "data", *settings, "-o", f"{place}/tiny.json")
@@ -99,6 +100,7 @@ def test_plain_table_in_a_terminal(monkeypatch, capsys):
         (["evaluate", "no-such-thing", "data/STSBenchmark/sts-dev.csv"], 1, "no-such-thing"),
         (["evaluate", "nlp", "data"], 1, "data is a folder: give a file of examples"),
         (["benchmark", "nlp", "data", "-s", "sick"], 1, "SICK_trial.txt"),
+        (["benchmark", "nlp", "data", "-s", "unknown"], 1, "--code: benchmarks/papers/tasks.py"),
         (["benchmark", "nlp", "data", "-o", "a.md"], 1, "ends in .json"),
         (["compare", "data/STSBenchmark/sts-dev.csv"], 1, "sts-dev.csv"),
     ],

@@ -9,7 +9,8 @@ import spacy
 from made_data import HashedSource, write_benchmark, write_year
 from scipy import stats
 
-from spacy_sbert.evaluation import PipelineSource, Settings, evaluate_suites
+from spacy_sbert.evaluation import PipelineSource, Settings, evaluate_suites, register_tasks, suite
+from spacy_sbert.evaluation.protocols.sts import GradedPairs, PairsTask
 from spacy_sbert.similarity import cosine
 
 FEW = Settings(any_count=True, bootstrap=50)
@@ -203,3 +204,32 @@ def test_a_constant_prediction_is_undefined(tmp_path):
     write_benchmark(tmp_path)
     failed = evaluate(tmp_path, PipelineSource(spacy.blank("xx")))["failed"]
     assert "gives no vectors" in failed["STSb-dev"] and 'add_pipe("sbert")' in failed["STSb-dev"]
+
+
+def test_tasks_of_ones_own(tmp_path, monkeypatch):
+    """A registered task is scored as those of the package are, and one of the same name takes its place."""
+    monkeypatch.setattr(suite, "_TASKS", dict(suite._TASKS))
+    file = tmp_path / "own.csv"
+    file.write_text("one", encoding="utf8")
+
+    class Own(PairsTask):
+        name, suite = "mine", "own"
+
+        def find(self, root):
+            return [file]
+
+        def pairs(self, run):
+            return GradedPairs("abc", "def", numpy.arange(3.0), ["all"] * 3), [file.read_text(encoding="utf8")]
+
+    def measured():
+        return evaluate_suites(HashedSource(), tmp_path, ["own"], settings=FEW, cache=tmp_path / "cache")["tasks"]
+
+    with pytest.raises(ValueError, match=r"Unknown suite 'own': expected some of sts, .*, speed\. Register .*--code"):
+        measured()
+    register_tasks(Own())
+    register_tasks(Own())
+    first, again = measured()["mine"], measured()["mine"]
+    u, v = (HashedSource().encode(texts) for texts in ("abc", "def"))
+    spearman = stats.spearmanr(cosine(u, v), numpy.arange(3)).statistic
+    assert first["variants"][0]["scores"]["cosine"]["spearman"]["pooled"] == pytest.approx(spearman, abs=1e-12)
+    assert first["notes"] == ["one"] and again["reused"] and not first["reused"]

@@ -10,6 +10,7 @@ import pytest
 import writers
 from counted_cases import parts
 from made_data import write_benchmark
+from protocols.argument_corpora import read_arguments
 from writers import WRITERS, in_time, run_suite
 
 from spacy_sbert.bulk import encode_file
@@ -20,7 +21,6 @@ from spacy_sbert.files.serialization import read_arrays
 from spacy_sbert.files.text_lines import read_counts, read_lines
 from spacy_sbert.meta.fit import read_sentences
 from spacy_sbert.readers import PairCorpus, convert
-from spacy_sbert.readers.datasets import read_arguments
 from spacy_sbert.search import BinaryVectors, Int8Vectors
 from spacy_sbert.search.corpus_search import cluster_texts, mine_texts, search_texts
 

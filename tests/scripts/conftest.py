@@ -13,8 +13,7 @@ from pipelines import ROOT
 def load() -> Iterator[Callable[[str], ModuleType]]:
     """Import a script by its name, with the root of the repository as the working directory."""
     with pytest.MonkeyPatch.context() as patch:
-        for folder in ("scripts", "benchmarks/papers"):
-            patch.syspath_prepend(str(ROOT / folder))
+        patch.syspath_prepend(str(ROOT / "scripts"))
         patch.chdir(ROOT)
         yield importlib.import_module
 

@@ -9,12 +9,12 @@ import pytest
 import spacy
 from made_data import HashedSource
 from pipelines import ROOT, real_data
+from protocols.argument_corpora import read_arguments
+from protocols.arguments import _score_held_out
 
 from spacy_sbert.evaluation import Settings
-from spacy_sbert.evaluation.protocols.arguments import _score_held_out
 from spacy_sbert.evaluation.protocols.sts import GradedPairs
 from spacy_sbert.evaluation.task import Run
-from spacy_sbert.readers.datasets import read_arguments
 
 SAMPLE = ROOT / "assets" / "arguments.tsv"
 

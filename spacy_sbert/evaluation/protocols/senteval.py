@@ -78,6 +78,7 @@ class _TransferTask(Task):
     official: Mapping[str, int]
     positive: str | None = None
     suite: str = "transfer"
+    needs_sklearn = True
 
     def find(self, root: Path) -> list[Path]:
         return [place.find(root) for _, place, _ in self.files]
@@ -132,6 +133,7 @@ class _ProbingTask(Task):
     file: str
     official: tuple[int, int, int] = (100_000, 10_000, 10_000)
     suite: str = "probing"
+    needs_sklearn = True
 
     def find(self, root: Path) -> list[Path]:
         place = DataFile((f"{self.file}.txt", self.file), f"{_SOURCE} (data/probing)")

@@ -8,14 +8,15 @@ from pathlib import Path
 
 import numpy
 
-from ...losses.softmax import SYMMETRIC, concatenated
-from ...readers.datasets import AFS_MAX_SCORE, AFS_TOPICS, ASPECT_FILE, afs_rows, argument_files, aspect_rows
-from ...similarity import cosine
-from ..encoders import sklearn_module
-from ..results import MSE, Json
-from ..task import PREFIXES, DataFile, Run, Task, Variant, check_count
+from spacy_sbert.evaluation.encoders import sklearn_module
+from spacy_sbert.evaluation.protocols.sts import TRAINED, GradedPairs, GradedTask, PairsTask
+from spacy_sbert.evaluation.results import MSE, Json
+from spacy_sbert.evaluation.task import PREFIXES, DataFile, Run, Task, Variant, check_count
+from spacy_sbert.losses.softmax import SYMMETRIC, concatenated
+from spacy_sbert.similarity import cosine
+
+from .argument_corpora import AFS_MAX_SCORE, AFS_TOPICS, ASPECT_FILE, afs_rows, argument_files, aspect_rows
 from .learned_similarity import Part, Predict, fit_ridge
-from .sts import TRAINED, GradedPairs, GradedTask, PairsTask
 
 _AFS_PLACE = DataFile(("AFS", "afs", "AFS_corpus", "."), "https://nlds.soe.ucsc.edu, the lab of Misra et al. 2016")
 _ASPECT_PLACE = DataFile(
@@ -178,6 +179,7 @@ class _HeldOutArguments(Task):
     corpus: PairsTask
     held: str
     suite: str = "learned"
+    needs_sklearn = True
 
     def find(self, root: Path) -> list[Path]:
         return self.corpus.find(root)

@@ -6,10 +6,8 @@ import numpy
 import pytest
 import torch
 from made_data import write_benchmark
-from scipy.stats import pearsonr, spearmanr
-
-from spacy_sbert.evaluation.protocols import learned_similarity
-from spacy_sbert.evaluation.protocols.learned_similarity import (
+from protocols import learned_similarity
+from protocols.learned_similarity import (
     _STRENGTHS,
     TASKS,
     _fit_distribution,
@@ -18,6 +16,8 @@ from spacy_sbert.evaluation.protocols.learned_similarity import (
     _target_distribution,
     fit_ridge,
 )
+from scipy.stats import pearsonr, spearmanr
+
 from spacy_sbert.evaluation.protocols.sts import GradedPairs
 from spacy_sbert.evaluation.task import MissingData, Run, Settings, Variant
 from spacy_sbert.losses.softmax import SYMMETRIC, concatenated

@@ -7,12 +7,12 @@ from pathlib import Path
 import numpy
 import torch
 
-from ...losses.softmax import SYMMETRIC, concatenated
-from ...similarity import cosine, pearson
-from ..encoders import sklearn_module
-from ..results import MSE, Json, intervals_of, spearman_of
-from ..task import Run, Task
-from .sts import BENCHMARK, CORRELATIONS, SICK, TRAINED, GradedPairs, GradedTask
+from spacy_sbert.evaluation.encoders import sklearn_module
+from spacy_sbert.evaluation.protocols.sts import BENCHMARK, CORRELATIONS, SICK, TRAINED, GradedPairs, GradedTask
+from spacy_sbert.evaluation.results import MSE, Json, intervals_of, spearman_of
+from spacy_sbert.evaluation.task import Run, Task
+from spacy_sbert.losses.softmax import SYMMETRIC, concatenated
+from spacy_sbert.similarity import cosine, pearson
 
 Part = tuple[numpy.ndarray, numpy.ndarray]  # features (n, 2 width) and gold scores (n,)
 Predict = Callable[[numpy.ndarray], numpy.ndarray]
@@ -30,6 +30,7 @@ class _LearnedTask(Task):
     name: str
     splits: Mapping[str, GradedTask]
     suite: str = "learned"
+    needs_sklearn = True
 
     def find(self, root: Path) -> list[Path]:
         return [split.place.find(root) for split in self._there(root).values()]

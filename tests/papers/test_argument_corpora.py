@@ -2,8 +2,7 @@ import csv
 
 import pytest
 from pipelines import real_data
-
-from spacy_sbert.readers.datasets import ASPECT_SCORES, ArgumentRow, read_arguments
+from protocols.argument_corpora import ASPECT_SCORES, ArgumentRow, read_arguments
 
 LONG = "x" * 200_000  # characters: csv by itself reads 131,072
 HEADER = ["regression_label", *(f"column_{i}" for i in range(2, 10)), "sentence_1", "sentence_2"]

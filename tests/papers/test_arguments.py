@@ -5,12 +5,8 @@ import csv
 import numpy
 import pytest
 from made_data import HashedSource
-from scipy.stats import pearsonr, spearmanr
-from sklearn.preprocessing import StandardScaler
-from sklearn.svm import SVR
-
-from spacy_sbert.evaluation.protocols import arguments
-from spacy_sbert.evaluation.protocols.arguments import (
+from protocols import arguments
+from protocols.arguments import (
     TASKS,
     Split,
     _score_held_out,
@@ -18,6 +14,10 @@ from spacy_sbert.evaluation.protocols.arguments import (
     split_folds,
     split_topics,
 )
+from scipy.stats import pearsonr, spearmanr
+from sklearn.preprocessing import StandardScaler
+from sklearn.svm import SVR
+
 from spacy_sbert.evaluation.protocols.sts import GradedPairs
 from spacy_sbert.evaluation.task import MissingData, Run, Settings
 

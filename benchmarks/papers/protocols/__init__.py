@@ -1,0 +1,1 @@
+"""Protocols of the papers that the package does not have; tasks.py registers their tasks."""
