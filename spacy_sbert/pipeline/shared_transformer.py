@@ -165,12 +165,14 @@ class SharedTransformer(ChecksummedPipe, Tok2Vec):
         spaCy leaves out those of components that are disabled while it links the pipeline.
         """
         nlp = self._in_pipeline.nlp
-        pipes = [] if nlp is None else [pipe for _, pipe in nlp.pipeline]
-        if nlp is not None and self in pipes:
-            self.listener_map = {}
-            for name, pipe in nlp.pipeline[pipes.index(self) + 1 :]:
-                self._register(cast(Pipe, pipe), name)
-        return self.listeners
+        pipes = [] if nlp is None else [pipe for _, pipe in nlp.components]
+        if nlp is None or self not in pipes:
+            return self.listeners
+        self.listener_map = {}
+        for name, pipe in nlp.components[pipes.index(self) + 1 :]:
+            self._register(cast(Pipe, pipe), name)
+        disabled = nlp.disabled
+        return [node for name, nodes in self.listener_map.items() if name not in disabled for node in nodes]
 
     # In use
 
