@@ -30,7 +30,7 @@ SCALED = ("none", "zscore")
 PARTS: dict[str, tuple[tuple[str, ...], dict[str, Any]]] = {  # suites, and settings
     "pairs": (("sts",), {"normalizations": NORMALIZATIONS, "sizes": SIZES, "seeds": (1, 2, 3)}),
     "learned": (("learned",), {"seeds": (1,)}),
-    "classes": (("transfer", "probing"), {"normalizations": SCALED, "seeds": (1,)}),
+    "classes": (("transfer", "probing"), {"normalizations": SCALED, "classifiers": ("lr", "mlp"), "seeds": (1,)}),
     "curve": (("transfer",), {"sizes": ("pca-32", "pca-64", "pca-128"), "classifiers": ("lr",), "seeds": (1,)}),
 }
 SIMILARITIES = ("cosine", "learned", "softmax", "svr")
