@@ -18,11 +18,11 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from rankings import ranks, transfer_probing
 from scipy import stats
 from suites import figure, markdown, parser, prepared, read_runs, run_once, source_of
 
 from spacy_sbert.evaluation import Settings, evaluate_suites
-from spacy_sbert.evaluation.compare import ranks, transfer_probing
 
 NORMALIZATIONS = ("none", "unit", "zscore", "zscore_unit")
 SIZES = ("own", "pca-32", "pca-64", "pca-128", "pca-256", "up-1024")
