@@ -104,7 +104,6 @@ def test_nothing_is_allocated_for_what_is_refused():
             (lambda: cross_encoder(n_outputs=10**9), "n_outputs = 1000000000: expected less than or equal to 16384"),
             (lambda: CrossViewAutoencoder(size=10**9), "size = 1000000000: expected less than or equal to 65536"),
             (lambda: CrossViewAutoencoder(epochs=10**9), "epochs = 1000000000: expected less than or equal to 1000000"),
-            (lambda: Settings(sizes=("up-1000000000",)), "Unknown size 'up-1000000000'"),
             (lambda: Settings(bootstrap=10**9), "bootstrap = 1000000000: expected less than or equal to 1000000"),
         ]:
             with pytest.raises(ValueError, match=named):

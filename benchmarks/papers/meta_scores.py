@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy
+import paper_tasks  # noqa: F401  it registers them
 from spacy.language import Language
 
 from spacy_sbert.evaluation import Settings, evaluate_suites

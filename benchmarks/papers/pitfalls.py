@@ -18,11 +18,11 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from rankings import ranks, transfer_probing
 from scipy import stats
 from suites import figure, markdown, parser, prepared, read_runs, run_once, source_of
 
 from spacy_sbert.evaluation import Settings, evaluate_suites
-from spacy_sbert.evaluation.compare import ranks, transfer_probing
 
 NORMALIZATIONS = ("none", "unit", "zscore", "zscore_unit")
 SIZES = ("own", "pca-32", "pca-64", "pca-128", "pca-256", "up-1024")
@@ -30,7 +30,7 @@ SCALED = ("none", "zscore")
 PARTS: dict[str, tuple[tuple[str, ...], dict[str, Any]]] = {  # suites, and settings
     "pairs": (("sts",), {"normalizations": NORMALIZATIONS, "sizes": SIZES, "seeds": (1, 2, 3)}),
     "learned": (("learned",), {"seeds": (1,)}),
-    "classes": (("transfer", "probing"), {"normalizations": SCALED, "seeds": (1,)}),
+    "classes": (("transfer", "probing"), {"normalizations": SCALED, "classifiers": ("lr", "mlp"), "seeds": (1,)}),
     "curve": (("transfer",), {"sizes": ("pca-32", "pca-64", "pca-128"), "classifiers": ("lr",), "seeds": (1,)}),
 }
 SIMILARITIES = ("cosine", "learned", "softmax", "svr")

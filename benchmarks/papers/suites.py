@@ -16,6 +16,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import paper_tasks  # noqa: F401  it registers them
 import spacy
 from spacy.util import import_file
 

@@ -3,6 +3,7 @@
 import shutil
 import sys
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -15,7 +16,8 @@ from ..progress import ticking
 from ._util import check_new, command, exit_on_error, fail, named_output
 from .options import LoadingOnGpu, Output, Overwrite, Pipeline, Quiet
 
-_SUITES = "The tasks: sts, sick, triplets, nli, transfer, probing, speed, with commas between, or those of --code."
+_SUITES = "The tasks: sts, sick, triplets, nli, transfer, speed, with commas between, or others that --code registers."
+_OTHERS = "Others than this if the tasks of --code know them."
 _BASELINES = "Score one instead: static, sif, power-means, tf-idf, untuned-mean, untuned-cls, random-projection."
 _CACHE = "Keeps vectors and results; by default beside --output."
 _NAMELESS = "pipeline"  # what spaCy calls a pipeline before somebody names it
@@ -29,9 +31,9 @@ def _benchmark_cli(
     output: Output = None,
     overwrite: Overwrite = False,
     suite: Annotated[str, Option("--suite", "-s", help=_SUITES)] = "sts",
-    normalization: Annotated[str, Option("--normalization", help="Any of none, zscore, unit, zscore_unit.")] = "none",
-    size: Annotated[str, Option("--size", help="The widths to compare, such as own,pca-128,up-1024.")] = "own",
-    classifier: Annotated[str, Option("--classifier", help="Of transfer and probing: lr, mlp or both.")] = "lr,mlp",
+    normalization: Annotated[str, Option("--normalization", help=_OTHERS)] = "none",
+    size: Annotated[str, Option("--size", help=_OTHERS)] = "own",
+    classifier: Annotated[str, Option("--classifier", help=_OTHERS)] = "lr",
     seeds: Annotated[int, Option("--seeds", help="The seeds of what is drawn at random.", min=1, max=1000)] = 10,
     bootstrap: Annotated[int, Option("--bootstrap", help="The resamples of the 95 % intervals, or 0.", min=0)] = 1000,
     trained_on: Annotated[str, Option("--trained-on", help="The encoder's training data, such as stsb,snli.")] = "",
@@ -51,13 +53,13 @@ def _benchmark_cli(
     from ..evaluation import PipelineSource, Settings, evaluate_suites
     from ..evaluation.encoders import Source, make_baseline
     from ..evaluation.report import evaluation_report
-    from ..evaluation.suite import check_packages, write_json
+    from ..evaluation.suite import check_suite, write_json
     from ..files.serialization import checksummed_json
 
     save = None if output is None else lambda results: write_json(output, checksummed_json(results))
     if cache is None and output is not None:
         cache = output.with_suffix(".cache")
-    import_code(loading.code)  # it may register tasks
+    import_code(loading.code)  # which may register tasks
     with exit_on_error(f"Cannot evaluate on {folder}"):
         settings = Settings(
             normalizations=_names_in(normalization),
@@ -69,8 +71,8 @@ def _benchmark_cli(
             any_count=any_count,
         )
         for name in _names_in(suite):
-            check_packages(name)
-    nlp = loading.load(pipeline, answering=True)
+            check_suite(name, settings)
+    nlp = replace(loading, code=None).load(pipeline, answering=True)
     with exit_on_error(f"Cannot evaluate on {folder}"):
         with ticking("Loading", shown=not loading.quiet):
             source: Source = PipelineSource(nlp, name=_name(nlp.meta, pipeline, loading.pipe))

@@ -4,11 +4,11 @@ from collections.abc import Iterator, Sequence
 
 from ..render.document import Cell, Document, Row, Table
 from ..render.plots import Bar, Plot, bars
-from .compare import RANK_KINDS, aligned
+from .compare import aligned
 from .results import ABSENT, Json, by_suite, figure
 from .tables import figure_text, model_tables, paper_tables, plots
 
-_LEGEND = "undefined: the score is not defined. -: not measured. Numbers in brackets are notes."
+LEGEND = "undefined: the score is not defined. -: not measured. Numbers in brackets are notes."
 
 
 class Results(Json):
@@ -43,7 +43,7 @@ def evaluation_report(results: Json) -> Document:
         summary += f" Tables show the variant '{variant}' (normalisation, size), unless they say otherwise."
     seeds = ", ".join(map(str, settings["seeds"]))
     remarks = [
-        f"{_LEGEND} Layouts, and the paper they speak of: Reimers and Gurevych 2019, Sentence-BERT.",
+        f"{LEGEND} Layouts, and the paper they speak of: Reimers and Gurevych 2019, Sentence-BERT.",
         f"± is the standard deviation over the seeds {seeds}, where a score depends on them; intervals are of the "
         "first seed.",
     ]
@@ -57,7 +57,7 @@ def evaluation_report(results: Json) -> Document:
 
 
 def comparison_report(results: Sequence[Json], comparison: Json) -> Document:
-    """Report on several models: the paper's tables, tests, ranks, correlations of tasks.
+    """Report on several models: the paper's tables, and tests.
 
     results (Sequence of dict): see compare. comparison (dict): what compare made of them.
     RETURNS (Document): the same for the same results.
@@ -69,24 +69,15 @@ def comparison_report(results: Sequence[Json], comparison: Json) -> Document:
         *paper_tables(list(zip(names, results, strict=True))),
         *_primary_tables(names, results, comparison),
         _test_table(names, comparison),
-        _rank_table(names, comparison),
-        _correlation_table(comparison["transfer_probing"]),
         Table("Not shared by all models", ("Task", "Models that have it"), not_shared, texts=2),
     ]
     paragraphs = [f"Warning: {warning}" for warning in comparison["warnings"]]
-    for kind, words in RANK_KINDS.items():
-        changes = comparison["rank_changes"][kind]
-        if changes["compared"]:
-            changed = f"{len(changes['changes'])} of {changes['compared']}"
-            paragraphs.append(f"Between {words}, {changed} rankings of the models change.")
-    if reason := comparison["transfer_probing"].get("reason"):
-        paragraphs.append(f"Rank correlation of transfer and probing results: {reason}.")
     trained = [", ".join(result["settings"]["trained_on"]) or "none named" for result in results]
     digests = [model["digest"] for model in comparison["models"]]
     rows = list(zip(names, trained, digests, strict=True))
     models = Table("Models", ("Model", "Trained on", "SHA-256"), rows, texts=3)
     title, filled = f"Comparison of {', '.join(names)}", [table for table in tables if table.rows]
-    return Document(title, paragraphs, filled, [_LEGEND], [models], list(_differences(names, comparison)))
+    return Document(title, paragraphs, filled, [LEGEND], [models], list(_differences(names, comparison)))
 
 
 def _differences(names: Sequence[str], comparison: Json) -> Iterator[Plot]:
@@ -133,32 +124,3 @@ def _test_table(names: Sequence[str], comparison: Json) -> Table:
     )
     columns = ("Task", "Model", "Figure", "Difference", "95 %", "p")
     return Table(f"Every model against {names[0]}", columns, rows, caption, texts=3)
-
-
-def _rank_table(names: Sequence[str], comparison: Json) -> Table:
-    rows: list[Row] = []
-    for kind in RANK_KINDS:
-        for change in comparison["rank_changes"][kind]["changes"]:
-            pairs = zip(change["before"], change["after"], strict=True)
-            ranks = (str(old) if old == new else f"{old} to {new}" for old, new in pairs)
-            rows.append((change["task"], change["from"], change["to"], *ranks))
-    caption = "Rank 1 is the best; models with equal figures share a rank. Rankings that stay the same are not listed."
-    return Table("Rank changes", ("Task", "From", "To", *names), rows, caption, texts=3)
-
-
-def _correlation_table(found: Json) -> Table:
-    if "reason" in found:
-        return Table("Transfer and probing", ("Transfer",), [])
-    rows: list[Row] = []
-    for name, each in found["correlations"].items():
-        cells = []
-        for column, value in each.items():
-            ends = found["intervals"][name][column]
-            cells.append(figure_text(value) + (f" ({figure_text(ends[0])} to {figure_text(ends[1])})" if ends else ""))
-        rows.append((name, *cells))
-    caption = (
-        f"Spearman's rank correlation x 100 over {found['models']} models: transfer tasks down, probing across. In "
-        f"brackets: {found['interval']}."
-    )
-    caption += f" Left out: {', '.join(found['left_out'])}." if found["left_out"] else ""
-    return Table("Transfer and probing", ("Transfer", *next(iter(found["correlations"].values()))), rows, caption)

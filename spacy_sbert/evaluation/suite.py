@@ -40,7 +40,7 @@ def evaluate_suites(
 
     source (Source): gives the vectors, such as PipelineSource(nlp).
     root (Path): the folder of the data sets, in their official layouts.
-    suites (iterable of str): sts, sick, triplets, nli, transfer, probing, speed, and those of registered tasks.
+    suites (iterable of str): sts, sick, triplets, nli, transfer, speed, and those of registered tasks.
     settings (Settings): how to evaluate.
     cache (Path): a folder for vectors and for the results of tasks, which are reused while model, data, settings and
         versions are the same.
@@ -49,8 +49,8 @@ def evaluate_suites(
     RETURNS (dict): the results, JSON: format, model (name, digest, device, width of its vectors, number of texts
         encoded), versions, settings, tasks (results by name, see Task.run, with their suite, data digests and whether
         they were reused), skipped (reasons by name), failed (messages by name).
-    RAISES (ValueError): for an unknown suite, or if no task can be run; (ImportError): if a suite needs scikit-learn,
-        which is not installed.
+    RAISES (ValueError): for an unknown suite, settings that its tasks do not follow, or if no task can be run;
+        (ImportError): if a suite needs scikit-learn, which is not installed.
     """
 
     def progress(items: Sequence[Any], name: str) -> Iterable[Any]:
@@ -58,7 +58,7 @@ def evaluate_suites(
 
     settings, suites = settings or Settings(), list(suites)
     for name in suites or [""]:
-        check_packages(name)
+        check_suite(name, settings)
     facts = {"versions": versions(), "settings": settings.to_json()}
     model = {"name": source.name, "digest": source.digest, "device": device()}
     results = Results({"format": FORMAT, "model": model, **facts, "tasks": {}, "skipped": {}, "failed": {}})
@@ -94,13 +94,16 @@ def _noting_errors(task: Task, results: Json) -> Iterator[None]:
         results["failed"][task.name] = str(error) or type(error).__name__
 
 
-def check_packages(suite: str) -> None:
+def check_suite(suite: str, settings: Settings) -> None:
     """Check, before anything is encoded, that the tasks of a suite can run.
 
-    RAISES (ValueError): if there is no such suite; (ImportError): if it needs scikit-learn, which is not installed.
+    RAISES (ValueError): if there is no such suite, or its tasks do not follow the settings; (ImportError): if it needs
+        scikit-learn, which is not installed.
     """
-    if any(task.needs_sklearn for task in tasks_of(suite)):
-        sklearn_module("sklearn", f"The suite '{suite}'")
+    for task in tasks_of(suite):
+        task.check(settings)
+        if task.needs_sklearn:
+            sklearn_module("sklearn", f"The suite '{suite}'")
 
 
 def tasks_of(suite: str) -> list[Task]:
@@ -110,7 +113,7 @@ def tasks_of(suite: str) -> list[Task]:
         known = ", ".join(dict.fromkeys(task.suite for task in _TASKS.values()))
         raise ValueError(
             f"Unknown suite '{suite}': expected some of {known}. Register further ones with --code: "
-            "benchmarks/papers/tasks.py has those of the papers."
+            "benchmarks/papers/paper_tasks.py has those of the papers."
         )
     return tasks
 

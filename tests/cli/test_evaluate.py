@@ -20,7 +20,7 @@ from spacy_sbert.readers import PairCorpus, read_sts
 from spacy_sbert.render.document import Cell, Document, Table
 
 SAMPLE = ROOT / "assets"
-PAPERS = ROOT / "benchmarks" / "papers" / "tasks.py"
+PAPERS = ROOT / "benchmarks" / "papers" / "paper_tasks.py"
 FEW = ["--suite", "sts,triplets", "--any-count", "--bootstrap", 20, "--quiet"]
 BASELINE = ["benchmark", "blank:en", "data", *FEW, "--baseline", "random-projection", "-o"]
 
@@ -100,7 +100,7 @@ def test_plain_table_in_a_terminal(monkeypatch, capsys):
         (["evaluate", "no-such-thing", "data/STSBenchmark/sts-dev.csv"], 1, "no-such-thing"),
         (["evaluate", "nlp", "data"], 1, "data is a folder: give a file of examples"),
         (["benchmark", "nlp", "data", "-s", "sick"], 1, "SICK_trial.txt"),
-        (["benchmark", "nlp", "data", "-s", "unknown"], 1, "--code: benchmarks/papers/tasks.py"),
+        (["benchmark", "nlp", "data", "-s", "unknown"], 1, "--code: benchmarks/papers/paper_tasks.py"),
         (["benchmark", "nlp", "data", "-o", "a.md"], 1, "ends in .json"),
         (["compare", "data/STSBenchmark/sts-dev.csv"], 1, "sts-dev.csv"),
     ],

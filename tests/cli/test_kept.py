@@ -10,6 +10,7 @@ import spacy
 import srsly
 from invoking import said
 from made_tables import write_rows
+from pipelines import ROOT
 
 from spacy_sbert import SentenceBert
 from spacy_sbert.visual.scatter import class_terms, words_of
@@ -116,7 +117,7 @@ MISSING = [
     ("sklearn", "visualize nlp texts.txt m.html --style map --clusters 2"),
     ("sklearn", "visualize nlp texts.txt m.html --style map --projection tsne"),
     ("sklearn", "benchmark nlp . --suite sts,transfer"),
-    ("sklearn", "benchmark nlp . --suite probing,learned"),
+    ("sklearn", f"benchmark nlp . --suite probing,learned --code {ROOT}/benchmarks/papers/paper_tasks.py"),
     ("pyarrow", "encode nlp texts.txt v.parquet"),
     ("pyarrow", "mine nlp texts.parquet p.tsv"),
 ]

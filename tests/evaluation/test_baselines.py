@@ -10,12 +10,11 @@ import spacy
 from invoking import invoke
 from made_data import write_benchmark, write_year
 from pipelines import ROOT
-from protocols import learned_similarity
+from protocols import learned_similarity, mlp
 from scipy import linalg
 
 from spacy_sbert.evaluation import encoders
 from spacy_sbert.evaluation.encoders import _BASELINES, VectorStore, _word_signs, make_baseline
-from spacy_sbert.evaluation.protocols import classification
 from spacy_sbert.files.text_lines import read_counts
 
 VECTORS = {"cat": [1.0, 0.0, 2.0], "dog": [3.0, -4.0, 0.0], "Cat": [0.0, 8.0, 0.0]}
@@ -218,11 +217,11 @@ def vectors(tmp_path_factory):
 @pytest.mark.parametrize("baseline", ["tf-idf", "untuned-cls", *(pytest.param(x, marks=SLOW) for x in ("sif", None))])
 def test_suites(data, vectors, tiny_bert, tmp_path, monkeypatch, baseline):
     monkeypatch.setattr(learned_similarity, "_MAX_PASSES", 0)
-    monkeypatch.setattr(classification, "_MAX_PASSES", 8)
+    monkeypatch.setattr(mlp, "_MAX_PASSES", 8)
     suites, output = SUITES if baseline == "tf-idf" else FEW, tmp_path / "results.json"
     options = ["--suite", ",".join(suites), "--any-count", "--bootstrap", "0", "--seeds", "1", "--output", output]
     options += ["--counts", vectors / "counts.txt", "--encoder", tiny_bert, "--classifier", "mlp"]
-    options += ["--code", ROOT / "benchmarks" / "papers" / "tasks.py"]
+    options += ["--code", ROOT / "benchmarks" / "papers" / "paper_tasks.py"]
     options += [] if baseline is None else ["--baseline", baseline]
     invoke("benchmark", vectors / "pipeline", data, *options)
     results = json.loads(output.read_text())

@@ -16,10 +16,11 @@ from protocols.learned_similarity import (
     _target_distribution,
     fit_ridge,
 )
+from protocols.variants import Variant
 from scipy.stats import pearsonr, spearmanr
 
 from spacy_sbert.evaluation.protocols.sts import GradedPairs
-from spacy_sbert.evaluation.task import MissingData, Run, Settings, Variant
+from spacy_sbert.evaluation.task import MissingData, Run, Settings
 from spacy_sbert.losses.softmax import SYMMETRIC, concatenated
 
 STSB, SICK = TASKS

@@ -1,1 +1,1 @@
-"""Protocols of the papers that the package does not have; tasks.py registers their tasks."""
+"""Protocols of the papers that the package does not have; paper_tasks.py registers their tasks."""

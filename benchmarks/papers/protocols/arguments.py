@@ -11,12 +11,13 @@ import numpy
 from spacy_sbert.evaluation.encoders import sklearn_module
 from spacy_sbert.evaluation.protocols.sts import TRAINED, GradedPairs, GradedTask, PairsTask
 from spacy_sbert.evaluation.results import MSE, Json
-from spacy_sbert.evaluation.task import PREFIXES, DataFile, Run, Task, Variant, check_count
+from spacy_sbert.evaluation.task import PREFIXES, DataFile, Run, Task, check_count
 from spacy_sbert.losses.softmax import SYMMETRIC, concatenated
 from spacy_sbert.similarity import cosine
 
 from .argument_corpora import AFS_MAX_SCORE, AFS_TOPICS, ASPECT_FILE, afs_rows, argument_files, aspect_rows
 from .learned_similarity import Part, Predict, fit_ridge
+from .variants import EveryVariant, Variant, VariedTask, seeds_of, that_fit, variants_of
 
 _AFS_PLACE = DataFile(("AFS", "afs", "AFS_corpus", "."), "https://nlds.soe.ucsc.edu, the lab of Misra et al. 2016")
 _ASPECT_PLACE = DataFile(
@@ -168,7 +169,7 @@ _HELD_OUT = {  # what is left out at a time, and what is then not trained on
 
 
 @dataclass(frozen=True)
-class _HeldOutArguments(Task):
+class _HeldOutArguments(VariedTask):
     """Pairs of arguments, each scored by what is learned from the pairs of other folds, or of other topics: held.
 
     SOURCE: Misra et al. 2016, section 4 (support vector regression); Reimers and Gurevych 2019, section 4.3 (both ways
@@ -195,7 +196,7 @@ class _HeldOutArguments(Task):
 
 
 TASKS: tuple[Task, ...] = (
-    *_CORPORA,
+    *(EveryVariant(corpus) for corpus in _CORPORA),
     *(_HeldOutArguments(f"{corpus.name}-{held}", corpus, held) for corpus in _CORPORA for held in _HELD_OUT),
 )
 
@@ -211,11 +212,11 @@ def _score_held_out(pairs: GradedPairs, splits: Sequence[Split], run: Run) -> Js
     names = {i: split.name for split in splits for i in split.test}
     held = replace(pairs, subset=[names[i] for i in range(len(pairs.gold))])
     smallest = min(splits, key=lambda split: len(split.train))
-    settings, notes = run.settings.that_fit(2 * len(smallest.train), _vectors(pairs, smallest, run).shape[2])
+    settings, notes = that_fit(run.settings, 2 * len(smallest.train), _vectors(pairs, smallest, run).shape[2])
     firsts, variants = [], []
-    for variant in settings.variants:
+    for variant in variants_of(settings):
         scores = []
-        for seed in settings.seeds_of(variant):
+        for seed in seeds_of(settings, variant):
             predicted = _predicted(variant, seed, pairs, splits, run)
             firsts.append(predicted["svr"])
             scores.append({kind: held.correlations(values) for kind, values in predicted.items()})

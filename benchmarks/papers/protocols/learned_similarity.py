@@ -14,6 +14,8 @@ from spacy_sbert.evaluation.task import Run, Task
 from spacy_sbert.losses.softmax import SYMMETRIC, concatenated
 from spacy_sbert.similarity import cosine, pearson
 
+from .variants import VariedTask, score_variants, that_fit, variants_of
+
 Part = tuple[numpy.ndarray, numpy.ndarray]  # features (n, 2 width) and gold scores (n,)
 Predict = Callable[[numpy.ndarray], numpy.ndarray]
 _STRENGTHS = 10.0 ** numpy.arange(-1, 7)  # of the regularization, what is tuned
@@ -21,7 +23,7 @@ _FOLDS = 5  # of the training data, if there are no others to tune on
 
 
 @dataclass(frozen=True)
-class _LearnedTask(Task):
+class _LearnedTask(VariedTask):
     """A data set with a training split: a regressor is fitted to it, and scored beside the cosine on the same pairs.
 
     splits: to train, to tune and to score on. Without the last the second is scored, and folds of the first tune.
@@ -76,7 +78,7 @@ def _score_learned(
     pairs = {"train": train, "test": test} if tune is None else {"train": train, "tune": tune, "test": test}
     learned_from = [*train.first, *train.second]
     rows = {name: run.encode([*part.first, *part.second], fit_on=learned_from) for name, part in pairs.items()}
-    settings, notes = run.settings.that_fit(*rows["train"].shape)
+    settings, notes = that_fit(run.settings, *rows["train"].shape)
     seed = settings.seeds[0]
     each: list[tuple[dict[str, numpy.ndarray], float]] = []  # what was predicted, and the error on what is tuned on
 
@@ -94,7 +96,7 @@ def _score_learned(
             found[name][MSE] = float(((values - gold) ** 2).mean())
         return found
 
-    variants = settings.score_variants(rows["train"], score)
+    variants = score_variants(settings, rows["train"], score)
     predicted = each[0][0]  # of the first variant and seed
     statistics = {f"{name}.spearman": spearman_of(values, test.gold) for name, values in predicted.items()}
     result = {
@@ -105,7 +107,7 @@ def _score_learned(
         "intervals": intervals_of(statistics, len(test.gold), settings.bootstrap, seed),
         "predictions": test.with_gold(predicted["learned"]),
     }
-    same_size = settings.variants[: len(settings.normalizations)]
+    same_size = variants_of(settings)[: len(settings.normalizations)]
     if len(same_size) > 1 and not same_size[0].is_random:
         best = min(range(len(same_size)), key=lambda i: each[i][1])
         result["tuned"] = {"normalization": [same_size[best].normalization], "scores": variants[best]["scores"]}

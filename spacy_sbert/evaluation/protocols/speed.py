@@ -17,7 +17,7 @@ from thinc.api import CupyOps, Model, get_current_ops
 from ...readers.datasets import sts_rows
 from ..encoders import PipelineSource, Source
 from ..results import Json
-from ..task import MissingData, Run, Task
+from ..task import MissingData, Run, Settings, Task, as_they_are
 from .sts import BENCHMARK
 
 _BATCH_SIZE = 32  # sentence-transformers' default, and of the batches of precision = "reference"
@@ -39,6 +39,9 @@ class _SpeedTask(Task):
     is_kept = False
     sentences: int = 2000
     repetitions: int = 3
+
+    def check(self, settings: Settings) -> None:
+        """Follow any settings: they change nothing of how vectors are made."""
 
     def find(self, root: Path) -> list[Path]:
         places = [split.place for split in BENCHMARK.values()]
@@ -80,7 +83,7 @@ class _SpeedTask(Task):
         return {
             "counts": counts,
             "primary": f"{_OWN}.sentences_per_second",
-            "variants": [{"normalization": "none", "size": "own", "scores": scores}],
+            "variants": as_they_are(scores),
             "intervals": {},
             "predictions": {},
             "conditions": {**conditions, "batch_size": _BATCH_SIZE, "seconds": seconds},

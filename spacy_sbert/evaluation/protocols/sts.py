@@ -21,7 +21,7 @@ from ...readers.examples import Row, check_members, check_score
 from ...similarity import cosine, euclidean, manhattan, pearson, spearman
 from ..results import Json, interval, intervals_of, mean_of, resample, spearman_of
 from ..scoring import evaluate
-from ..task import DataFile, MissingData, Run, Settings, Task, Transform, check_count, indices_by_name
+from ..task import DataFile, MissingData, Run, Settings, Task, as_they_are, check_count, indices_by_name
 
 # The nearer, the higher: distances are negated.
 _SIMILARITIES: dict[str, Callable[[numpy.ndarray, numpy.ndarray], numpy.ndarray]] = {
@@ -113,10 +113,7 @@ class GradedPairs:
 
 
 class PairsTask(Task):
-    """Correlation of similarities with the gold scores of pairs, for every variant of the vectors.
-
-    Scores by similarity and correlation, see GradedPairs. Moments and components are taken of all 2n rows.
-    """
+    """Correlation of similarities with the gold scores of pairs, by similarity and correlation: see GradedPairs."""
 
     def pairs(self, run: Run) -> tuple[GradedPairs, list[str]]:
         """Return the pairs, and notes on them."""
@@ -124,24 +121,15 @@ class PairsTask(Task):
 
     def run(self, run: Run) -> Json:
         pairs, notes = self.pairs(run)
-        rows = run.encode([*pairs.first, *pairs.second])
-        settings, unfit = run.settings.that_fit(*rows.shape)
-        cosines = []
-
-        def score(transform: Transform) -> Json:
-            u, v = numpy.split(transform(rows), 2)
-            each = {name: similarity(u, v) for name, similarity in _SIMILARITIES.items()}
-            cosines.append(each["cosine"])
-            return {name: pairs.correlations(values) for name, values in each.items()}
-
-        variants = settings.score_variants(rows, score)
+        u, v = numpy.split(run.encode([*pairs.first, *pairs.second]), 2)
+        predicted = {name: similarity(u, v) for name, similarity in _SIMILARITIES.items()}
         return {
             "counts": pairs.counts,
             "primary": "cosine.spearman.pooled",
-            "variants": variants,
-            "intervals": pairs.intervals(cosines[0], settings, "cosine"),
-            "predictions": pairs.with_gold(cosines[0]),  # of the first variant and seed
-            "notes": [*unfit, *notes],
+            "variants": as_they_are({name: pairs.correlations(values) for name, values in predicted.items()}),
+            "intervals": pairs.intervals(predicted["cosine"], run.settings, "cosine"),
+            "predictions": pairs.with_gold(predicted["cosine"]),
+            "notes": notes,
         }
 
 
@@ -304,28 +292,21 @@ class _TripletTask(Task):
         n, equal = len(triplets), len(read) - len(triplets)
         check_count(n, path)
         rows = run.encode([text for member in zip(*triplets, strict=True) for text in member])
-        right: list[numpy.ndarray] = []
-
-        def score(transform: Transform) -> Json:
-            anchor, positive, negative = transform(rows).reshape(3, n, -1)
-            each = {name: _SIMILARITIES[name] for name in ("euclidean", "cosine", "manhattan")}
-            nearer = {name: near(anchor, positive) > near(anchor, negative) for name, near in each.items()}
-            right.append(nearer["euclidean"])
-            return {name: {"accuracy": float(values.mean())} for name, values in nearer.items()}
-
-        settings, notes = run.settings.that_fit(*rows.shape)
-        variants = settings.score_variants(rows, score)
-        accuracy = {"euclidean.accuracy": mean_of(right[0])}  # of the first variant and seed
-        notes += settings.touched("The encoder was trained on {}.", "wiki")
+        anchor, positive, negative = rows.reshape(3, n, -1)
+        each = {name: _SIMILARITIES[name] for name in ("euclidean", "cosine", "manhattan")}
+        right = {name: near(anchor, positive) > near(anchor, negative) for name, near in each.items()}
+        accuracy = {"euclidean.accuracy": mean_of(right["euclidean"])}
+        settings = run.settings
+        notes = settings.touched("The encoder was trained on {}.", "wiki")
         notes += check_count(len(read), path, self.official)  # samples of it are in use
         if equal:
             notes.append(f"{equal} triplets with two equal sentences are left out; the official number includes them.")
         return {
             "counts": {"test": n},
             "primary": "euclidean.accuracy",
-            "variants": variants,
+            "variants": as_they_are({name: {"accuracy": float(values.mean())} for name, values in right.items()}),
             "intervals": intervals_of(accuracy, n, settings.bootstrap, settings.seeds[0]),
-            "predictions": {"right": "".join(map(str, right[0].astype(int)))},
+            "predictions": {"right": "".join(map(str, right["euclidean"].astype(int)))},
             "notes": notes,
         }
 
@@ -339,6 +320,9 @@ class _LabelTask(Task):
     format: str
     official: int
     suite: str = "nli"
+
+    def check(self, settings: Settings) -> None:
+        """Follow any settings: the head has the vectors that it was trained on."""
 
     def run(self, run: Run) -> Json:
         nlp = None if run.source is None else run.source.nlp
@@ -360,7 +344,7 @@ class _LabelTask(Task):
         return {
             "counts": {"all": n},
             "primary": "accuracy",
-            "variants": [{"normalization": "none", "size": "own", "scores": {"accuracy": accuracy}}],
+            "variants": as_they_are({"accuracy": accuracy}),
             "intervals": intervals_of({"accuracy": mean_of(right)}, n, settings.bootstrap, settings.seeds[0]),
             "predictions": {},
             "notes": [*notes, "By the pipeline's own head, on the vectors as they are."],

@@ -4,9 +4,8 @@ import numpy
 import pytest
 import scipy.special
 import torch
-
-from spacy_sbert.evaluation.protocols import classification
-from spacy_sbert.evaluation.protocols.classification import _GRID, _PASSES, _drawn, _fit_mlp, _forward, _Setting
+from protocols import mlp
+from protocols.mlp import _GRID, _PASSES, _drawn, _fit_mlp, _forward, _Setting
 
 
 def noisy(n, seed):
@@ -40,12 +39,12 @@ def alone(place, grid, train, seed):
 
 @pytest.mark.parametrize("place", [0, 1])
 def test_networks_trained_together_are_those_trained_alone(monkeypatch, place):
-    monkeypatch.setattr(classification, "_MAX_PASSES", _PASSES)
+    monkeypatch.setattr(mlp, "_MAX_PASSES", _PASSES)
     train, held = noisy(300, 0), noisy(200, 1)
     grid = (_Setting(1e-4, 0.0), _Setting(0.5, 0.0))  # without dropout, which is drawn
     networks = [alone(number, grid, train, 3) for number in range(2)]
     expected = networks[place](torch.from_numpy(held[0])).detach().numpy()
-    monkeypatch.setattr(classification, "min", lambda *_, **__: place, raising=False)  # whichever is better
+    monkeypatch.setattr(mlp, "min", lambda *_, **__: place, raising=False)  # whichever is better
     found = _fit_mlp(train, held, 2, 3, grid)
     scores = _forward(found.parameters, torch.from_numpy(held[0]))[0].numpy()
     assert scores == pytest.approx(expected, abs=2e-5) and found.setting == grid[place] and found.passes == 4
@@ -74,7 +73,7 @@ def test_training_ends_once_nothing_gets_better(monkeypatch):
         seen.append(given)
         return [given] * len(parameters[0])
 
-    monkeypatch.setattr(classification, "_losses", losses)
+    monkeypatch.setattr(mlp, "_losses", losses)
     found = _fit_mlp(noisy(20, 1), noisy(10, 0), 2, 1)
     assert (found.loss, found.passes) == (0.3, 8)
     assert seen == [0.5, 0.3, *[0.4] * 6], "patience of five, and one more"

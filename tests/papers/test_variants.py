@@ -2,9 +2,14 @@
 
 import numpy
 import pytest
+from made_data import HashedSource, write_benchmark, write_year
+from protocols.variants import TASKS, Variant, score_variants
+from scipy import stats
 from sklearn.decomposition import PCA
 
-from spacy_sbert.evaluation.task import Settings, Variant
+from spacy_sbert.evaluation.protocols import sts
+from spacy_sbert.evaluation.task import Run, Settings
+from spacy_sbert.similarity import cosine
 
 ROWS = numpy.random.default_rng(1).normal(2.0, 3.0, (200, 8)).astype("float32")
 OTHER = numpy.random.default_rng(2).normal(0.0, 1.0, (5, 8)).astype("float32")
@@ -62,7 +67,7 @@ def test_random_variants_are_means_over_seeds():
         given.append(float(apply(OTHER)[0, 0]))
         return {"a": {"b": given[-1], "undefined": None}}
 
-    found = settings.score_variants(ROWS, score)
+    found = score_variants(settings, ROWS, score)
     keys = [(entry["size"], entry["normalization"]) for entry in found]
     assert keys == [("own", "none"), ("own", "unit"), ("up-9", "none"), ("up-9", "unit")]
     assert len(given) == 1 + 1 + 3 + 3
@@ -71,14 +76,51 @@ def test_random_variants_are_means_over_seeds():
     assert "deviation" not in found[0]
 
 
+def measured(root, settings, name="STSb-dev"):
+    """The result of a task in every variant."""
+    (task,) = (task for task in TASKS if task.name == name)
+    return task.run(Run(root, lambda texts, **_: HashedSource().encode(texts), settings, lambda items, _: items))
+
+
+def test_moments_are_of_all_rows_of_the_set(tmp_path):
+    write_benchmark(tmp_path)
+    settings = Settings(any_count=True, bootstrap=0, normalizations=("none", "zscore"))
+    variants = measured(tmp_path, settings)["variants"]
+    rows = HashedSource().encode([f"{side} {i}" for side in ("first", "second") for i in range(6)]).astype("float64")
+    scaled = (rows - rows.mean(axis=0)) / rows.std(axis=0)
+    expected = stats.spearmanr(cosine(scaled[:6], scaled[6:]), numpy.arange(6)).statistic
+    assert [entry["normalization"] for entry in variants] == ["none", "zscore"]
+    assert variants[1]["scores"]["cosine"]["spearman"]["pooled"] == pytest.approx(expected, abs=1e-12)
+
+
+def test_sizes_that_do_not_fit_are_left_out_with_a_note(tmp_path):
+    write_benchmark(tmp_path)
+    settings = Settings(any_count=True, bootstrap=0, sizes=("own", "pca-3", "pca-100", "up-4"))
+    found = measured(tmp_path, settings)
+    assert [entry["size"] for entry in found["variants"]] == ["own", "pca-3"]
+    assert found["notes"][0] == "Not measured, of 12 vectors of width 6: pca-100, up-4."
+    with pytest.raises(ValueError, match="None of the sizes pca-100 can be made from 12 vectors of width 6"):
+        measured(tmp_path, Settings(any_count=True, sizes=("pca-100",)))
+
+
+def test_plain_settings_give_what_the_package_gives(tmp_path):
+    write_benchmark(tmp_path)
+    write_year(tmp_path)
+    settings = Settings(any_count=True, bootstrap=50, trained_on=("stsb",))
+    for task in sts.TASKS[:6]:
+        if task.name in ("STS12", "STSb-dev"):
+            plain = task.run(Run(tmp_path, HashedSource().encode, settings, lambda items, _: items))
+            assert measured(tmp_path, settings, task.name) == plain
+
+
 def test_settings_that_cannot_be():
+    task = TASKS[0]
     for setting, message in (
         ({"normalizations": ("l2",)}, "are 'l2': expected some of none, zscore, unit, zscore_unit"),
         ({"classifiers": ("svm",)}, "classifiers of the evaluation are 'svm'"),
-        ({"normalizations": ()}, "are '': expected some of none"),
-        ({"seeds": (1, 1)}, "none twice"),
         ({"sizes": ("pca-0",)}, "Unknown size"),
-        ({"bootstrap": -1}, "bootstrap = -1"),
+        ({"sizes": ("up-1000000000",)}, "Unknown size 'up-1000000000'"),
     ):
         with pytest.raises(ValueError, match=message):
-            Settings(**setting)
+            task.check(Settings(**setting))
+    task.check(Settings(normalizations=("unit",), sizes=("own", "pca-3"), classifiers=("mlp", "lr")))
