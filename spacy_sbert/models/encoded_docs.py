@@ -72,7 +72,8 @@ class TruncationCounter:
 
     @property
     def message(self) -> str:
-        return Warnings.TRUNCATED.format(count=self.count, total=self.total, limit=self.limit)
+        limit = "" if self.limit == "unknown" else f" of {self.limit} wordpieces"
+        return Warnings.TRUNCATED.format(count=self.count, total=self.total, limit=limit)
 
 
 def n_rows_cut(doc: Doc, rows: SpanBatch) -> int:
