@@ -139,8 +139,8 @@ class Warnings:
     """Messages of warnings, each with a code that filters name."""
 
     TRUNCATED = (
-        "{count} of {total} rows were longer than the encoder's limit{limit} and were cut. In the encoder's config (of a "
-        'shared one, that of the transformer) set overflow = "windows", or unit = "sent" to encode sentences.'
+        "{count} of {total} rows were longer than the encoder's limit{limit} and were cut. In the encoder's config (of "
+        'a shared one, that of the transformer) set overflow = "windows", or unit = "sent" to encode sentences.'
     )
     UNKNOWN_EVALUATE_LABELS = (
         "{count} examples of {path} have labels that the pipeline does not know ({given}; known are {known}). "
