@@ -3,7 +3,7 @@
 import numpy
 import pytest
 import spacy
-from pipelines import MINILM, mpnet, one_pipe, real_data
+from pipelines import MINILM, SHARING, mpnet, one_pipe, real_data, slow
 from sentence_transformers import SentenceTransformer
 from sentence_transformers.sentence_transformer.modules import Pooling, Transformer
 
@@ -51,7 +51,7 @@ def test_default_equals_the_packaged_model(minilm, sentences, expected, batch_si
 
 
 @pytest.mark.filterwarnings("ignore:.*rows were longer")
-@pytest.mark.parametrize("encoder", ["own", pytest.param("shared", marks=pytest.mark.slow)])
+@pytest.mark.parametrize("encoder", ["own", *slow(*SHARING)])
 def test_poolings_equal_sentence_transformers(sentences, encoder):
     """Side by side, in the order of sentence-transformers."""
     texts = [sentence for sentence in sentences if sentence.strip()][:40]
@@ -60,8 +60,9 @@ def test_poolings_equal_sentence_transformers(sentences, encoder):
     expected = SentenceTransformer(modules=[transformer, pooling], device="cpu").encode(texts)
     nlp = spacy.blank("en")
     model = {"pooling": "cls+max+mean", "normalize": False}
-    if encoder == "shared":
-        nlp.add_pipe("transformer", config={"model": {"@architectures": "spacy-sbert.TransformerModel.v1"}})
+    if encoder in SHARING:
+        factory, architecture = SHARING[encoder]
+        nlp.add_pipe(factory, name="transformer", config={"model": {"@architectures": architecture}})
         model["@architectures"] = "spacy-sbert.SharedSentenceEncoder.v1"
     nlp.add_pipe("sbert", config={"model": model})
     assert numpy.abs(vectors(nlp, texts) - expected).max() < 1e-5
