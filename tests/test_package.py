@@ -102,7 +102,7 @@ def test_commands_of_the_readme(tmp_path):
 def test_wheel_in_a_fresh_environment(tmp_path):
     """The real model, in an environment of its own: what `make demo` does last."""
     nlp = spacy.blank("en")
-    nlp.add_pipe("transformer", config={"model": {"@architectures": "spacy-sbert.TransformerModel.v1"}})
+    nlp.add_pipe("sbert_transformer", name="transformer")
     nlp.add_pipe("sbert", config={"model": {"@architectures": "spacy-sbert.SharedSentenceEncoder.v1"}})
     nlp.to_disk(tmp_path / "nlp")
     (tmp_path / "packages").mkdir()
