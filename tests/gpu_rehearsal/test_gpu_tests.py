@@ -59,7 +59,8 @@ def test_each_ends_at_the_gpu(tmp_path, quick):
 def test_they_pass_on_a_cpu_in_place_of_the_gpu(tmp_path):
     """That they are right themselves: what they compare is then the CPU with itself."""
     found = GpuTests(tmp_path / "gpu", "--gpu-id=-1")
-    assert found.code == 0 and {report.outcome for report in found.reports} == {"passed"}
+    expected = {"passed"} if is_installed() else {"passed", "skipped"}  # those of spacy-transformers
+    assert found.code == 0 and {report.outcome for report in found.reports} == expected
 
 
 def test_check_before_the_gpu_tests(monkeypatch):
