@@ -131,3 +131,14 @@ def by_window(encoder, rows, **layout):
         states = encoder(ids, columns, types if types.any() else None, owners)
     owners = owners.flatten()
     return [states[owners == number] for number in range(int(owners.max()) + 1)]
+
+
+# Families that a transformer is shared of: the kind of their tokenizer, and settings of their config
+SHARED_FAMILIES = {
+    "bert": ("wordpiece", {}),
+    "roberta": ("byte-level BPE", {}),
+    "mpnet": ("wordpiece", {}),
+    "distilbert": ("wordpiece", {"hidden_dim": 24}),
+    "xlm-roberta": ("unigram", {}),
+    "albert": ("unigram", {"embedding_size": 8}),
+}

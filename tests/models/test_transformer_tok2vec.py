@@ -6,19 +6,12 @@ import numpy
 import pytest
 import torch
 from pipelines import MEAN, autograd, blank, error_of_gradients, warnings_with
+from small_models import SHARED_FAMILIES
 from small_tokenizers import make_folder
 from spacy.tokens import Doc
 from spacy.util import registry
 from transformers import AutoModel, AutoTokenizer
 
-FAMILIES = {
-    "bert": ("wordpiece", {}),
-    "roberta": ("byte-level BPE", {}),
-    "mpnet": ("wordpiece", {}),
-    "distilbert": ("wordpiece", {"hidden_dim": 24}),
-    "xlm-roberta": ("unigram", {}),
-    "albert": ("unigram", {"embedding_size": 8}),
-}
 NO_DROPOUT = dict.fromkeys(("hidden_dropout_prob", "attention_probs_dropout_prob", "dropout", "attention_dropout"), 0.0)
 LIMIT = 12
 TEXTS = [
@@ -36,9 +29,9 @@ BOTH = DOCS | {"unit": "doc+sent"}
 STRIDED = {"@span_getters": "spacy-sbert.strided_spans.v1", "window": 5, "stride": 3}
 
 
-@pytest.fixture(scope="module", params=FAMILIES)
+@pytest.fixture(scope="module", params=SHARED_FAMILIES)
 def family(request, tmp_path_factory):
-    kind, config = FAMILIES[request.param]
+    kind, config = SHARED_FAMILIES[request.param]
     folder = tmp_path_factory.mktemp("family") / request.param
     return make_folder(folder, kind, request.param, LIMIT, **config, **NO_DROPOUT)
 

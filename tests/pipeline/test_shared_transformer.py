@@ -22,6 +22,7 @@ from pipelines import (
     weights,
 )
 from sentence_transformers import SentenceTransformer
+from small_models import SHARED_FAMILIES
 from small_tokenizers import make_folder
 from spacy.language import Language
 from spacy.tokens import Doc
@@ -142,14 +143,6 @@ def test_no_transformer(make_nlp, encoder):
 # Equal vectors
 
 
-FAMILIES = {
-    "bert": ("wordpiece", {}),
-    "roberta": ("byte-level BPE", {}),
-    "mpnet": ("wordpiece", {}),
-    "distilbert": ("wordpiece", {"hidden_dim": 24}),
-    "xlm-roberta": ("unigram", {}),
-    "albert": ("unigram", {"embedding_size": 8}),
-}
 PROMPT = {"prompts": {"query": "a man: "}, "default_prompt_name": "query"}
 TEXTS = [
     "One two three. Four five.",
@@ -171,9 +164,9 @@ SETTINGS = {
 }
 
 
-@pytest.fixture(scope="module", params=FAMILIES)
+@pytest.fixture(scope="module", params=SHARED_FAMILIES)
 def family(request, tmp_path_factory):
-    kind, config = FAMILIES[request.param]
+    kind, config = SHARED_FAMILIES[request.param]
     folder = make_folder(tmp_path_factory.mktemp("family") / request.param, kind, request.param, 24, **config)
     change_json(folder / "tokenizer_config.json", model_input_names=["input_ids", "attention_mask"])
     return folder
